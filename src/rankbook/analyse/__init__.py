@@ -1,0 +1,5 @@
+"""What the files say together: imports, inheritance, tests, requirements and relations across the tree."""
+
+from rankbook.analyse.run import PASSES, analyse
+
+__all__ = ["PASSES", "analyse"]

@@ -1,0 +1,94 @@
+"""Pass: the line of inheritance of each class, across files."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Iterator, Sequence
+
+from rankbook import requirements
+from rankbook.analyse.draft import Ancestor, Draft
+from rankbook.model import Class, Expression
+
+_Key = tuple[str, str]
+
+
+def run(draft: Draft) -> None:
+    """Put the ancestors of each class into the order in which Python looks attributes up."""
+    for path, module in draft.modules.items():
+        outside: list[Expression] = []
+        for each in module.classes:
+            _lineage(draft, path, each, ())
+            outside += [base for base in each.bases if _is_unknown(draft, path, each, base)]
+        if outside:
+            draft.unresolved[path] = tuple(outside)
+
+
+def _lineage(draft: Draft, path: str, each: Class, above: tuple[_Key, ...]) -> tuple[Ancestor, ...]:
+    key = (path, each.qualname)
+    known = draft.lineages.get(key)
+    if known is not None and known[0].facts is each:
+        return known
+    own = Ancestor(each.qualname, path, each)
+    if key in above:  # a class that derives from one of its own name
+        return (own,)
+    lines = [_line_of(draft, ancestor, (*above, key)) for ancestor in _bases(draft, path, each)]
+    lineage = (own, *_merge(lines))
+    draft.lineages[key] = lineage
+    return lineage
+
+
+def _line_of(draft: Draft, ancestor: Ancestor, above: tuple[_Key, ...]) -> tuple[Ancestor, ...]:
+    return (ancestor,) if ancestor.facts is None else _lineage(draft, ancestor.path, ancestor.facts, above)
+
+
+def _bases(draft: Draft, path: str, each: Class) -> Iterator[Ancestor]:
+    for base in each.bases:
+        yield _resolve(draft, path, each, base)
+
+
+def _resolve(draft: Draft, path: str, each: Class, base: Expression) -> Ancestor:
+    plain = base.text == base.name or base.text.startswith(f"{base.name}[")
+    if not (base.name and plain):
+        return Ancestor(base.text)
+    for name in _scoped(each.qualname, base.name):
+        place = draft.names.find(path, name)
+        if place is not None and isinstance(place.definition, Class) and place.definition is not each:
+            return Ancestor(place.definition.qualname, place.path, place.definition)
+    return Ancestor(draft.names.full(path, base.name))
+
+
+def _scoped(qualname: str, name: str) -> Iterator[str]:
+    """Give the name as it may be meant: in the scopes around the class, the nearest first."""
+    outer = qualname.rpartition(".")[0]
+    while outer:
+        yield f"{outer}.{name}"
+        outer = outer.rpartition(".")[0]
+    yield name
+
+
+def _merge(lines: list[tuple[Ancestor, ...]]) -> tuple[Ancestor, ...]:
+    """Linearise as Python does (C3); where that has no answer, take depth first."""
+    rest = [list(line) for line in [*lines, tuple(line[0] for line in lines)] if line]
+    merged: list[Ancestor] = []
+    while rest:
+        head = next((line[0] for line in rest if not any(_holds(other[1:], line[0]) for other in rest)), None)
+        if head is None:
+            return tuple({_key(ancestor): ancestor for line in reversed(lines) for ancestor in line}.values())
+        merged.append(head)
+        rest = [kept for line in rest if (kept := [ancestor for ancestor in line if _key(ancestor) != _key(head)])]
+    return tuple(merged)
+
+
+def _holds(line: Sequence[Ancestor], ancestor: Ancestor) -> bool:
+    return any(_key(each) == _key(ancestor) for each in line)
+
+
+def _key(ancestor: Ancestor) -> _Key:
+    return ancestor.path, ancestor.name
+
+
+def _is_unknown(draft: Draft, path: str, each: Class, base: Expression) -> bool:
+    ancestor = _resolve(draft, path, each, base)
+    known = ancestor.last in requirements.HARNESSES or hasattr(builtins, ancestor.name)
+    return ancestor.facts is None and not known and ancestor.name.partition(".")[0] not in sys.stdlib_module_names

@@ -1,0 +1,196 @@
+"""What a name in a file means: through imports, re-exports and aliases, as far as the tree goes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rankbook.model import Class, Constant, Function, Import, Module
+
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_DEPTH = 16
+"""Re-exports that a name is followed through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a name is defined."""
+
+    path: str
+    definition: Class | Function | Constant
+
+
+class Names:
+    """Looks names up across the tree.
+
+    Args:
+        modules: all files by path.
+    """
+
+    def __init__(self, modules: Mapping[str, Module]) -> None:
+        self._modules = modules
+        self._files = {path for path, module in modules.items() if module.source.language == "python"}
+        self._definitions: dict[str, dict[str, Class | Function | Constant]] = {}
+        self._bindings: dict[str, dict[str, Import]] = {}
+        self._targets: dict[tuple[str, str], str | None] = {}
+        self._roots: dict[str, tuple[str, ...]] = {}
+
+    def target(self, path: str, module: str) -> str | None:
+        """Find the file of the tree that an import names.
+
+        Args:
+            path: file that imports.
+            module: dotted module, with its leading dots.
+        """
+        folder = path.rpartition("/")[0]
+        key = (folder, module)
+        if key not in self._targets:
+            self._targets[key] = self._find_file(folder, module)
+        return self._targets[key]
+
+    def full(self, path: str, name: str) -> str:
+        """Write a name of a file in full, by its imports: `dist.barrier` → `torch.distributed.barrier`."""
+        root, dot, rest = name.partition(".")
+        entry = self.bindings(path).get(root)
+        return name if entry is None else _meaning(entry) + dot + rest
+
+    def find(self, path: str, name: str, depth: int = _DEPTH) -> Place | None:
+        """Find where a name of a file is defined; None when that is not in the tree.
+
+        Args:
+            path: file that uses the name.
+            name: dotted name as written there.
+            depth: re-exports and aliases still to follow.
+        """
+        if depth == 0 or not name or path not in self._modules:
+            return None
+        found = self._definition(path, name)
+        if isinstance(found, Constant) and _DOTTED.fullmatch(found.value) and found.value != name:
+            return self.find(path, found.value, depth - 1) or Place(path, found)
+        if found is not None:
+            return Place(path, found)
+        return self._imported(path, name, depth) or self._starred(path, name, depth)
+
+    def constant(self, path: str, name: str) -> Place | None:
+        """Find the one assignment of a constant; None when there is none, or more than one, so that only a run can tell."""
+        place = self.find(path, name)
+        if place is None or not isinstance(place.definition, Constant):
+            return None
+        same = [each for each in self._modules[place.path].constants if each.name == place.definition.name]
+        return place if len(same) == 1 else None
+
+    def bindings(self, path: str) -> dict[str, Import]:
+        """Give the imports of a file by the name that they bind; those of the module win over those of functions."""
+        if path not in self._bindings:
+            module = self._modules[path]
+            top = top_level_imports(module)
+            ordered = sorted(module.imports, key=lambda entry: entry.line in top)
+            self._bindings[path] = {entry.bound: entry for entry in ordered if entry.name != "*"}
+        return self._bindings[path]
+
+    def _definition(self, path: str, name: str) -> Class | Function | Constant | None:
+        if path not in self._definitions:
+            module = self._modules[path]
+            table: dict[str, Class | Function | Constant] = {constant.name: constant for constant in module.constants}
+            table |= {function.qualname: function for function in module.functions}
+            table |= {each.qualname: each for each in module.classes}
+            self._definitions[path] = table
+        return self._definitions[path].get(name)
+
+    def _imported(self, path: str, name: str, depth: int) -> Place | None:
+        root, _, rest = name.partition(".")
+        entry = self.bindings(path).get(root)
+        if entry is None:
+            return None
+        origin = "." * entry.level + entry.module
+        if entry.name is not None:
+            inner = self._submodule(path, origin, entry.name)
+            if inner is not None and rest:
+                return self._in_module(path, inner, rest, depth)
+            outer = self.target(path, origin)
+            return self.find(outer, f"{entry.name}.{rest}" if rest else entry.name, depth - 1) if outer else None
+        return self._in_module(path, entry.module if entry.alias else root, rest, depth)
+
+    def _in_module(self, path: str, module: str, rest: str, depth: int) -> Place | None:
+        """Look `rest` up in a module or, where it starts with submodules, in those."""
+        parts = rest.split(".")
+        for count in range(len(parts) - 1, -1, -1):
+            dotted = ".".join([module, *parts[:count]])
+            target = self.target(path, dotted)
+            found = self.find(target, ".".join(parts[count:]), depth - 1) if target else None
+            if found:
+                return found
+        return None
+
+    def _submodule(self, path: str, origin: str, name: str) -> str | None:
+        dotted = origin + name if origin.endswith(".") else f"{origin}.{name}"
+        return dotted if self.target(path, dotted) else None
+
+    def _starred(self, path: str, name: str, depth: int) -> Place | None:
+        for entry in self._modules[path].imports:
+            if entry.name == "*":
+                target = self.target(path, "." * entry.level + entry.module)
+                found = self.find(target, name, depth - 1) if target and target != path else None
+                if found:
+                    return found
+        return None
+
+    def _find_file(self, folder: str, module: str) -> str | None:
+        name = module.lstrip(".")
+        level = len(module) - len(name)
+        inside = name.replace(".", "/")
+        for base in [_up(folder, level - 1)] if level else self._bases(folder, name):
+            stem = "/".join(part for part in (base, inside) if part)
+            for path in _candidates(stem):
+                if path in self._files:
+                    return path
+        return None
+
+    def _bases(self, folder: str, name: str) -> Iterator[str]:
+        """Give the folders in which an absolute import may start, nearest first."""
+        if name.partition(".")[0] in _STANDARD:
+            yield ""
+            return
+        if folder not in self._roots:
+            self._roots[folder] = tuple(dict.fromkeys((self._import_root(folder), folder, "", *_parents(folder))))
+        yield from self._roots[folder]
+
+    def _import_root(self, folder: str) -> str:
+        """Give the first folder upwards that is no package: what pytest puts on the path."""
+        while folder and f"{folder}/__init__.py" in self._files:
+            folder = folder.rpartition("/")[0]
+        return folder
+
+
+_STANDARD = frozenset(sys.stdlib_module_names) - {"test"}
+"""Modules that a file of the tree does not shadow; `test` is a common name of a folder of tests."""
+
+
+def top_level_imports(module: Module) -> set[int]:
+    """Give the lines of the imports outside functions and classes."""
+    return {keyword.line for keyword in module.keywords if keyword.kind == "import" and not keyword.scope}
+
+
+def _meaning(entry: Import) -> str:
+    if entry.name is None:
+        return entry.module if entry.alias else entry.bound
+    origin = "." * entry.level + entry.module
+    return origin + entry.name if origin.endswith(".") else f"{origin}.{entry.name}"
+
+
+def _candidates(stem: str) -> tuple[str, ...]:
+    return (f"{stem}/__init__.py", f"{stem}.py", f"{stem}.pyi") if stem else ("__init__.py",)
+
+
+def _up(folder: str, times: int) -> str:
+    for _ in range(times):
+        folder = folder.rpartition("/")[0]
+    return folder
+
+
+def _parents(folder: str) -> Iterator[str]:
+    while folder:
+        folder = folder.rpartition("/")[0]
+        yield folder

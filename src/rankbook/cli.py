@@ -1,0 +1,153 @@
+"""The command `rankbook`: reads options, calls a story, shows the result."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from rankbook import __version__
+from rankbook.config import find_root, load
+from rankbook.document import Report, document
+from rankbook.errors import RankbookError
+from rankbook.pages import plural
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One subcommand."""
+
+    name: str
+    help: str
+    """What it does, in one line."""
+    options: Callable[[argparse.ArgumentParser], None]
+    """Adds its options."""
+    run: Callable[[argparse.Namespace], int]
+    """Does it, and gives the exit status."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: words of the command line; those of this process when None.
+
+    Returns:
+        The exit status: 0, 1 for a check that says no, 2 for an error.
+    """
+    chosen = _parser().parse_args(arguments)
+    try:
+        return int(chosen.command.run(chosen))
+    except RankbookError as error:
+        _say(f"rankbook: error: {error}", sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        _say("rankbook: stopped", sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rankbook", description="Turn a multi-GPU test suite into a book whose every listing is executed."
+    )
+    parser.add_argument("--version", action="version", version=f"rankbook {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        inner = commands.add_parser(command.name, help=command.help, description=command.help)
+        command.options(inner)
+        inner.set_defaults(command=command)
+    return parser
+
+
+def _gen_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="files and folders below the root")
+    parser.add_argument("--root", type=Path, help="folder that source paths start from (default: the project around the current folder)")
+    parser.add_argument("--out", help="folder of the pages")
+    parser.add_argument("--pack", help="template pack: rankbook, repository, repo-book, or one of your own")
+    parser.add_argument("--include", action="append", metavar="GLOB", help="take only files that match (may be repeated)")
+    parser.add_argument("--exclude", action="append", metavar="GLOB", help="leave out files that match (may be repeated)")
+    parser.add_argument("--jobs", type=_jobs, metavar="N", help="processes; 0 for one per core")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 and say which pages would change")
+
+
+def _jobs(word: str) -> int:
+    if not word.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{word}' is not a number of processes")
+    return int(word)
+
+
+def _gen(chosen: argparse.Namespace) -> int:
+    root = chosen.root or find_root(Path.cwd())
+    if not root.is_dir():
+        raise RankbookError(f"the root '{root}' is not a folder", right="name the folder that source paths start from")
+    overrides = {
+        "sources": tuple(chosen.sources) or None,
+        "out": chosen.out,
+        "pack": chosen.pack,
+        "include": chosen.include and tuple(chosen.include),
+        "exclude": chosen.exclude and tuple(chosen.exclude),
+        "jobs": chosen.jobs,
+    }
+    with _progress() as progress:
+        report = document(load(root, overrides), check=chosen.check, progress=progress)
+    return _show(report, check=chosen.check)
+
+
+def _show(report: Report, *, check: bool) -> int:
+    for warning in report.warnings:
+        _say(f"rankbook: warning: {warning}", sys.stderr)
+    if check:
+        for path in report.written:
+            _say(f"would write {path}")
+        for path in report.removed:
+            _say(f"would remove {path}")
+    _say(summary(report, check=check))
+    return 1 if check and report.changes else 0
+
+
+def summary(report: Report, *, check: bool = False) -> str:
+    """Say in one line what a run has done."""
+    counts = (
+        ("to write" if check else "written", len(report.written)),
+        ("unchanged", report.unchanged),
+        ("to remove" if check else "removed", len(report.removed)),
+        ("kept", len(report.kept)),
+    )
+    said = ", ".join(f"{count:,} {word}" for word, count in counts if count or word == "unchanged")
+    sources, made = plural(report.sources, "source"), plural(report.pages, "page")
+    return f"{sources}, {made}: {said} ({sum(report.seconds.values()):.1f} s)"
+
+
+def _say(line: str, stream: TextIO | None = None) -> None:
+    print(line, file=stream)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar for each step where a person watches."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description:>9}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        tasks = {}
+
+        def progress(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = bars.add_task(step, total=total)
+            bars.update(tasks[step], completed=done, total=total)
+
+        yield progress
+
+
+COMMANDS = (Command("gen", "Turn sources into pages, and write what has changed.", _gen_options, _gen),)
+"""All subcommands; a new one is a row."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""Settings: `[tool.rankbook]` of the project's `pyproject.toml`, overridden by flags."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from rankbook.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings; a field `source_path` is the key `source-path` in the file and the flag `--source-path`."""
+
+    root: Path = field(default_factory=Path.cwd)
+    """Folder that source paths start from and that holds `pyproject.toml`."""
+    sources: tuple[str, ...] = ()
+    """Files and folders to document, below the root."""
+    out: str = "docs/suite"
+    """Folder of the generated pages, below the root or absolute."""
+    pack: str = "rankbook"
+    """Template pack: a folder in `templates/`."""
+    templates: str = "templates"
+    """The project's own templates, searched before the packs that come with rankbook."""
+    include: tuple[str, ...] = ()
+    """Glob patterns of files to take; empty for all."""
+    exclude: tuple[str, ...] = ()
+    """Glob patterns of files to leave out."""
+    jobs: int = 0
+    """Processes; 0 for one per core."""
+    title: str = ""
+    """Title of the book's root page; the root folder's name when empty."""
+    engine: str = "local"
+    """Engine that executes listings: `local` or `fresh`."""
+    listing_timeout: float = 300.0
+    """Seconds without a sign of life after which a listing counts as hung."""
+    source_path: tuple[str, ...] = ()
+    """Source trees in which a listing may find files that have no page."""
+    ledger: str = ".rankbook/ledger.sqlite"
+    """The record of runs, below the root or absolute."""
+
+    def below_root(self, path: str) -> Path:
+        """Give the absolute form of a path that a setting names."""
+        return (self.root / path).resolve()
+
+
+def load(root: Path, overrides: Mapping[str, Any] | None = None) -> Settings:
+    """Read the settings of the project at `root`.
+
+    Args:
+        root: folder with the project's `pyproject.toml`; it may lack one.
+        overrides: values by field name that win over the file; None values are passed over.
+
+    Raises:
+        ConfigError: the file cannot be read, a key is unknown, or a value has the wrong type.
+    """
+    root = root.resolve()
+    path = root / "pyproject.toml"
+    table = _table(path) if path.is_file() else {}
+    known = {entry.name.replace("_", "-"): entry.name for entry in fields(Settings) if entry.name != "root"}
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in known:
+            raise ConfigError(f"unknown setting '{key}' in [tool.rankbook]", where=path, right=f"known are {', '.join(known)}")
+        values[known[key]] = _checked(known[key], key, value, path)
+    values.update({key: value for key, value in (overrides or {}).items() if value is not None})
+    return replace(Settings(root=root), **values)
+
+
+def find_root(start: Path) -> Path:
+    """Find the project's root: the nearest folder upwards with `pyproject.toml` or `.git`, else `start` itself."""
+    start = start.resolve()
+    for folder in (start, *start.parents):
+        if (folder / "pyproject.toml").is_file() or (folder / ".git").exists():
+            return folder
+    return start
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("rankbook", {})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"cannot read the settings: {error}", where=path, right="it must be valid TOML in UTF-8") from error
+    if not isinstance(table, dict):
+        raise ConfigError("[tool.rankbook] is not a table", where=path, right="write it as a TOML table")
+    return table
+
+
+def _checked(name: str, key: str, value: object, path: Path) -> object:
+    default = getattr(Settings(), name)
+    if isinstance(default, tuple):
+        if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+            return tuple(value)
+        raise ConfigError(f"setting '{key}' is not a list of strings", where=path, right=f'write {key} = ["..."]')
+    if isinstance(default, float) and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is not type(default):
+        wanted = {str: "a string", int: "a whole number", float: "a number"}[type(default)]
+        raise ConfigError(f"setting '{key}' is not {wanted}", where=path, right=f"write {key} = {default!r}, say")
+    return value

@@ -1,0 +1,112 @@
+"""What the system knows of processes: their parents, their command lines, what they catch, and when they are to die."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+SET_PARENT_DEATH_SIGNAL = 1
+SET_CHILD_SUBREAPER = 36
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def die_with(parent: int) -> None:
+    """Have this process killed as soon as its parent ends."""
+    _prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the kernel knew
+        os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of all its descendants whose own parent ends."""
+    _prctl(SET_CHILD_SUBREAPER, 1)
+
+
+def descendants(root: int) -> list[int]:
+    """List the living processes below one, parents before children; zombies are not alive."""
+    children: dict[int, list[int]] = {}
+    dead = set()
+    for pid, parent, state in _all():
+        children.setdefault(parent, []).append(pid)
+        if state in "ZX":
+            dead.add(pid)
+    found = [root]
+    for pid in found:
+        found.extend(children.get(pid, ()))
+    return [pid for pid in found[1:] if pid not in dead]
+
+
+def _all() -> Iterator[tuple[int, int, str]]:
+    return _all_of_proc() if sys.platform == "linux" else all_of_ps()
+
+
+def _all_of_proc() -> Iterator[tuple[int, int, str]]:
+    for entry in _listdir("/proc"):
+        if entry.isdigit() and (fields := _stat(int(entry))):
+            yield int(entry), int(fields[1]), fields[0]
+
+
+def all_of_ps() -> Iterator[tuple[int, int, str]]:
+    """Yield process, parent and state letter of all processes, where there is no /proc."""
+    listing = subprocess.run(["ps", "-axo", "pid=,ppid=,stat="], capture_output=True, text=True, check=False).stdout
+    for line in listing.splitlines():
+        pid, parent, letters = line.split()[:3]
+        yield int(pid), int(parent), letters[0]
+
+
+def _listdir(path: str) -> list[str]:
+    try:
+        return os.listdir(path)  # noqa: PTH208  names are wanted, of folders that come and go
+    except OSError:
+        return []
+
+
+def _read(path: str) -> str:
+    try:
+        with Path(path).open(encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+    except OSError:
+        return ""
+
+
+def _stat(pid: int) -> list[str]:
+    return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+
+
+def state(pid: int) -> str:
+    """Give the state letter of a process: `R`, `S`, `D`, `T`, `Z`; empty when there is none."""
+    return next(iter(_stat(pid)), "")
+
+
+def arguments(pid: int) -> list[str]:
+    """Give the command line of a process."""
+    return _read(f"/proc/{pid}/cmdline").rstrip("\0").split("\0")
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler for a signal."""
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        if line.startswith("SigCgt:"):
+            return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
+def threads() -> int:
+    """Count the threads of this process, those that Python does not know included."""
+    return len(_listdir("/proc/self/task"))
+
+
+def send_signal(pid: int, number: int) -> None:
+    """Send a signal to a process that may have ended."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)

@@ -1,0 +1,405 @@
+"""Ranks: how a program's `multiprocessing` starts them, keeps evidence of them, and how they and the main process end.
+
+Spawn is meant to give each rank a new interpreter. A rank here is a new interpreter with our own first lines, or, where the supervisor
+is a fork of a process that has imported torch, a fork of the supervisor that then does what a spawned interpreter does.
+`multiprocessing` has no public door for either, nor `threading`, `atexit` and `weakref` for ending a forked process as an interpreter
+ends; so the private names of all four are here and nowhere else. Written against Python 3.11 to 3.14.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import faulthandler
+import io
+import itertools
+import os
+import re
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import traceback
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import connection, context, popen_fork, popen_spawn_posix, process, reduction, resource_tracker, spawn, util
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn
+
+import rankbook
+from rankbook.engines import rewriting, wire
+from rankbook.listing import RankRecord
+
+NUMBER = struct.Struct("!q")
+"""Process ids and exit statuses, as the supervisor sends them."""
+LOST = 255
+"""Exit status of a rank whose supervisor is gone; multiprocessing's own choice for a lost fork server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a process needs to start ranks."""
+
+    root: str
+    """Folder of the program: assertions of modules below it are rewritten in ranks."""
+    stacks: int
+    """Descriptor to which a process writes its stacks when asked."""
+    requests: int | None
+    """Socket to the supervisor that forks ranks; None when ranks are new interpreters."""
+    outputs: Path | None = None
+    """Folder for a file per rank; None in a rank, whose own ranks write where it writes."""
+
+
+def install(setting: Setting) -> None:
+    """Start all ranks of this process, by the spawn context or by the default one when it is spawn, as the setting says."""
+    kind = NewRank if setting.requests is None else ForkedRank
+    numbers = itertools.count()
+
+    def start(process_object: process.BaseProcess) -> Any:
+        return kind(process_object, setting, _output_file(setting, next(numbers), process_object.name))
+
+    context.SpawnProcess._Popen = staticmethod(start)  # type: ignore[assignment, method-assign]
+    spawn.get_command_line = _command_line
+
+
+def _output_file(setting: Setting, number: int, name: str) -> str | None:
+    if setting.outputs is None:
+        return None
+    safe = re.sub(r"[^\w.-]+", "-", name)[:80]
+    path = setting.outputs / f"{number:04}-{safe}.txt"
+    path.touch()
+    return str(path)
+
+
+def _open_output(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+# Evidence
+
+
+class ExitStatus:
+    """The exit status of a started process, also when its `Process` object was closed or forgotten.
+
+    Args:
+        popen: multiprocessing's handle of it.
+    """
+
+    def __init__(self, popen: Any) -> None:
+        self._popen = popen
+        self._owner = os.getpid()
+        self._status: int | None = None
+
+    def __call__(self) -> int | None:
+        """Look, and let go of the handle once the process has ended: it holds descriptors."""
+        popen = self._popen
+        if popen is not None and os.getpid() == self._owner:
+            self._status = popen.poll()
+            if self._status is not None:
+                self._popen = None
+        return self._status
+
+
+def record_starts(records: list[RankRecord]) -> None:
+    """Append a record for every process that this process starts through multiprocessing, by whichever method."""
+    plain = process.BaseProcess.start
+    owner = os.getpid()
+    running: list[ExitStatus] = []
+
+    def start(self: process.BaseProcess) -> None:
+        running[:] = [status for status in running if status() is None]
+        plain(self)
+        if os.getpid() == owner:
+            popen: Any = self._popen  # type: ignore[attr-defined]
+            status = ExitStatus(popen)
+            running.append(status)
+            records.append(RankRecord(self.name, self.pid, getattr(popen, "output", None), status))
+
+    process.BaseProcess.start = start  # type: ignore[method-assign]
+
+
+# Ranks that are new interpreters
+
+_launching = threading.local()
+_plain_command_line = spawn.get_command_line
+
+
+class NewRank(popen_spawn_posix.Popen):
+    """A rank in a new interpreter, whose first lines are ours."""
+
+    def __init__(self, process_object: process.BaseProcess, setting: Setting, output: str | None) -> None:
+        self.output = output
+        self._setting = setting
+        super().__init__(process_object)
+
+    def _launch(self, process_object: process.BaseProcess) -> None:
+        self._fds.append(self._setting.stacks)  # type: ignore[attr-defined]
+        _launching.options = {"root": self._setting.root, "stacks": self._setting.stacks, "output": self.output}
+        _launching.name = process_object.name
+        try:
+            super()._launch(process_object)  # type: ignore[misc]
+        finally:
+            del _launching.options, _launching.name
+
+
+def _command_line(**handles: Any) -> list[str]:
+    command = _plain_command_line(**handles)
+    if not hasattr(_launching, "options"):
+        return command
+    # The rank's sys.path is its parent's in the end; until then it may lack rankbook when the program changed its environment.
+    package = str(Path(rankbook.__file__).parents[1])
+    first = f"import sys; sys.path.append({package!r}); from rankbook.engines.spawning import new_rank"
+    command[command.index("-c") + 1] = f"{first}; new_rank({handles!r}, **{_launching.options!r})"
+    return [*command, _launching.name]  # for those who read the list of processes, our supervisor among them
+
+
+def new_rank(handles: dict[str, int], *, root: str, stacks: int, output: str | None) -> None:
+    """Begin a rank in a new interpreter."""
+    os.set_inheritable(stacks, False)  # noqa: FBT003  its only form
+    if output is not None:
+        descriptor = _open_output(output)
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        os.close(descriptor)
+    _begin_rank(Setting(root, stacks, None))
+    spawn.spawn_main(**handles)
+
+
+def _begin_rank(setting: Setting) -> None:
+    listen(setting.stacks)
+    rewriting.install(setting.root)
+    install(setting)
+
+
+def listen(stacks: int) -> None:
+    """Write all stacks when asked by SIGUSR2, at C level: it works while a thread holds the GIL; and at a crash."""
+    faulthandler.register(signal.SIGUSR2, file=stacks, all_threads=True, chain=False)
+    faulthandler.enable(file=2)
+
+
+# Ranks that the supervisor forks
+
+
+class Received:
+    """A descriptor in a letter to a rank: its number among those that came with the letter."""
+
+    descriptors: ClassVar[list[int]] = []
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def detach(self) -> int:
+        """Give the descriptor, in the rank."""
+        return self.descriptors[self.number]
+
+
+class ForkedRank(popen_fork.Popen):
+    """A rank that the supervisor forks on request.
+
+    The rank's channel is a socket of its own: descriptors and the pickled process go to the rank, its process id and its exit
+    status come back from the supervisor, which closes it then, so that it serves as the sentinel too. To the system the rank is the
+    supervisor's child: `os.getppid()` in it and `os.waitpid()` for it do not tell of the process that asked.
+    """
+
+    method = "spawn"
+    DupFd = Received
+
+    def __init__(self, process_object: process.BaseProcess, setting: Setting, output: str | None) -> None:
+        self.output = output
+        self._requests = -1 if setting.requests is None else setting.requests
+        self._descriptors: list[int] = []
+        self._reading = threading.Lock()
+        super().__init__(process_object)
+
+    def duplicate_for_child(self, fd: int) -> int:
+        """Send a descriptor along; it is named by its number."""
+        self._descriptors.append(fd)
+        return len(self._descriptors) - 1
+
+    def _launch(self, process_object: process.BaseProcess) -> None:
+        tracker = int(resource_tracker.getfd() or 0)
+        letter = self._letter(process_object)
+        parent_alive, parent = os.pipe()
+        channel = self._request(process_object.name)
+        self.sentinel = channel.fileno()
+        self.finalizer = util.Finalize(self, _close, (channel, parent))
+        # A rank that dies before it has read everything is told by its exit status, not by an error here: a large letter ends as a
+        # small one does.
+        with contextlib.ExitStack() as stack, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            stack.callback(os.close, parent_alive)
+            output, errors = self._streams(stack)
+            _send_letter(channel, letter, [tracker, parent_alive, output, errors, *self._descriptors])
+
+    def _letter(self, process_object: process.BaseProcess) -> bytes:
+        letter = io.BytesIO()
+        preparation = spawn.get_preparation_data(process_object.name)
+        context.set_spawning_popen(self)  # type: ignore[arg-type]
+        try:
+            reduction.dump(preparation, letter)
+            reduction.dump(process_object, letter)
+        finally:
+            context.set_spawning_popen(None)
+        return letter.getvalue()
+
+    def _request(self, name: str) -> socket.socket:
+        channel, rank = socket.socketpair()
+        with rank, socket.socket(fileno=os.dup(self._requests)) as requests:
+            for own in (channel, rank, requests):
+                own.settimeout(None)  # the program may have set a default timeout
+            socket.send_fds(requests, [name.encode(errors="replace")[:1000]], [rank.fileno()])
+        answer = channel.recv(NUMBER.size, socket.MSG_WAITALL)
+        if len(answer) < NUMBER.size:
+            raise ProcessLookupError("the supervisor, which starts this program's ranks, has ended")
+        self.pid = NUMBER.unpack(answer)[0]
+        if self.pid < 0:
+            raise OSError(-self.pid, os.strerror(-self.pid))
+        return channel
+
+    def _streams(self, stack: contextlib.ExitStack) -> tuple[int, int]:
+        if self.output is not None:
+            descriptor = _open_output(self.output)
+            stack.callback(os.close, descriptor)
+            return descriptor, descriptor
+        return _own_stream(1, stack), _own_stream(2, stack)
+
+    def poll(self, flag: int = os.WNOHANG) -> int | None:
+        """Look for the exit status; without the flag, wait for it."""
+        if self.returncode is None and connection.wait([self.sentinel], 0 if flag == os.WNOHANG else None):
+            with self._reading:
+                if self.returncode is None:
+                    self.returncode = self._read_status()
+        return self.returncode
+
+    def _read_status(self) -> int:
+        try:
+            return int(NUMBER.unpack(os.read(self.sentinel, NUMBER.size))[0])
+        except (OSError, struct.error):
+            return LOST
+
+
+def _close(channel: socket.socket, parent: int) -> None:
+    channel.close()
+    os.close(parent)
+
+
+def _own_stream(descriptor: int, stack: contextlib.ExitStack) -> int:
+    try:
+        copy = os.dup(descriptor)
+    except OSError:  # this process has closed it
+        copy = os.open(os.devnull, os.O_WRONLY)
+    stack.callback(os.close, copy)
+    return copy
+
+
+def _send_letter(channel: socket.socket, letter: bytes, descriptors: list[int]) -> None:
+    batches = [descriptors[start : start + wire.MOST_DESCRIPTORS] for start in range(0, len(descriptors), wire.MOST_DESCRIPTORS)]
+    for number, batch in enumerate(batches, 1):
+        wire.send(channel, {"environment": dict(os.environ) if number == 1 else {}, "more": number < len(batches)}, batch)
+    channel.sendall(letter)
+
+
+def forked_rank(channel: socket.socket, setting: Setting) -> NoReturn:
+    """Be a rank, in a fork of the supervisor: what a spawned interpreter does, then the end of one."""
+    environment, (tracker, parent_alive, output, errors, *rest) = _read_letter(channel)
+    for source, target in ((output, 1), (errors, 2)):
+        os.dup2(source, target)
+        os.close(source)
+    Received.descriptors = rest
+    renew(environment)
+    _begin_rank(setting)
+    resource_tracker._resource_tracker._fd = tracker  # type: ignore[attr-defined]
+    finish(exit_status(lambda: spawn._main(channel.detach(), parent_alive)))
+
+
+def _read_letter(channel: socket.socket) -> tuple[dict[str, str], list[int]]:
+    environment: dict[str, str] = {}
+    descriptors: list[int] = []
+    more = True
+    while more:
+        received = wire.receive(channel)
+        if received is None:  # the process that asked for this rank has died since
+            os._exit(1)
+        environment.update(received[0]["environment"])
+        descriptors += received[1]
+        more = received[0]["more"]
+    return environment, descriptors
+
+
+# A forked process that is to be a new interpreter
+
+
+def renew(environment: dict[str, str]) -> None:
+    """Take the environment, and forget what this process has inherited from the one that it was forked from."""
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.stdin, sys.stdout, sys.stderr = (_stream(number, name) for number, name in enumerate(("<stdin>", "<stdout>", "<stderr>")))
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+    tempfile.tempdir = None
+    process.current_process().authkey = os.urandom(32)
+    threading.main_thread()._set_native_id()  # type: ignore[attr-defined]
+    _reseed()
+
+
+def _stream(descriptor: int, name: str) -> io.TextIOWrapper:
+    encoding, unbuffered = (old.encoding, old.write_through) if isinstance(old := sys.__stdout__, io.TextIOWrapper) else ("utf-8", False)
+    raw = io.FileIO(descriptor, "rb" if descriptor == 0 else "wb", closefd=False)
+    raw.name = name
+    buffer: Any = io.BufferedReader(raw) if descriptor == 0 else raw if unbuffered else io.BufferedWriter(raw)
+    errors = "backslashreplace" if descriptor == 2 else "strict"
+    return io.TextIOWrapper(buffer, encoding, errors, line_buffering=descriptor == 2, write_through=unbuffered)
+
+
+def _reseed() -> None:
+    # Python's own generators are seeded anew in a fork; those of numpy and torch would be the same stream in every process.
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.seed()
+
+
+def enter(folder: str) -> None:
+    """Make a folder the current one, as if this process had been started there."""
+    os.chdir(folder)
+    process.ORIGINAL_DIR = str(Path.cwd())  # type: ignore[attr-defined]
+
+
+def disown_finalizers() -> None:
+    """Leave the finalizers of what this process has imported out of the exit of its forks.
+
+    A temporary folder that an import made is not theirs to remove; and torch would take apart 174 tables of operators, which takes
+    longer than everything else that a fork does.
+    """
+    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+        finalizer.atexit = False
+
+
+def clear_main() -> None:
+    """Empty the module `__main__` in place: libraries that were imported before the program hold that very object."""
+    module = sys.modules["__main__"]
+    builtins = module.__dict__["__builtins__"]
+    module.__dict__.clear()
+    bare: dict[str, Any] = dict.fromkeys(("__doc__", "__package__", "__loader__", "__spec__"))
+    module.__dict__.update(bare, __name__="__main__", __builtins__=builtins)
+
+
+def exit_status(run: Callable[[], Any]) -> int:
+    """Call a function and give the exit status that an interpreter would give, its error message written."""
+    try:
+        return int(run() or 0)
+    except SystemExit as leaving:
+        if leaving.code is None or isinstance(leaving.code, int):
+            return leaving.code or 0
+        sys.stderr.write(f"{leaving.code}\n")
+    except BaseException:  # noqa: BLE001  the interpreter's own last handler takes all as well
+        traceback.print_exc()
+    return 1
+
+
+def finish(status: int) -> NoReturn:
+    """End this process in the order in which an interpreter ends, without taking its modules apart."""
+    for step in (threading._shutdown, atexit._run_exitfuncs, util._flush_std_streams):  # type: ignore[attr-defined]
+        exit_status(step)
+    os._exit(status & 0xFF)

@@ -1,0 +1,118 @@
+"""The zygote: a process that has imported torch and its test harnesses once, runs nothing, and forks a supervisor per program.
+
+A fork differs from a new interpreter in one thing that cannot be mended: all forks of one zygote share the hash seed of `str`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import signal
+import socket
+from typing import NoReturn
+
+from rankbook.engines import main_process, processes, spawning, wire
+from rankbook.engines.job import Job
+from rankbook.engines.roles import received
+from rankbook.engines.supervisor import Birth, Nursery, supervise
+
+PRELOAD = (
+    "numpy",
+    "torch",
+    "torch.distributed",
+    "torch.nn.parallel",
+    "torch.testing._internal.common_utils",
+    "torch.testing._internal.common_distributed",
+    "torch.testing._internal.common_cuda",
+    "torch.testing._internal.distributed._tensor.common_dtensor",
+    "expecttest",
+    "unittest",
+    "unittest.mock",
+    "pytest",
+    "_pytest.assertion.rewrite",
+    "_pytest.config",
+    "multiprocessing.connection",
+    "multiprocessing.managers",
+    "multiprocessing.pool",
+    "multiprocessing.queues",
+    "multiprocessing.shared_memory",
+    "multiprocessing.synchronize",
+    "concurrent.futures.process",
+    "doctest",
+    "runpy",
+)
+"""What programs mostly import; what is not installed is left out."""
+
+ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+"""Set while the zygote imports: one thread, and CUDA devices counted without touching CUDA, for both forbid forking.
+
+OMP_NUM_THREADS and MKL_NUM_THREADS stay the caller's: they start no thread before the first parallel operation, and a program that is
+forked would keep their value, unlike one in a new interpreter.
+"""
+
+KEPT = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+"""Variables of `ENVIRONMENT` that programs keep, so that a main process that only counts devices may still fork."""
+
+
+def main(control: str) -> NoReturn:
+    """Be the zygote; `control` is the descriptor of a socket to the engine, which ends it by closing its side."""
+    engine = socket.socket(fileno=received(control))
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors report to the caller; nobody waits for them here
+    preload()
+    wire.send(engine, {"hindrance": hindrance()})
+    while (request := wire.receive(engine)) is not None:
+        message, (channel, events) = request
+        with socket.socket(fileno=channel) as caller:
+            _start_supervisor(Job.of(message), caller, events, engine)
+        os.close(events)
+    os._exit(0)
+
+
+def preload() -> None:
+    """Import what programs need, and take it out of the collector's sight, so that forks share it."""
+    for name in PRELOAD:
+        with contextlib.suppress(Exception):  # a program that needs it will say why it cannot be imported
+            importlib.import_module(name)
+    spawning.disown_finalizers()
+    spawning.clear_main()
+    gc.collect()
+    gc.freeze()
+
+
+def hindrance() -> str:
+    """Say why this process must not be forked; empty when nothing speaks against it."""
+    if (count := processes.threads()) > 1:
+        return f"the process that has imported torch has {count} threads"
+    return "the process that has imported torch has initialised CUDA" if _has_touched_cuda() else ""
+
+
+def _has_touched_cuda() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return bool(torch.cuda.is_initialized() or torch.cuda._is_in_bad_fork())
+
+
+def _start_supervisor(job: Job, caller: socket.socket, events: int, engine: socket.socket) -> None:
+    try:
+        pid = os.fork()
+    except OSError as error:
+        wire.send(caller, {"error": str(error)})
+        return
+    if pid == 0:
+        engine.close()
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        supervise(job, caller, events, Nursery(main=_become_main, rank=_become_rank))
+
+
+def _become_main(birth: Birth) -> NoReturn:
+    spawning.renew({**birth.job.environment, **KEPT})
+    main_process.run(birth.job, birth.events, birth.requests)
+
+
+def _become_rank(birth: Birth, channel: socket.socket) -> NoReturn:
+    spawning.forked_rank(channel, spawning.Setting(birth.job.program.root, birth.output, birth.requests))

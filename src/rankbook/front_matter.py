@@ -1,0 +1,102 @@
+"""The front matter by which a generated page says what it is; written by the documents wing, read by the proof wing.
+
+A page without the key `rankbook` was made by a person, or by another generator, and is never overwritten or deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from rankbook.embedding import Embedding
+
+PAGE_KINDS = ("file", "keywords", "index", "folder", "subtree")
+_BLOCK = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?\r?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a generated page says of itself."""
+
+    page: str
+    """One of `PAGE_KINDS`."""
+    title: str
+    source: str
+    """Path of the file or folder that it is about, below the root of the sources; empty for the root folder."""
+    size: int | None = None
+    sha256: str | None = None
+    embedding: Embedding | None = None
+    """How the listing gives back the source; None on pages without the source's listing."""
+
+
+def write(stamp: Stamp) -> str:
+    """Give the front matter of a page, with its fences and a final newline."""
+    facts: dict[str, Any] = {"page": stamp.page, "source": stamp.source}
+    if stamp.size is not None:
+        facts["size"] = stamp.size
+    if stamp.sha256 is not None:
+        facts["sha256"] = stamp.sha256
+    if stamp.embedding is not None:
+        embedding = stamp.embedding
+        facts |= {
+            "encoding": embedding.encoding,
+            "bom": embedding.bom,
+            "newline": embedding.newline,
+            "final-newline": embedding.final_newline,
+        }
+    # A JSON scalar is a YAML scalar, whatever a file is called.
+    lines = [f"title: {json.dumps(stamp.title)}", "rankbook:", *(f"  {key}: {json.dumps(value)}" for key, value in facts.items())]
+    if stamp.page != "file":
+        lines += ["search:", "  exclude: true"]
+    return "---\n" + "\n".join(lines) + "\n---\n"
+
+
+def split(text: str) -> tuple[dict[str, Any], int]:
+    """Separate a page's front matter.
+
+    Args:
+        text: the whole page, with any line ends.
+
+    Returns:
+        The mapping (empty when there is none or it is not a mapping) and the offset at which the body starts.
+    """
+    match = _BLOCK.match(text)
+    if match is None:
+        return {}, 0
+    try:
+        values = yaml.safe_load(match[1] or "")
+    except yaml.YAMLError:
+        return {}, 0
+    if values is not None and not isinstance(values, dict):
+        return {}, 0
+    return values or {}, match.end()
+
+
+def read(values: Mapping[str, Any]) -> Stamp | None:
+    """Read the stamp of a page from its front matter; None for a page that rankbook did not make."""
+    facts = values.get("rankbook")
+    if not isinstance(facts, dict) or facts.get("page") not in PAGE_KINDS:
+        return None
+    embedding = None
+    if "encoding" in facts:
+        embedding = Embedding(
+            encoding=str(facts["encoding"]),
+            bom=bool(facts.get("bom")),
+            newline=str(facts.get("newline", "lf")),
+            final_newline=bool(facts.get("final-newline", True)),
+            size=int(facts.get("size", 0)),
+            sha256=str(facts.get("sha256", "")),
+        )
+    return Stamp(
+        page=str(facts["page"]),
+        title=str(values.get("title", "")),
+        source=str(facts.get("source", "")),
+        size=facts.get("size"),
+        sha256=facts.get("sha256"),
+        embedding=embedding,
+    )

@@ -1,0 +1,176 @@
+"""The mirror tree: a listing as a real file at its source's own path, beside the files that it imports or names."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from rankbook.languages import by_fence
+from rankbook.listing import Listing
+
+SUFFIXES = {"python": ".py", "pycon": ".pycon", "bash": ".sh", "console": ".console", "json": ".json", "toml": ".toml", "yaml": ".yaml"}
+"""Suffix of the file of a hand-written listing, by canonical language."""
+
+
+class Sources(Protocol):
+    """Where a listing finds the other files of its tree: on pages, or in a source tree that the user names."""
+
+    def data(self, path: str) -> bytes | None:
+        """Give a file's bytes by its path below the root of the sources, None when nobody has it."""
+
+    def names(self, folder: str) -> list[str]:
+        """Give the names of the files of a folder that can be had."""
+
+
+class Mirror:
+    """Makes one folder for each listing, so that no listing sees what another wrote.
+
+    Args:
+        folder: an empty folder that the caller removes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.count = 0
+
+    def place(self, listing: Listing, sources: Sources, beside: Listing | None = None) -> tuple[Path, str]:
+        """Write a listing and what it needs of its tree.
+
+        Args:
+            listing: what will run.
+            sources: where the other files of its tree are.
+            beside: the listing of the source that the page is about, when `listing` is another one of that page.
+
+        Returns:
+            The tree's root and the listing's path below it.
+        """
+        self.count += 1
+        root = self.folder / str(self.count)
+        path = file_of(listing)
+        write(root / path, listing.data())
+        if listing.about is not None:
+            self._surround(root, path, listing.data(), sources)
+        elif beside is not None and beside.about is not None:
+            write(root / file_of(beside), beside.data())
+            self._surround(root, file_of(beside), beside.data(), sources)
+        return root, path
+
+    def _surround(self, root: Path, path: str, data: bytes, sources: Sources) -> None:
+        for other in needed(path, data, sources):
+            target = root / other
+            if not target.exists():
+                found = sources.data(other)
+                if found is not None:
+                    write(target, found)
+
+    def clear(self) -> None:
+        """Remove the folders of all listings."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def file_of(listing: Listing) -> str:
+    """Give the path of a listing's file: its source's own, or one made of the page's and the listing's names."""
+    if listing.about is not None and is_inside(listing.about.source):
+        return listing.about.source
+    language = by_fence(listing.language)
+    suffix = SUFFIXES.get(language.name if language else "", ".txt")
+    return "_".join(re.sub(r"\W+", "_", part) for part in (PurePosixPath(listing.page).stem, listing.name)) + suffix
+
+
+def is_inside(path: str) -> bool:
+    """Say whether a path stays below the folder that it starts from."""
+    parts = PurePosixPath(path).parts
+    return bool(parts) and not path.startswith("/") and ".." not in parts and "\0" not in path
+
+
+def needed(path: str, data: bytes, sources: Sources) -> Iterator[str]:
+    """Yield the files of the tree that a Python file needs: imported modules in turn, packages above, conftest files, files that it names.
+
+    A module of a package that is installed needs none: the installed package is what it runs with.
+    """
+    top = _top_package(path, sources)
+    if top and is_installed(top):
+        return
+    seen, waiting = {path}, [(path, data)]
+    while waiting:
+        current, text = waiting.pop()
+        for candidate in (*_above(current), *_imported(current, text), *_named(current, text, sources)):
+            if candidate in seen or not is_inside(candidate):
+                continue
+            seen.add(candidate)
+            found = sources.data(candidate)
+            if found is not None:
+                yield candidate
+                waiting.append((candidate, found))
+
+
+def is_installed(name: str) -> bool:
+    """Say whether a top-level module can be imported here without any tree of the book."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _top_package(path: str, sources: Sources) -> str:
+    folder, top = PurePosixPath(path).parent, ""
+    while folder.name and sources.data(str(folder / "__init__.py")) is not None:
+        folder, top = folder.parent, folder.name
+    return top
+
+
+def _above(path: str) -> Iterator[str]:
+    for folder in PurePosixPath(path).parents:
+        yield str(folder / "conftest.py")
+        if str(folder) != ".":
+            yield str(folder / "__init__.py")
+
+
+def _imported(path: str, data: bytes) -> Iterator[str]:
+    """Yield the files that the import statements may mean: in the file's folder, and above it for what is not installed."""
+    try:
+        nodes = list(ast.walk(ast.parse(data)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    folders = [str(folder) for folder in PurePosixPath(path).parents]
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _modules(_starts(folders, alias.name), alias.name)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            starts = folders[node.level - 1 : node.level] if node.level else _starts(folders, base)
+            for name in (base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)):
+                yield from _modules(starts, name) if name else ()
+
+
+def _starts(folders: list[str], name: str) -> list[str]:
+    return folders[:1] if is_installed(name.partition(".")[0]) else folders
+
+
+def _modules(folders: list[str], name: str) -> Iterator[str]:
+    parts = name.split(".")
+    for folder in folders:
+        for end in range(1, len(parts) + 1):
+            stem = PurePosixPath(folder, *parts[:end])
+            yield f"{stem}.py"
+            yield f"{stem}/__init__.py"
+
+
+def _named(path: str, data: bytes, sources: Sources) -> Iterator[str]:
+    """Yield the files of the same folder whose names stand in the file: scripts that it starts, data that it reads."""
+    folder = str(PurePosixPath(path).parent)
+    for name in sources.names("" if folder == "." else folder):
+        if name.encode() in data:
+            yield str(PurePosixPath(folder, name))

@@ -1,0 +1,17 @@
+"""Listings that declare themselves not to be code: `text`, prose, and `{.no-run}`."""
+
+from __future__ import annotations
+
+from rankbook.languages import by_fence
+from rankbook.listing import Listing
+
+LANGUAGES = frozenset({"text", "markdown", "rst", "output", "svg", "html", "css", "diff", "csv"})
+"""Languages of prose, mark-up and output, by canonical name: a reader does not expect them to run."""
+
+
+def accepts(listing: Listing) -> bool:
+    """Say whether a listing is declared not to be code."""
+    if "no-run" in listing.options:
+        return True
+    language = by_fence(listing.language)
+    return language is not None and language.name in LANGUAGES

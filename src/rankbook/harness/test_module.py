@@ -1,0 +1,224 @@
+"""Test modules: run by pytest itself in the listing's own process, one report for each test of the listing."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import sys
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankbook.harness import evidence
+from rankbook.harness.script import sections
+from rankbook.languages import by_fence
+from rankbook.listing import Listing, Program, Runtime
+
+TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$")
+"""File names that pytest collects by default (`python_files`)."""
+LEFT_OUT = "PYTEST_"
+"""Variables of the surrounding pytest that the inner one must not see."""
+
+
+def accepts(listing: Listing) -> bool:
+    """Say whether a listing is a test module: by its file name as pytest does, else by what it defines."""
+    language = by_fence(listing.language)
+    if language is None or language.name != "python":
+        return False
+    if listing.about is not None:
+        return TEST_FILE.search(listing.about.source) is not None
+    try:
+        module = ast.parse(listing.data())
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return any(_is_test(node) for node in module.body)
+
+
+def _is_test(node: ast.stmt) -> bool:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return node.name.startswith("test_")
+    if isinstance(node, ast.ClassDef):
+        named = node.name.startswith("Test") or any(ast.unparse(base).endswith(("TestCase", "TestBase")) for base in node.bases)
+        return named and any(isinstance(part, ast.FunctionDef) and part.name.startswith("test") for part in node.body)
+    return False
+
+
+def run(program: Program, runtime: Runtime) -> int:
+    """Collect or run the listing's tests; `arguments` holds `collect`, `select` (ids within the file) and `options` of pytest."""
+    for name in [name for name in os.environ if name.startswith(LEFT_OUT)]:
+        del os.environ[name]
+    path = str(Path(program.root) / program.path)
+    sys.argv = [path]
+    # `pytest FILE` has the file's folder on the path, not the current one.
+    sys.path[:] = [entry for entry in sys.path if entry not in ("", program.root)]
+    selected = [f"{path}::{entry}" for entry in program.arguments.get("select") or ()]
+    collect = bool(program.arguments.get("collect"))
+    reporter = Collector(runtime, path) if collect else Reporter(runtime, path)
+    options = [*(program.arguments.get("options") or ()), *(["--collect-only"] if collect else [])]
+    arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:rankbook", "--rootdir", program.root, *options, *(selected or [path])]
+    try:
+        status = int(pytest.main(arguments, plugins=[reporter]))
+    except SystemExit as error:
+        runtime.emit({"type": "left", "code": error.code if isinstance(error.code, int) else 1 if error.code else 0})
+        return 0
+    runtime.emit({"type": "finished", "status": status})
+    return 0
+
+
+class Collector:
+    """Plugin of the inner pytest that reports what it collects.
+
+    Args:
+        runtime: where events go.
+        path: the listing's file.
+    """
+
+    def __init__(self, runtime: Runtime, path: str) -> None:
+        self.runtime = runtime
+        self.path = path
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """Report a module that cannot be collected, or that skips itself."""
+        if report.failed:
+            self.runtime.emit({"type": "collect-error", "outcome": "failed", **_crash(report, self.path)})
+        elif report.skipped:
+            self.runtime.emit({"type": "collect-error", "outcome": "skipped", "reason": _skip_reason(report), "text": ""})
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        """Report the tests, in the order in which they run."""
+        for item in session.items:
+            line = _item_line(item, self.path)
+            self.runtime.emit({"type": "item", "id": inner_id(item.nodeid), "line": line, "marks": list(_marks(item))})
+
+
+def inner_id(nodeid: str) -> str:
+    """Give the part of a node id behind the file."""
+    return nodeid.partition("::")[2]
+
+
+def _item_line(item: Any, path: str) -> int | None:
+    """Give the line of a test in the listing: that of its class when another file defines the test itself."""
+    file, line, _ = item.location
+    if isinstance(line, int) and (Path(item.config.invocation_params.dir) / file).resolve() == Path(path).resolve():
+        return line + 1
+    try:
+        return inspect.findsource(item.cls)[1] + 1
+    except (OSError, TypeError):
+        return None
+
+
+def _marks(item: Any) -> Iterator[dict[str, Any]]:
+    for mark in item.iter_markers():
+        arguments = [entry for entry in mark.args if isinstance(entry, str | int | float | bool)]
+        yield {"name": mark.name, "args": arguments if len(arguments) == len(mark.args) else []}
+
+
+class Reporter(Collector):
+    """Plugin of the inner pytest that reports each phase of each test, judged by the evidence of its ranks.
+
+    Args:
+        runtime: where events go.
+        path: the listing's file.
+    """
+
+    def __init__(self, runtime: Runtime, path: str) -> None:
+        super().__init__(runtime, path)
+        self.before = 0
+        self.class_before: dict[type | None, int] = {}
+        self.watch: evidence.Watch | None = None
+        evidence.watch_looks()
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        """Stay silent: the tests are known."""
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Report that a test starts."""
+        self.before = len(self.runtime.ranks)
+        self.watch = None
+        self.runtime.emit({"type": "start", "id": inner_id(nodeid)})
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: Any) -> None:
+        """Watch the hand-over to the ranks."""
+        self.watch = evidence.Watch(getattr(item, "instance", None), self.before)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: Any) -> Generator[None, Any, Any]:
+        """Turn a green that no rank stands for into what it is."""
+        report = yield
+        cls = getattr(item, "cls", None)
+        self.class_before.setdefault(cls, self.before)
+        records = self.runtime.ranks
+        if report.when == "call":
+            report.rankbook_ranks = self.watch.count(records) if self.watch else 0
+            self._judge(report, records)
+        elif report.when == "teardown" and report.passed:
+            self._judge_class(report, item, cls)
+        return report
+
+    def _judge(self, report: Any, records: Any) -> None:
+        if self.watch is None or report.outcome not in ("passed", "skipped") or hasattr(report, "wasxfail"):
+            return
+        verdict = self.watch.verdict(report.outcome, records)
+        if verdict is not None:
+            report.outcome = verdict.outcome
+            report.longrepr = (self.path, 0, verdict.reason) if verdict.outcome == "skipped" else verdict.reason
+            report.rankbook_vacuous = verdict.vacuous
+
+    def _judge_class(self, report: Any, item: Any, cls: type | None) -> None:
+        nextitem = getattr(item, "_rankbook_next", None)
+        if nextitem is not None and getattr(nextitem, "cls", None) is cls:
+            return
+        reason = evidence.class_verdict(cls, self.runtime.ranks, self.class_before.get(cls, 0))
+        if reason is not None:
+            report.outcome = "failed"
+            report.longrepr = reason
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> None:
+        """Remember which test comes next: the last of a class answers for the ranks that the class shared."""
+        item._rankbook_next = nextitem
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Report one phase of one test."""
+        event: dict[str, Any] = {
+            "type": "report", "id": inner_id(report.nodeid), "when": report.when, "outcome": report.outcome, "duration": report.duration,
+            "ranks": getattr(report, "rankbook_ranks", 0), "vacuous": getattr(report, "rankbook_vacuous", False),
+            "sections": [*report.sections],
+        }  # fmt: skip
+        if hasattr(report, "wasxfail"):
+            event["wasxfail"] = report.wasxfail
+        if report.when == "call" and report.failed:
+            event["sections"] += list(sections(self.runtime.ranks[self.before :]))
+        if report.failed:
+            event |= _crash(report, self.path)
+        elif report.skipped:
+            event["reason"] = _skip_reason(report)
+        self.runtime.emit(event)
+
+
+def _skip_reason(report: Any) -> str:
+    if hasattr(report, "wasxfail"):
+        return f"expected to fail: {report.wasxfail}" if report.wasxfail else "expected to fail"
+    longrepr = report.longrepr
+    text = longrepr[2] if isinstance(longrepr, tuple) else str(longrepr or "")
+    return text.removeprefix("Skipped: ")
+
+
+def _crash(report: Any, path: str) -> dict[str, Any]:
+    """Give a failure's reason, its text and the listing's own line."""
+    longrepr = report.longrepr
+    text = str(longrepr)
+    crash = getattr(longrepr, "reprcrash", None)
+    reason = crash.message if crash is not None else (text.strip().splitlines() or [""])[-1].removeprefix("E").strip()
+    # pytest shortens paths below the working directory, which is the tree's root; a rank's traceback has the whole path.
+    own = rf"(?<![\w/.])(?:{re.escape(path)}|{re.escape(os.path.relpath(path))})"
+    lines = re.findall(own + r'(?:", line |:)(\d+)', text)
+    missing = re.search(r"ModuleNotFoundError: No module named '([^']+)'", text)
+    if missing:
+        reason = missing[0]
+    return {"reason": reason, "text": text, "line": int(lines[-1]) if lines else None, "missing": missing[1] if missing else None}

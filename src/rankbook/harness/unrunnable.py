@@ -1,0 +1,18 @@
+"""Listings in a known language that rankbook has no way to run: skipped, and counted as such."""
+
+from __future__ import annotations
+
+from rankbook.languages import by_fence
+from rankbook.listing import Listing
+
+
+def accepts(listing: Listing) -> bool:
+    """Take whatever no other kind takes."""
+    return bool(listing.page)
+
+
+def reason(listing: Listing) -> str:
+    """Say what is missing."""
+    language = by_fence(listing.language)
+    name = language.type if language else listing.language
+    return f"rankbook runs no {name}; write {{.no-run}} when it is not meant to run"

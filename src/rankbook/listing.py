@@ -1,0 +1,212 @@
+"""What is executed: frozen facts that the proof wing hands from room to room, and the two contracts that its rooms meet at.
+
+`listings` makes a `Listing` from each fence of a page, `harness` a `Program` from a listing, `engines` an `Execution` from a program.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rankbook.embedding import Embedding, restore
+
+Event = dict[str, Any]
+"""What a program says while it runs: a JSON object with the key `type`."""
+
+
+class Outcome(enum.StrEnum):
+    """The ways in which a listing ends; the first four are what its program says, the others are found from outside."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    """It cannot run here; the reason says why."""
+    NOT_CODE = "not code"
+    """Declared as such: `text`, `{.no-run}`."""
+    CRASHED = "crashed"
+    """A process of it died by a signal or left by `os._exit`."""
+    HUNG = "hung"
+    """Nothing was heard of it within its timeout."""
+    VACUOUS = "vacuous"
+    """The harness called it passed, but no rank ran it."""
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the book is wrong about it."""
+        return self in (Outcome.FAILED, Outcome.CRASHED, Outcome.HUNG)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The source file that a page, and its listing under `Original Source`, is about."""
+
+    source: str
+    """Path below the root of the sources, with `/`."""
+    size: int | None = None
+    """Bytes that the page says it has."""
+    embedding: Embedding | None = None
+    """From the page's front matter; None on a page that another generator made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One fence that the site renders as a listing, at its exact place."""
+
+    page: str
+    """Path of the page, as the user names it."""
+    name: str
+    """Unique on the page: a part of the node id."""
+    language: str
+    """As written, lower case; empty when the fence names none."""
+    options: Mapping[str, str]
+    """Options of the fence, as written: `{"ranks": "2"}`; a class such as `.no-run` is `{"no-run": ""}`."""
+    text: str
+    """Exactly the listing's text, with the page's own line ends."""
+    line: int
+    """Line of the opening fence on the page."""
+    first_line: int
+    """Line of the first line of the text on the page."""
+    about: About | None = None
+    """The source file that the listing shows whole; None for a listing of a hand-written page."""
+    children: tuple[Listing, ...] = ()
+    """Listings inside a Markdown file that this listing shows; their lines are lines of the page too."""
+    problem: str | None = None
+    """Why the page is wrong here, as a sentence; such a listing fails."""
+    heading: str = ""
+    """Text of the nearest heading above it."""
+    custom: bool = False
+    """Whether the site renders it by a formatter of its own, as a diagram, say; such a fence is declared not code."""
+
+    def data(self) -> bytes:
+        """Bytes of the file that the listing stands for."""
+        if self.about is not None and self.about.embedding is not None:
+            return restore(self.text, self.about.embedding)
+        text = self.text
+        if self.about is not None and self.about.size == len(text.encode()) - 1:
+            text = text[:-1]
+        return text.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What an engine runs: plain data, so that it can travel to another process or machine."""
+
+    name: str
+    """Node id of the listing, for messages."""
+    entry: str
+    """Function that runs it, as `package.module:function`; called in the main process with `(program, runtime)`, it returns an exit status."""
+    root: str
+    """Mirror tree: working directory, and what paths of the program start from."""
+    path: str
+    """File of the listing, below `root`."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """What else the entry wants; JSON values only."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables set for it, on top of the caller's."""
+    timeout: float = 300.0
+    """Seconds without an event after which it counts as hung."""
+    preload: bool = True
+    """Whether it gains from a process that has imported torch."""
+
+
+@dataclass(slots=True)
+class RankRecord:
+    """A rank that the program's main process has started (a child process through `multiprocessing`)."""
+
+    name: str
+    """Its process name: `process 0`."""
+    pid: int | None
+    output: str | None
+    """File that holds what it wrote; None when it wrote to its parent's streams."""
+    exit_code: Callable[[], int | None]
+    """Exit status so far: None while it lives, negative for a signal."""
+
+
+class Runtime(Protocol):
+    """What an engine gives a program's entry while it runs in the main process of the listing."""
+
+    def emit(self, event: Event) -> None:
+        """Report an event at once; it also says that the program is alive."""
+
+    @property
+    def ranks(self) -> list[RankRecord]:
+        """All ranks started so far, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program's processes ended, as seen from outside."""
+
+    exit_code: int | None
+    """Of the main process: negative for a signal; None when the supervisor itself was lost."""
+    hung: bool = False
+    """Whether it was ended because nothing was heard of it within its timeout."""
+    duration: float = 0.0
+    """Seconds."""
+    output: str = ""
+    """What the main process wrote outside its own captures, head and tail, and the stacks of a hung program."""
+    left: tuple[str, ...] = ()
+    """Command lines of processes that were still alive when the main process had ended; they were killed."""
+    engine: str = ""
+    note: str = ""
+    """Why another engine than the one asked for ran it; empty when it did not."""
+
+
+class Execution(Protocol):
+    """A program under way."""
+
+    def events(self) -> Iterator[Event]:
+        """Yield the program's events as they come; ends when all its processes have ended."""
+
+    @property
+    def ended(self) -> Ended:
+        """How it ended; only after `events` is exhausted or `stop` was called."""
+
+    def stop(self) -> None:
+        """End all its processes now."""
+
+
+class Engine(Protocol):
+    """Where programs run."""
+
+    name: str
+
+    def start(self, program: Program) -> Execution:
+        """Start a program.
+
+        Raises:
+            EngineError: no process could be started.
+        """
+
+    def close(self) -> None:
+        """End everything that the engine has started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One outcome as the ledger keeps it."""
+
+    page: str
+    node_id: str
+    listing: str
+    """SHA-256 of the listing's bytes."""
+    source: str
+    """Source that the listing shows; empty for a hand-written page."""
+    line: int
+    kind: str
+    """`test`, `script`, `session`, `shell`, `data`, `import`."""
+    outcome: Outcome
+    reason: str = ""
+    duration: float = 0.0
+    """Seconds."""
+    ranks: int = 0
+    """Ranks that ran."""
+    when: str = ""
+    """UTC, ISO 8601."""
+    machine: str = ""
+    """`2 × NVIDIA H200`, `CPU, 2 cores`."""
+    engine: str = ""
+    torch: str = ""
+    commit: str = ""

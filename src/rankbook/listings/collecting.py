@@ -1,0 +1,228 @@
+"""From a page to its listings: `collect` reads the file, `_collected` tells the whole way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from markdown.extensions.toc import slugify
+
+from rankbook.errors import PageError
+from rankbook.listing import About, Listing
+from rankbook.listings.about import SOURCE_HEADING, about_of, has_size, is_markdown
+from rankbook.listings.lines import front_matter, split, without_prefix
+from rankbook.listings.mending import true_end, with_longer_fence
+from rankbook.listings.naming import named
+from rankbook.listings.options import as_name, is_name, problem_of
+from rankbook.listings.origins import origins
+from rankbook.listings.refusals import why
+from rankbook.listings.rendered import Heading, Shown, shown
+from rankbook.listings.site import Site, site_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from rankbook.listings.superfences import Fence, Header, Record, Refused
+
+_BOM = "\ufeff"
+
+
+def collect(path: Path, page: str, site: Site | None = None) -> tuple[Listing, ...]:
+    """Give the listings of a page.
+
+    Args:
+        path: the page.
+        page: its path as the user names it.
+        site: its site's Markdown; found from the page when None.
+
+    Returns:
+        In page order, every listing that the site renders, and every line that looks like one and is not rendered, with its problem.
+
+    Raises:
+        PageError: the page cannot be read, is not UTF-8, or the site's Markdown fails on it.
+        ConfigError: the site's `mkdocs.yml` cannot be read or does not use superfences.
+    """
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise PageError(f"cannot read the page: {error.strerror}", where=page, right="it must be a readable file") from error
+    except UnicodeDecodeError as error:
+        line = len(split(data[: error.start].decode("utf-8", "replace") + "x"))
+        raise PageError("the page is not UTF-8", where=page, line=line, right="save it as UTF-8") from error
+    return collect_text(text, page, site or site_of(path))
+
+
+def collect_text(text: str, page: str, site: Site) -> tuple[Listing, ...]:
+    """Give the listings of a page's text; see `collect`."""
+    return named(_collected(_Text(split(text.removeprefix(_BOM)), page, site)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A whole page, or a page inside a listing."""
+
+    lines: Sequence[str]
+    """Its lines with their ends."""
+    page: str
+    """The page on which it stands."""
+    site: Site
+    first: int = 1
+    """Line of that page on which it starts."""
+    mended: bool = False
+    """Whether the fence of its source has been made longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A text as the site shows it."""
+
+    page: str
+    first: int
+    """Line of the page on which the text's Markdown starts, below its front matter."""
+    body: Sequence[str]
+    """Its lines of Markdown, with their ends."""
+    record: Record
+    shown: Shown
+    origins: Sequence[int | None]
+    """For each line that superfences saw, the line of `body` that it comes from."""
+    tab: int
+    default_language: str
+
+    def number(self, line: int) -> int:
+        """Give the page's number of a line that superfences saw; of the line above it for one that stands in another file."""
+        here = next((origin for origin in reversed(self.origins[: line + 1]) if origin is not None), 0)
+        return self.first + here
+
+    def text(self, start: int, end: int, width: int) -> str:
+        """Give the text of lines that superfences saw, as it stands on the page where it stands there."""
+        opening, closing = self.origins[start - 1], self.origins[min(end, len(self.origins) - 1)]
+        if opening is not None and closing == opening + 1:  # superfences may have padded an empty fence
+            return ""
+        return "".join(self._line(line, width) for line in range(start, min(end, len(self.origins))))
+
+    def _line(self, line: int, width: int) -> str:
+        origin = self.origins[line]
+        written = self.record.lines[line] + "\n" if origin is None else self.body[origin] if origin < len(self.body) else ""
+        return without_prefix(written, width, self.tab)
+
+
+def _collected(text: _Text) -> tuple[Listing, ...]:
+    """Collect a text: see what the site shows, then the source that the text is about."""
+    values, skipped = front_matter(text.lines)
+    view = _view(text, skipped)
+    rendered, refused = _rendered(view), _refused(view)
+    listings = sorted([*rendered, *refused], key=lambda listing: listing.line)
+    about = about_of(values, view.body)
+    place = next((place for place, listing in enumerate(listings) if listing.heading.casefold() == SOURCE_HEADING), None)
+    if about is None or place is None:
+        return tuple(listings)
+    source = replace(listings[place], about=about, name=as_name(about.source.rsplit("/", 1)[-1]))
+    if listings[place] in rendered:
+        known = text.mended or has_size(source.text, about)
+        closing = None if known else true_end(text.lines, source.line - text.first, about, view.tab)
+        if closing is not None:
+            return _mended(text, source, closing)
+        source = _with_children(source, about, text.site)
+    return (*listings[:place], source, *listings[place + 1 :])
+
+
+def _mended(text: _Text, source: Listing, closing: int) -> tuple[Listing, ...]:
+    """Collect a text as it would be if the fence of its source were long enough, and say so on that listing."""
+    ends = source.first_line + len(split(source.text))
+    problem = (
+        f"the site ends this listing at line {ends}, {closing + text.first - ends} lines before its source does, "
+        "because its fence is no longer than a fence inside it; use a longer fence"
+    )
+    lines = with_longer_fence(text.lines, source.line - text.first, closing)
+    listings = _collected(replace(text, lines=lines, mended=True))
+    return tuple(replace(listing, problem=problem) if listing.line == source.line else listing for listing in listings)
+
+
+def _with_children(source: Listing, about: About, site: Site) -> Listing:
+    problem = source.problem if has_size(source.text, about) else source.problem or _wrong_size(source, about)
+    children = _collected(_Text(split(source.text), source.page, site, source.first_line)) if is_markdown(about) else ()
+    return replace(source, problem=problem, children=children)
+
+
+def _wrong_size(source: Listing, about: About) -> str:
+    size = len(replace(source, about=None).data())
+    return f"the page says that {about.source} has {about.size:,} bytes, but its listing holds {size:,}; generate the page again"
+
+
+def _view(text: _Text, skipped: int) -> _View:
+    body, first, recorder = text.lines[skipped:], text.first + skipped, text.site.recorder
+    plain = [line.rstrip("\r\n") for line in body]
+    try:
+        with text.site.at_home():
+            html, record, word = recorder.convert("\n".join([*plain, ""]))
+    except Exception as error:
+        what = f"the site's Markdown fails on it: {type(error).__name__}: {error}"
+        raise PageError(what, where=text.page, line=first, right="the same error stops the site's build") from error
+    seen_from = origins(plain, record)
+    return _View(text.page, first, body, record, shown(html, word), seen_from, recorder.tab_width, recorder.default_language)
+
+
+def _rendered(view: _View) -> list[Listing]:
+    fences = view.record.fences
+    return [_of_fence(view, fences[number], heading) for number, heading in view.shown.fences.items()]
+
+
+def _of_fence(view: _View, fence: Fence, heading: Heading) -> Listing:
+    header = replace(fence.header, language=fence.header.language or view.default_language)
+    options = dict.fromkeys(header.classes, "") | {key: value or "" for key, value in header.values.items()}
+    return Listing(
+        page=view.page,
+        name=_base_name(options, heading),
+        language=header.language.lower(),
+        options=options,
+        text=view.text(fence.start + 1, fence.end - 1, fence.width),
+        line=view.number(fence.start),
+        first_line=view.number(fence.start) + 1,
+        problem=None if fence.custom else _flipped(view, fence, header) or _problem(header),
+        heading=heading.text,
+        custom=fence.custom,
+    )
+
+
+def _problem(header: Header) -> str | None:
+    if header.ignored:
+        return f"the site passes over '{header.ignored}'; write options in braces: {{ranks=2}}"
+    return problem_of(header.classes, header.values, header.language)
+
+
+def _flipped(view: _View, fence: Fence, header: Header) -> str | None:
+    """Tell when a fence without a language begins at what its author meant as a closing line."""
+    before = next((refused for refused in view.record.refused if refused.end == fence.start), None)
+    if header.language or before is None or before.closing:
+        return None
+    return (
+        f"the site takes this line as an opening fence, because it does not take the one at line {view.number(before.start)}; mend that one"
+    )
+
+
+def _refused(view: _View) -> list[Listing]:
+    shown_as_text = {number: heading for number, heading in view.shown.refused.items() if number not in view.record.hidden}
+    return [_of_refused(view, view.record.refused[number], heading) for number, heading in shown_as_text.items()]
+
+
+def _of_refused(view: _View, refused: Refused, heading: Heading) -> Listing:
+    end = refused.end - 1 if refused.closing else refused.end
+    language = refused.language
+    return Listing(
+        page=view.page,
+        name=_base_name({}, heading),
+        language=language.lower(),
+        options={},
+        text=view.text(refused.start + 1, end, refused.width),
+        line=view.number(refused.start),
+        first_line=view.number(refused.start) + 1,
+        problem=why(refused, view.record, view.number),
+        heading=heading.text,
+    )
+
+
+def _base_name(options: Mapping[str, str], heading: Heading) -> str:
+    chosen = options.get("name", "")
+    return chosen if is_name(chosen) else as_name(heading.anchor or slugify(heading.text, "-"))

@@ -1,0 +1,153 @@
+"""The options that a fence may carry: one row each."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from rankbook.languages import LANGUAGES, by_fence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_NAME_BREAKS = re.compile(r"::|[\[\]/\\\s]")
+_HIGHLIGHTED = re.compile(r"\d+(?:-\d+)?(?:[ \t]+\d+(?:-\d+)?)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a fence."""
+
+    name: str
+    meaning: str
+    """What it does, as a clause."""
+    check: Callable[[str], str | None]
+    """What is wrong with a value, as the end of the sentence `option 'ranks' ...`; None for a right one."""
+    form: Literal["key", "class"] = "key"
+    """Whether it is written `{ranks=2}` or `{.no-run}`."""
+    languages: frozenset[str] | None = None
+    """Canonical languages on which it has a meaning; None for all."""
+
+
+def _any(_value: str) -> str | None:
+    return None
+
+
+def _ranks(value: str) -> str | None:
+    counts = [part.strip() for part in value.split(",")]
+    if all(count.isascii() and count.isdigit() and int(count) > 0 for count in counts):
+        return None
+    return f"""is '{value}'; write a number of ranks above 0, or several: ranks=2, ranks="2,4\""""
+
+
+def _timeout(value: str) -> str | None:
+    right = re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", value) is not None and 0 < float(value) < float("inf")
+    return None if right else f"is '{value}'; write a number of seconds above 0: timeout=60"
+
+
+def _reason(value: str) -> str | None:
+    return None if value.strip() else 'gives no reason; write why the listing is not run: skip="needs InfiniBand"'
+
+
+def _name(value: str) -> str | None:
+    if not value:
+        return "is empty; write a name that can stand in a node id: name=first-step"
+    found = _NAME_BREAKS.search(value)
+    return f"holds '{found[0]}', which a node id cannot hold; write a name such as first-step" if found else None
+
+
+def _line_numbers(value: str) -> str | None:
+    return None if re.match(r"\d+", value) else f"is '{value}'; write the number of the first line: linenums=\"1\""
+
+
+def _highlighted(value: str) -> str | None:
+    return None if _HIGHLIGHTED.fullmatch(value) else f"is '{value}'; write lines and ranges: hl_lines=\"2 4-6\""
+
+
+def _title_mode(value: str) -> str | None:
+    return None if value in ("text", "html") else f"is '{value}'; write title_mode=text or title_mode=html"
+
+
+_PYTHON = frozenset({"python"})
+
+OPTIONS: tuple[Option, ...] = (
+    Option("ranks", "runs the listing on that many ranks, once for each number given", _ranks, languages=_PYTHON),
+    Option("timeout", "seconds without a sign of life after which the listing counts as hung", _timeout),
+    Option("no-run", "declares that the listing is not to be run", _any, form="class"),
+    Option("skip", "skips the listing for the reason given", _reason),
+    Option("name", "names the listing, for its node id", _name),
+    Option("id", "gives the listing an anchor on the site", _any),
+    Option("title", "shows a title above the listing", _any),
+    Option("title_mode", "says whether the title is text or HTML", _title_mode),
+    Option("linenums", "shows line numbers, from the number given", _line_numbers),
+    Option("hl_lines", "highlights lines", _highlighted),
+)
+"""All options; `data-*` attributes and other classes are for the site's style and may stand beside them."""
+
+_KEYS: Mapping[str, Option] = {option.name: option for option in OPTIONS if option.form == "key"}
+_CLASSES: Mapping[str, Option] = {option.name: option for option in OPTIONS if option.form == "class"}
+
+
+def is_name(value: str) -> bool:
+    """Tell whether a text can be a listing's name, a part of a node id."""
+    return _name(value) is None
+
+
+def as_name(text: str) -> str:
+    """Turn a text into one that can be a listing's name."""
+    return _NAME_BREAKS.sub("-", text) or "listing"
+
+
+def problem_of(classes: tuple[str, ...], values: Mapping[str, str | None], language: str) -> str | None:
+    """Say what is wrong with the language and the options of a listing.
+
+    Args:
+        classes: its classes, without the one that is the language.
+        values: its keys and their values.
+        language: the language, empty when there is none.
+
+    Returns:
+        A sentence, or None.
+    """
+    found = (_misplaced_class(name) for name in classes)
+    problems = [_language(language), *found, *(_value(key, value, language) for key, value in values.items())]
+    return next(filter(None, problems), None)
+
+
+def _language(word: str) -> str | None:
+    if not word:
+        return "this listing names no language; write `text` when it is not code"
+    if by_fence(word) is not None:
+        return None
+    near = difflib.get_close_matches(word.lower(), sorted({word for row in LANGUAGES for word in row.fences}), 1)
+    return f"unknown language '{word}'; " + (f"did you mean '{near[0]}'? write" if near else "write") + " `text` when it is not code"
+
+
+def _misplaced_class(name: str) -> str | None:
+    if name in _KEYS and _KEYS[name].check is not _any:
+        return f"option '{name}' is written as a class; write {name}=value instead of .{name}"
+    return None
+
+
+def _value(key: str, value: str | None, language: str) -> str | None:
+    if key.startswith("data-"):
+        return None
+    if key in _CLASSES:
+        return f"option '{key}' is a class; write .{key}"
+    option = _KEYS.get(key)
+    if option is None:
+        return _unknown(key)
+    row = by_fence(language)
+    if option.languages is not None and row is not None and row.name not in option.languages:
+        return f"option '{key}' has no meaning on a {language} listing; it belongs on {' or '.join(sorted(option.languages))} listings"
+    wrong = option.check(value or "")
+    return f"option '{key}' {wrong}" if wrong else None
+
+
+def _unknown(key: str) -> str:
+    known = [*_KEYS, *(f".{name}" for name in _CLASSES)]
+    near = difflib.get_close_matches(key, known, 1)
+    hint = f"did you mean '{near[0]}'? known are" if near else "known are"
+    return f"unknown option '{key}'; {hint} {', '.join(known)}"

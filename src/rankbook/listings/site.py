@@ -1,0 +1,219 @@
+"""The Markdown set-up of a docs tree: the extensions of the nearest `mkdocs.yml`, or Material's usual ones."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import markdown
+import yaml
+
+from rankbook.errors import ConfigError
+from rankbook.listings.superfences import Recorder, install
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+_NAMES = ("mkdocs.yml", "mkdocs.yaml")
+_BUILT_IN: Mapping[str, Mapping[str, Any]] = {"toc": {}, "tables": {}, "fenced_code": {}}
+"""What MkDocs adds to every site."""
+_USUAL: Mapping[str, Mapping[str, Any]] = {
+    "admonition": {},
+    "attr_list": {},
+    "def_list": {},
+    "footnotes": {},
+    "md_in_html": {},
+    "pymdownx.details": {},
+    "pymdownx.superfences": {},
+    "pymdownx.tabbed": {"alternate_style": True},
+    "pymdownx.highlight": {"anchor_linenums": True},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """How a docs tree turns Markdown into pages."""
+
+    config: Path | None = None
+    """Its `mkdocs.yml`; None for the usual set-up."""
+    extensions: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {**_BUILT_IN, **_USUAL})
+    """Python-Markdown extensions in their order, each with its settings."""
+
+    @functools.cached_property
+    def recorder(self) -> Recorder:
+        """The site's Markdown, ready to tell which fences of a text it renders.
+
+        Raises:
+            ConfigError: the site does not use `pymdownx.superfences`.
+        """
+        return self._built[0]
+
+    @functools.cached_property
+    def left_out(self) -> tuple[str, ...]:
+        """Extensions and settings that cannot be had here, each as a sentence: a listing that depends on one may be missed."""
+        return self._built[1]
+
+    @contextlib.contextmanager
+    def at_home(self) -> Iterator[None]:
+        """Stand in the site's folder, where MkDocs starts from, and pass over warnings of extensions, which must not stop a run here."""
+        home = contextlib.chdir(self.config.parent) if self.config else contextlib.nullcontext()
+        with warnings.catch_warnings(action="ignore"), home:
+            yield
+
+    def markdown(self) -> tuple[markdown.Markdown, tuple[str, ...]]:
+        """Set up the site's Markdown as its build does.
+
+        Returns:
+            The Markdown, and what had to be left out.
+        """
+        md = markdown.Markdown()
+        left_out: list[str] = []
+        with self.at_home():
+            for name, settings in self.extensions.items():
+                _register(md, name, settings, left_out)
+        return md, tuple(left_out)
+
+    @functools.cached_property
+    def _built(self) -> tuple[Recorder, tuple[str, ...]]:
+        md, left_out = self.markdown()
+        recorder = install(md)
+        if recorder is None:
+            raise ConfigError(
+                "the site's Markdown has no 'pymdownx.superfences', so what it shows as a listing is not known",
+                where=self.config,
+                right="add it to markdown_extensions" + (f" ({'; '.join(left_out)})" if left_out else ""),
+            )
+        return recorder, left_out
+
+
+def site_of(page: Path) -> Site:
+    """Give the set-up of the site that a page belongs to: that of the nearest `mkdocs.yml` above it.
+
+    Args:
+        page: a page, which need not exist.
+
+    Returns:
+        One and the same `Site` for all pages below an unchanged `mkdocs.yml`.
+
+    Raises:
+        ConfigError: the `mkdocs.yml` cannot be read.
+    """
+    for folder in page.absolute().parents:
+        for name in _NAMES:
+            config = folder / name
+            if config.is_file():
+                return _site(config, config.stat().st_mtime_ns)
+    return _USUAL_SITE
+
+
+_USUAL_SITE = Site()
+
+
+@functools.lru_cache(maxsize=16)
+def _site(config: Path, _changed: int) -> Site:
+    return Site(config, {**_BUILT_IN, **_listed(config, _values(config).get("markdown_extensions"))})
+
+
+@dataclass(frozen=True)
+class _Missing:
+    """Stands for a Python object that the configuration names and that cannot be imported."""
+
+    name: str
+
+    def __call__(self, *_arguments: object, **_keywords: object) -> bool:
+        """Say yes: as the validator of a custom fence it takes the fence, as its formatter it is never called."""
+        return True
+
+
+class _Loader(yaml.UnsafeLoader):
+    """Reads `mkdocs.yml` as MkDocs does, which imports what the file names, and goes on when that cannot be imported."""
+
+    folder: Path
+
+    def named(self, suffix: str, node: yaml.Node) -> object:
+        """Import what `!!python/name:` names."""
+        try:
+            return self.find_python_name(suffix, node.start_mark)  # type: ignore[attr-defined] # not in PyYAML's stubs
+        except Exception:  # noqa: BLE001 - importing runs the code of others
+            return _Missing(suffix)
+
+    def applied(self, suffix: str, node: yaml.Node) -> object:
+        """Call what `!!python/object/apply:` names."""
+        try:
+            return self.construct_python_object_apply(suffix, node)  # type: ignore[attr-defined] # as above
+        except Exception:  # noqa: BLE001 - as above
+            return _Missing(suffix)
+
+    def environment(self, node: yaml.Node) -> object:
+        """Read the environment variables of `!ENV`."""
+        if not isinstance(node, yaml.SequenceNode):
+            return yaml.safe_load(os.environ.get(str(node.value), "")) if isinstance(node, yaml.ScalarNode) else None
+        *names, last = self.construct_sequence(node) or [None]
+        set_here = [os.environ[name] for name in [*names, last] if isinstance(name, str) and name in os.environ]
+        return yaml.safe_load(set_here[0]) if set_here else last if names else None
+
+    def relative(self, node: yaml.Node) -> str:
+        """Make a path of `!relative`."""
+        place, _, rest = str(node.value).partition("/")
+        return str(self.folder / ("docs" if place == "$docs_dir" else "") / rest)
+
+    def unknown(self, suffix: str, _node: yaml.Node) -> object:
+        """Pass over a tag of a plugin that is not here."""
+        return _Missing(suffix)
+
+
+_Loader.add_multi_constructor("tag:yaml.org,2002:python/name:", _Loader.named)
+_Loader.add_multi_constructor("tag:yaml.org,2002:python/object/apply:", _Loader.applied)
+_Loader.add_multi_constructor("!", _Loader.unknown)
+_Loader.add_constructor("!ENV", _Loader.environment)
+_Loader.add_constructor("!relative", _Loader.relative)
+
+
+def _values(config: Path) -> dict[str, Any]:
+    try:
+        loader = _Loader(config.read_bytes())
+        loader.folder = config.parent
+        values = loader.get_single_data()
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"cannot read the site's configuration: {error}", where=config, right="it must be valid YAML") from error
+    if not isinstance(values, dict):
+        return {}
+    parent = values.pop("INHERIT", None)
+    return _merged(_values(config.parent / parent), values) if isinstance(parent, str) else values
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    both = {key: _merged(below[key], above[key]) for key in above if isinstance(above[key], dict) and isinstance(below.get(key), dict)}
+    return {**below, **above, **both}
+
+
+def _listed(config: Path, entries: object) -> dict[str, Mapping[str, Any]]:
+    if isinstance(entries, dict):
+        entries = [{name: settings} for name, settings in entries.items()]
+    if not isinstance(entries, list | None):
+        raise ConfigError("markdown_extensions is not a list", where=config, right="write one extension a line, each after '- '")
+    listed: dict[str, Mapping[str, Any]] = {}
+    for entry in entries or []:
+        for name, settings in entry.items() if isinstance(entry, dict) else [(entry, None)]:
+            listed[str(name)] = settings if isinstance(settings, dict) else {}
+    return listed
+
+
+def _register(md: markdown.Markdown, name: str, settings: Mapping[str, Any], left_out: list[str]) -> None:
+    usable = {key: value for key, value in settings.items() if name == "pymdownx.superfences" or not _names_missing(value)}
+    left_out.extend(f"setting '{key}' of '{name}' is left out: it names what cannot be imported here" for key in settings.keys() - usable)
+    try:
+        md.registerExtensions([name], {name: usable})
+    except Exception as error:  # noqa: BLE001 - an extension is the code of others
+        left_out.append(f"extension '{name}' is left out: {error}")
+
+
+def _names_missing(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_names_missing, value.values()))
+    return any(map(_names_missing, value)) if isinstance(value, list) else isinstance(value, _Missing)

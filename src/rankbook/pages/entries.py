@@ -1,0 +1,38 @@
+"""The keywords of a file, grouped as a keyword index shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rankbook.kinds import KINDS
+from rankbook.model import Keyword
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One keyword of a file with all its lines."""
+
+    kind: str
+    name: str
+    lines: tuple[int, ...]
+    scopes: tuple[str, ...]
+
+
+def entries_by_kind(keywords: Iterable[Keyword]) -> dict[str, tuple[Entry, ...]]:
+    """Group keywords by kind, in the order of `kinds.KINDS`, and by name in the alphabet's."""
+    found: dict[str, dict[str, list[Keyword]]] = {kind: {} for kind in KINDS}
+    for keyword in keywords:
+        found.setdefault(keyword.kind, {}).setdefault(keyword.name, []).append(keyword)
+    return {
+        kind: tuple(_entry(kind, name, names[name]) for name in sorted(names, key=alphabetical)) for kind, names in found.items() if names
+    }
+
+
+def alphabetical(name: str) -> tuple[str, str]:
+    """Sort names as a reader looks them up: without regard to case and leading underscores."""
+    return name.lstrip("_.").casefold(), name
+
+
+def _entry(kind: str, name: str, uses: list[Keyword]) -> Entry:
+    return Entry(kind, name, tuple(sorted({use.line for use in uses})), tuple(sorted({use.scope for use in uses if use.scope})))

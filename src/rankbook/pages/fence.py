@@ -1,0 +1,46 @@
+"""The listing on a page: a fence that holds a text exactly, whatever the text holds."""
+
+from __future__ import annotations
+
+import re
+
+from rankbook.errors import TemplateError
+
+SOURCE_OPTIONS = '{#source linenums="1"}'
+"""Options of the fence of a page's source; with them the site gives each line its anchor."""
+_TICKS = re.compile("`+")
+
+
+def line_anchor(line: int) -> str:
+    """Name the anchor that the site gives to a line of the listing."""
+    return f"__codelineno-source-{line}"
+
+
+def fence(text: str, info: str) -> str:
+    """Wrap a text into a fence that no run of backticks in it can end.
+
+    Args:
+        text: the listing's text; ends with a line end.
+        info: language and options.
+    """
+    ticks = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(text)), default=0))
+    return f"{ticks}{info}\n{text}{ticks}\n"
+
+
+def source_fence(text: str, language: str) -> str:
+    """Wrap the text of a whole source file into the fence of its page."""
+    return fence(text, f"{language} {SOURCE_OPTIONS}")
+
+
+def check(page: str, listing: str, name: str) -> None:
+    """Make sure that a page holds a listing as a block of its own, once.
+
+    Raises:
+        TemplateError: the template has changed, repeated or left out the listing.
+    """
+    if page.count(listing) != 1 or f"\n{listing}" not in f"\n{page}":
+        raise TemplateError(
+            "the template does not show the source's listing once, as it is",
+            where=name,
+            right="it must print {{ listing }} once, at the start of a line",
+        )

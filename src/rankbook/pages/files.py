@@ -1,0 +1,245 @@
+"""What the templates of a file's two pages see: the facts of one file, grouped and ordered as a reader wants them."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from markupsafe import Markup
+
+from rankbook.embedding import Embedding
+from rankbook.languages import LANGUAGES, by_fence
+from rankbook.model import Class, Constant, Expression, Function, Module, Project, Relation, Source, Test
+from rankbook.pages.dependencies import Dependency, dependencies
+from rankbook.pages.entries import Entry, entries_by_kind
+from rankbook.pages.evidence import Note, notes
+from rankbook.pages.fence import fence, source_fence
+from rankbook.pages.needs import Need, needs_of, special_needs
+from rankbook.pages.running import Run, how_to_run
+from rankbook.pages.text import markdown, summary
+from rankbook.requirements import Requirement
+
+_FENCES = {language.name: language.fences[0] for language in LANGUAGES}
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """All that is needed to make the pages of one file; it travels to the process that makes them."""
+
+    module: Module
+    tests: tuple[Test, ...]
+    requirements: tuple[Requirement, ...]
+    relations: tuple[Relation, ...]
+    unresolved: tuple[Expression, ...]
+    imports: Mapping[str, str]
+    """Module as written -> file of the tree."""
+    importers: tuple[str, ...]
+    """Files of the tree that import it."""
+    unlisted: frozenset[str]
+    """Files that it refers to and whose pages have no listing."""
+
+
+def unlisted_sources(project: Project) -> frozenset[str]:
+    """Name the files whose pages have no listing: they are empty, or no text can hold them."""
+    return frozenset(path for path, module in project.modules.items() if not _has_listing(module.source))
+
+
+def file_tasks(project: Project) -> Iterator[FileTask]:
+    """Gather what a project knows of each of its files."""
+    unlisted = unlisted_sources(project)
+    importers: dict[str, list[str]] = {}
+    for path in sorted(project.imports):
+        for target in sorted(set(project.imports[path].values()) - {path}):
+            importers.setdefault(target, []).append(path)
+    for path in project.modules:
+        task = _file_task(project, path, tuple(importers.get(path, ())))
+        yield replace(task, unlisted=unlisted & _named(task))
+
+
+def _file_task(project: Project, path: str, importers: tuple[str, ...]) -> FileTask:
+    return FileTask(
+        module=project.modules[path],
+        tests=project.tests.get(path, ()),
+        requirements=project.requirements.get(path, ()),
+        relations=project.relations.get(path, ()),
+        unresolved=project.unresolved.get(path, ()),
+        imports=project.imports.get(path, {}),
+        importers=importers,
+        unlisted=frozenset(),
+    )
+
+
+def _named(task: FileTask) -> set[str]:
+    """Files that the pages of a file refer to."""
+    needs = {need.path for test in task.tests for need in test.requirements} | {need.path for need in task.requirements}
+    related = {relation.path for relation in task.relations} | {test.path for test in task.tests}
+    return {task.module.source.path, *needs, *related, *task.imports.values(), *task.importers}
+
+
+class FileView:
+    """One file as its templates see it."""
+
+    def __init__(self, task: FileTask, text: str | None) -> None:
+        self.task = task
+        self.module = task.module
+        self.source = task.module.source
+        self.text = text
+        """Text of the listing; None when there is none."""
+
+    @property
+    def path(self) -> str:
+        """Path below the root."""
+        return self.source.path
+
+    @property
+    def tests(self) -> tuple[Test, ...]:
+        """Tests that would run, inherited ones included."""
+        return self.task.tests
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """Related files, nearest first."""
+        return tuple(sorted(self.task.relations, key=lambda relation: (relation.rank, relation.path)))
+
+    @property
+    def summary(self) -> str:
+        """First sentence of the docstring; empty when there is none."""
+        return summary_of(self.module)
+
+    @cached_property
+    def listing(self) -> Markup | None:
+        """The fence that holds the source; None for an empty file and one that no page can hold."""
+        return None if not self.text else markdown(source_fence(self.text, self.fence_word))
+
+    @property
+    def fence_word(self) -> str:
+        """Word of the listing's language."""
+        return _FENCES.get(self.source.language, "text")
+
+    @cached_property
+    def listing_by_extension(self) -> Markup | None:
+        """The listing, with the file's extension as its language where that names one."""
+        word = self.source.extension[1:].lower()
+        return None if not self.text else markdown(source_fence(self.text, word if by_fence(word) else self.fence_word))
+
+    @property
+    def words(self) -> int:
+        """Number of words of the text."""
+        return len((self.text or "").split())
+
+    @property
+    def bytes_note(self) -> str:
+        """What is unusual about the file's bytes, as a clause; empty for UTF-8 with plain line ends."""
+        return "" if self.source.embedding is None else ", ".join(_unusual(self.source.embedding))
+
+    @property
+    def harnesses(self) -> tuple[str, ...]:
+        """What runs its tests, by name."""
+        return tuple(sorted({test.harness for test in self.tests if test.harness}))
+
+    @cached_property
+    def needs(self) -> tuple[Need, ...]:
+        """Requirements of the file and of its tests, those of all tests first."""
+        return needs_of(self.task.tests, self.task.requirements)
+
+    @property
+    def special_needs(self) -> Mapping[str, tuple[Requirement, ...]]:
+        """By node id: what a test needs beyond what all of them need."""
+        return {test.id: special_needs(test, self.needs) for test in self.tests}
+
+    @property
+    def missing_bases(self) -> tuple[str, ...]:
+        """Base classes of its test classes that no file of the tree holds: what they would add is not known."""
+        return tuple(sorted(set(_test_bases(self.task))))
+
+    @property
+    def only_standard_library(self) -> bool:
+        """Whether it has tests, needs nothing that is known of, and imports the standard library alone."""
+        modules = (entry.module.partition(".")[0] for entry in self.dependencies)
+        return bool(self.tests) and not self.needs and all(module in sys.stdlib_module_names for module in modules)
+
+    @cached_property
+    def dependencies(self) -> tuple[Dependency, ...]:
+        """Imported modules in the order of the source."""
+        return dependencies(self.module, self.task.imports)
+
+    @property
+    def run(self) -> Run | None:
+        """How to run it; None for a file that is neither a test module nor a script."""
+        return how_to_run(self.module, self.tests)
+
+    @property
+    def run_listing(self) -> Markup | None:
+        """The command as a listing."""
+        run = self.run
+        return markdown(fence(run.command + "\n", "bash")) if run else None
+
+    @cached_property
+    def entries(self) -> Mapping[str, tuple[Entry, ...]]:
+        """Keywords by kind, by name within a kind."""
+        return entries_by_kind(self.module.keywords)
+
+    @property
+    def most_called(self) -> tuple[tuple[str, int], ...]:
+        """The eight names that it calls most, with the number of lines."""
+        counts = Counter({entry.name: len(entry.lines) for entry in self.entries.get("call", ())})
+        return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:8])
+
+    @property
+    def classes(self) -> tuple[Class, ...]:
+        """Classes in the order of their lines."""
+        return self.module.classes
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """Functions outside classes, in the order of their lines."""
+        return self.module.functions
+
+    @property
+    def callables(self) -> tuple[Function, ...]:
+        """Functions and methods, in the order of their lines."""
+        methods = (method for entry in self.classes for method in entry.methods)
+        return tuple(sorted((*self.functions, *methods), key=lambda function: function.line))
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """Module-level assignments."""
+        return self.module.constants
+
+    def notes(self, topic: str) -> tuple[Note, ...]:
+        """Evidence for a topic of `evidence.TOPICS`."""
+        return notes(topic, self.module)
+
+
+def summary_of(module: Module) -> str:
+    """Give the sentence that sums a file up; empty when there is none."""
+    return summary(module.docstring, is_markdown=module.source.language == "markdown")
+
+
+def _has_listing(source: Source) -> bool:
+    return source.embedding is not None and source.lines > 0
+
+
+def _unusual(embedding: Embedding) -> Iterable[str]:
+    ends = {"crlf": "CRLF line ends", "cr": "CR line ends", "mixed": "mixed line ends"}
+    if embedding.encoding not in ("utf-8", "ascii"):
+        yield f"encoding {embedding.encoding}"
+    if embedding.bom:
+        yield "a byte order mark"
+    if embedding.newline in ends:
+        yield ends[embedding.newline]
+    if not embedding.final_newline and embedding.size:
+        yield "no line end at its end"
+
+
+def _test_bases(task: FileTask) -> Iterable[str]:
+    """Base classes of the file's test classes, near and far, that no file of the tree holds."""
+    wanted = {test.class_name for test in task.tests if test.class_name}
+    missing = {(base.text, base.line) for base in task.unresolved}
+    for entry in reversed(task.module.classes):
+        if entry.name in wanted or entry.qualname in wanted:
+            wanted.update(base.text.rpartition(".")[2] for base in entry.bases)
+            yield from (base.text for base in entry.bases if (base.text, base.line) in missing)

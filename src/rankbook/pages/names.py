@@ -1,0 +1,104 @@
+"""Names of the pages, and the links between them."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from functools import lru_cache
+
+from markupsafe import Markup
+
+from rankbook.errors import PageError
+from rankbook.model import Project
+from rankbook.pages.fence import line_anchor
+from rankbook.pages.text import code, markdown, url
+
+FILE_PAGES = {"file": "_docs.md", "keywords": "_kw.md"}
+"""Kind of page of a file: what its name adds to the file's name."""
+FOLDER_PAGES = {"index": "index.md", "folder": "doc.md", "subtree": "sub.md"}
+"""Kind of page of a folder: its name in the folder."""
+
+
+def page_of_file(kind: str, path: str) -> str:
+    """Name the page of a file, below the folder of all pages."""
+    return path + FILE_PAGES[kind]
+
+
+def page_of_folder(kind: str, path: str) -> str:
+    """Name the page of a folder, below the folder of all pages."""
+    return posixpath.join(path, FOLDER_PAGES[kind])
+
+
+def all_pages(project: Project) -> frozenset[str]:
+    """Name every page of a project.
+
+    Raises:
+        PageError: a folder of the tree is called like a page, so that both cannot stand in one folder.
+    """
+    pages = {page_of_file(kind, path) for path in project.modules for kind in FILE_PAGES}
+    pages |= {page_of_folder(kind, path) for path in project.folders for kind in FOLDER_PAGES}
+    for path in project.folders:
+        if path in pages:
+            raise PageError(
+                "this folder of sources is called like a page that is to be made",
+                where=path,
+                right="leave it out by the setting `exclude`, or rename it",
+            )
+    return frozenset(pages)
+
+
+@dataclass(frozen=True)
+class Links:
+    """The links of one page to others: addresses relative to it, ready for a template."""
+
+    page: str
+    """The page that they stand on."""
+    source: str
+    """The file or folder that the page is about."""
+    unlisted: frozenset[str]
+    """Sources whose pages have no listing, so that no line of them can be linked to."""
+
+    def file(self, path: str, line: int = 0) -> Markup:
+        """Address of a file's page, or of a line of its listing."""
+        return markdown(self._file(path, line))
+
+    def keywords(self, path: str) -> Markup:
+        """Address of a file's keyword page."""
+        return self._to(page_of_file("keywords", path))
+
+    def index(self, path: str) -> Markup:
+        """Address of a folder's index."""
+        return self._to(page_of_folder("index", path))
+
+    def folder(self, path: str) -> Markup:
+        """Address of a folder's documentation."""
+        return self._to(page_of_folder("folder", path))
+
+    def subtree(self, path: str) -> Markup:
+        """Address of the keyword index of a folder and all below it."""
+        return self._to(page_of_folder("subtree", path))
+
+    def line(self, line: int, path: str = "") -> Markup:
+        """Link to a line, labelled by it and, where it is another file's, by that file's name."""
+        if path in ("", self.source):
+            return markdown(f"line {line}" if self.source in self.unlisted else f"[line {line}]({self._file(self.source, line)})")
+        label = code(f"{path.rsplit('/', 1)[-1]}:{line}")
+        return markdown(f"[{label}]({self._file(path, line)})")
+
+    def name(self, path: str, line: int = 0) -> Markup:
+        """Link to a file's page, or to a line of its listing, labelled by the file's path."""
+        return markdown(f"[{code(path)}]({self._file(path, line)})")
+
+    def _file(self, path: str, line: int) -> str:
+        anchor = f"#{line_anchor(line)}" if line > 0 and path not in self.unlisted else ""
+        target = page_of_file("file", path)
+        return anchor if anchor and target == self.page else self._to(target) + anchor
+
+    def _to(self, target: str) -> Markup:
+        return _address(target, posixpath.dirname(self.page))
+
+
+@lru_cache(maxsize=16384)
+def _address(target: str, folder: str) -> Markup:
+    """Give the address of a page as seen from a folder; most are asked for again and again."""
+    return url(posixpath.relpath(f"/{target}", f"/{folder}"))

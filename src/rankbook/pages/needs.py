@@ -1,0 +1,64 @@
+"""What the tests of a file need: one row per thing, with all places that say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rankbook.model import Test
+from rankbook.requirements import KINDS, Requirement
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing that the file needs, with all places that say so."""
+
+    requirement: Requirement
+    """The first of those that say the same."""
+    evidence: tuple[str, ...]
+    places: tuple[tuple[str, int], ...]
+    """Paths and lines of the evidence."""
+    tests: tuple[str, ...]
+    """Node ids of the tests that need it."""
+    every: bool
+    """Whether it holds for all tests, or for the file as a whole."""
+
+
+def requirement_order(requirement: Requirement) -> tuple[int, Requirement]:
+    """Sort requirements by kind, in the order of the table of kinds."""
+    kind = requirement.kind
+    return KINDS.index(kind) if kind in KINDS else len(KINDS), requirement
+
+
+def needs_of(tests: tuple[Test, ...], requirements: tuple[Requirement, ...]) -> tuple[Need, ...]:
+    """Gather what a file needs: what holds for all of its tests first.
+
+    Args:
+        tests: its tests, with their requirements.
+        requirements: those of the file as a whole.
+    """
+    said: dict[tuple[str, str], list[Requirement]] = {}
+    who: dict[tuple[str, str], list[str]] = {}
+    for requirement in sorted({*requirements, *(need for test in tests for need in test.requirements)}, key=requirement_order):
+        said.setdefault((requirement.kind, requirement.value), []).append(requirement)
+    for test in tests:
+        for key in dict.fromkeys((need.kind, need.value) for need in test.requirements):
+            who.setdefault(key, []).append(test.id)
+    needs = (_need(entries, tuple(who.get(key, ())), len(tests)) for key, entries in said.items())
+    return tuple(sorted(needs, key=lambda need: not need.every))
+
+
+def special_needs(test: Test, needs: tuple[Need, ...]) -> tuple[Requirement, ...]:
+    """Give what a test needs beyond what all tests of its file need."""
+    common = {(need.requirement.kind, need.requirement.value) for need in needs if need.every}
+    found = {(need.kind, need.value): need for need in sorted(test.requirements, key=requirement_order)}
+    return tuple(need for key, need in found.items() if key not in common)
+
+
+def _need(entries: list[Requirement], tests: tuple[str, ...], all_tests: int) -> Need:
+    return Need(
+        requirement=entries[0],
+        evidence=tuple(dict.fromkeys(entry.evidence for entry in entries)),
+        places=tuple(dict.fromkeys((entry.path, entry.line) for entry in entries if entry.line)),
+        tests=tests,
+        every=len(tests) in (0, all_tests),
+    )

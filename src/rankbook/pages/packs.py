@@ -1,0 +1,112 @@
+"""Template packs: folders of Jinja templates, found in the project first and then among those that come with rankbook."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from rankbook.config import Settings
+from rankbook.errors import TemplateError
+from rankbook.front_matter import PAGE_KINDS
+from rankbook.pages.evidence import TOPICS
+from rankbook.pages.text import FILTERS, text
+
+_SUFFIX = ".md.jinja"
+_SHARED = "_shared"
+"""Folder of the templates that all packs may use."""
+
+
+@contextmanager
+def template_errors() -> Iterator[None]:
+    """Turn whatever goes wrong in a template into a sentence with the template's file and line.
+
+    Raises:
+        TemplateError: the template is broken.
+    """
+    try:
+        yield
+    except jinja2.TemplateSyntaxError as error:
+        raise TemplateError(f"broken template: {error.message}", where=error.filename, line=error.lineno) from error
+    except jinja2.TemplateNotFound as error:
+        raise TemplateError(
+            f"there is no template '{error.name}' in the pack", right="write it, or take it out of the one that names it"
+        ) from error
+    except (jinja2.TemplateError, TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as error:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(_SUFFIX)]
+        if not frames:
+            raise
+        raise TemplateError(f"broken template: {error}", where=frames[-1].filename, line=frames[-1].lineno) from error
+
+
+def pack_folders(settings: Settings) -> tuple[str, ...]:
+    """Find the folders of the pack: the project's own first, then that of rankbook, then what all packs share.
+
+    Raises:
+        TemplateError: no folder of that name is there.
+    """
+    own = settings.below_root(settings.templates)
+    if settings.pack in _packs(own):
+        places = (own / settings.pack, _own_packs() / settings.pack, _own_packs() / _SHARED)
+        return tuple(dict.fromkeys(str(place) for place in places if place.is_dir()))
+    known = ", ".join(sorted(_packs(own)))
+    raise TemplateError(f"there is no template pack '{settings.pack}'", where=own, right=f"known packs are {known}")
+
+
+@lru_cache(maxsize=4)
+def environment(folders: tuple[str, ...]) -> jinja2.Environment:
+    """Make the environment of a pack.
+
+    What a template prints is escaped as prose unless a filter has made Markdown of it, so that a template that forgets a filter is safe.
+    """
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folders),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        finalize=text,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+    )
+    made.filters.update(FILTERS)
+    made.globals["topics"] = TOPICS
+    return made
+
+
+def check_pack(folders: tuple[str, ...]) -> None:
+    """Read all templates of a pack, so that a broken one is told of before anything is written.
+
+    Raises:
+        TemplateError: a template is missing or broken.
+    """
+    for kind in PAGE_KINDS:
+        with template_errors():
+            environment(folders).get_template(kind + _SUFFIX)
+
+
+def fill(folders: tuple[str, ...], kind: str, **values: Any) -> str:
+    """Fill the template of a kind of page.
+
+    Raises:
+        TemplateError: the template is broken.
+    """
+    with template_errors():
+        return environment(folders).get_template(kind + _SUFFIX).render(**values)
+
+
+def _packs(own: Path) -> set[str]:
+    folders = (folder for folder in (own, _own_packs()) if folder.is_dir())
+    return {entry.name for folder in folders for entry in folder.iterdir() if entry.is_dir() and entry.name[0] not in "._"}
+
+
+def _own_packs() -> Path:
+    """Find the packs that come with rankbook: inside the installed package, or at the root of a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "templates"
+    return installed if installed.is_dir() else package.parents[1] / "templates"

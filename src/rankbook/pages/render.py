@@ -1,0 +1,118 @@
+"""Facts → pages: the text of every page of a file or a folder, as bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from html import escape
+
+from markupsafe import Markup
+
+from rankbook.embedding import Embedded, embed
+from rankbook.front_matter import Stamp, write
+from rankbook.kinds import KINDS
+from rankbook.pages import fence, packs
+from rankbook.pages.files import FileTask, FileView
+from rankbook.pages.folders import FolderView
+from rankbook.pages.names import Links, page_of_file, page_of_folder
+
+LAST_RUN = Markup("<!-- rankbook:last-run -->")
+"""Line of a page that the site replaces by the recorded outcomes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """What all pages have in common."""
+
+    title: str
+    folders: tuple[str, ...]
+    """Folders of the template pack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page, ready to be written."""
+
+    path: str
+    """Below the folder of all pages."""
+    data: bytes
+
+
+def file_pages(book: Book, task: FileTask, data: bytes | None) -> tuple[Page, ...]:
+    """Make the two pages of a file.
+
+    Args:
+        book: what all pages have in common.
+        task: the facts of the file.
+        data: its bytes; None for a file that could not be read.
+
+    Raises:
+        TemplateError: a template is broken.
+    """
+    view = FileView(task, _listing_text(data))
+    return (_file_page(book, view), _keyword_page(book, view))
+
+
+def folder_pages(book: Book, view: FolderView) -> tuple[Page, ...]:
+    """Make the three pages of a folder.
+
+    Raises:
+        TemplateError: a template is broken.
+    """
+    titles = {"index": view.title, "folder": f"About {view.title}", "subtree": f"Keywords of {view.title}"}
+    return tuple(_folder_page(book, kind, title, view) for kind, title in titles.items())
+
+
+def is_unchanged(task: FileTask, data: bytes) -> bool:
+    """Whether the bytes of a file are those from which its facts were read."""
+    return hashlib.sha256(data).hexdigest() == task.module.source.sha256
+
+
+def _listing_text(data: bytes | None) -> str | None:
+    embedded = None if data is None else embed(data)
+    return embedded.text if isinstance(embedded, Embedded) else None
+
+
+def _file_page(book: Book, view: FileView) -> Page:
+    source = view.source
+    name = page_of_file("file", view.path)
+    links = Links(name, view.path, view.task.unlisted)
+    stamp = Stamp("file", _title(source.name), view.path, source.size, source.sha256, source.embedding)
+    body = packs.fill(book.folders, "file", book=book, file=view, links=links, kinds=KINDS, last_run=LAST_RUN)
+    # The pack chooses by which word the listing's language is named.
+    choices = (listing for listing in (view.listing_by_extension, view.listing) if listing and listing in body)
+    listing = next(choices, view.listing)
+    if listing is not None:
+        fence.check(body, listing, name)
+    return _page(name, stamp, body, listing)
+
+
+def _keyword_page(book: Book, view: FileView) -> Page:
+    name = page_of_file("keywords", view.path)
+    links = Links(name, view.path, view.task.unlisted)
+    body = packs.fill(book.folders, "keywords", book=book, file=view, links=links, kinds=KINDS)
+    return _page(name, Stamp("keywords", _title(f"Keywords of {view.source.name}"), view.path), body)
+
+
+def _folder_page(book: Book, kind: str, title: str, view: FolderView) -> Page:
+    name = page_of_folder(kind, view.path)
+    links = Links(name, view.path, view.unlisted)
+    body = packs.fill(book.folders, kind, book=book, folder=view, links=links, kinds=KINDS)
+    return _page(name, Stamp(kind, _title(title), view.path), body)
+
+
+def _title(title: str) -> str:
+    """Themes put a page's title into HTML as it stands."""
+    return escape(title, quote=False)
+
+
+def _page(name: str, stamp: Stamp, body: str, listing: str | None = None) -> Page:
+    head, shown, tail = body.partition(listing) if listing else (body, "", "")
+    text = f"{_tidy(head)}{shown}{_tidy(tail)}".strip("\n")
+    return Page(name, f"{write(stamp)}\n{text}\n".encode())
+
+
+def _tidy(text: str) -> str:
+    """Take out what a template leaves between its parts: spaces at a line's end, and more than one empty line."""
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", text))

@@ -1,0 +1,145 @@
+"""Filters of the templates: whatever a source says becomes plain words or a code span, never Markdown or HTML of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+# Control and bidirectional characters would be lost, or would show a reader something else than what stands there.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_RISKY = re.compile(
+    r"[\\`*\[\]<>&|~^{}$@]"
+    r"|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])_"
+    r"|:(?=//|\w+:)|(?<=www)\.|==+"
+    r"|^[-+#=!:?/%]|^\d+[.)]",
+    re.IGNORECASE,
+)
+_BACKSLASHED = {character: "\\" + character for character in "`*_[]"}
+_NAMED = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_SENTENCE = re.compile(r"(.+?[.!?])(?=\s|$)(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc\.)", re.DOTALL)
+
+
+_NOT_PROSE = re.compile(r"[-*+]\s|[|>#=]|\d+[.)]\s|!?\[[^\]]*\]\([^)]*\)\s*\Z")
+_MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|\*\*|__")
+_LONGEST = 300
+"""Characters of a summary."""
+
+
+def markdown(value: str) -> Markup:
+    """Say that a text is Markdown: it was made here, of parts that are escaped."""
+    return Markup(value)  # noqa: S704 - all that is marked passes here
+
+
+def one_line(value: object) -> str:
+    """Give a value on one line, without characters that cannot be shown."""
+    return " ".join(_UNPRINTABLE.sub("\ufffd", str(value)).split())
+
+
+def code(value: object) -> Markup:
+    """Show a value as code, in a sentence or in a table's cell.
+
+    HTML is used where a code span would not do: a pipe ends a table's cell even inside a span.
+    """
+    return _code(str(value))
+
+
+@lru_cache(maxsize=16384)
+def _code(value: str) -> Markup:
+    line = one_line(value)
+    if not line:
+        return markdown("*empty*")
+    if re.search(r"[`|]", line):
+        return markdown("<code>" + "".join(_plain(character) for character in line) + "</code>")
+    return markdown(f"`{line}`")
+
+
+def text(value: object) -> Markup:
+    """Show a value as prose; what stands in backticks in it becomes code."""
+    if isinstance(value, Markup):
+        return value
+    return _text(str(value))
+
+
+@lru_cache(maxsize=4096)
+def _text(value: str) -> Markup:
+    line = one_line(value)
+    pieces: list[str] = []
+    position = 0
+    for match in _CODE_SPAN.finditer(line):
+        pieces += [_escaped(line[position : match.start()]), code(match[2])]
+        position = match.end()
+    return markdown("".join([*pieces, _escaped(line[position:])]))
+
+
+def first_sentence(value: str | None) -> str:
+    """Give the first sentence of a docstring's first paragraph; empty when there is none."""
+    paragraph = one_line(re.split(r"\n[ \t]*\n", (value or "").strip(), maxsplit=1)[0])
+    match = _SENTENCE.match(paragraph)
+    return match[1] if match else paragraph
+
+
+def summary(said: str | None, *, is_markdown: bool) -> str:
+    """Give the sentence that sums a file up, short enough for a table; empty when its first paragraph is no sentence."""
+    said = (said or "").strip()
+    if is_markdown:
+        said = "" if _NOT_PROSE.match(said) else _MARKUP.sub(r"\1", said)
+    sentence = first_sentence(said)
+    return sentence if len(sentence) <= _LONGEST else sentence[:_LONGEST].rpartition(" ")[0] + " …"
+
+
+def url(path: str) -> Markup:
+    """Give the address of a path in a link, whatever characters it holds."""
+    return markdown(quote(path, safe="/"))
+
+
+def size(count: int) -> str:
+    """Say how large a file is: `3,571 bytes (3.49 KB)`."""
+    if count < 1024:
+        return plural(count, "byte")
+    short = f"{count / 1024:.2f} KB" if count < 1024**2 else f"{count / 1024**2:.2f} MB"
+    return f"{count:,} bytes ({short})"
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """Say how many there are: `1 file`, `1,234 files`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def within(heading: str) -> str:
+    """Give a heading as it is written within a sentence: `base classes`, `API calls`."""
+    return heading if heading[1:2].isupper() else heading[:1].lower() + heading[1:]
+
+
+def listed(values: Any) -> Markup:
+    """Join code spans by commas."""
+    return markdown(", ".join(code(value) for value in values))
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "code": code,
+    "text": text,
+    "sentence": first_sentence,
+    "size": size,
+    "plural": plural,
+    "listed": listed,
+    "within": within,
+}
+
+
+def _escaped(line: str) -> str:
+    return _RISKY.sub(lambda match: "".join(_entity(character) for character in match[0]), line)
+
+
+def _entity(character: str) -> str:
+    return _BACKSLASHED.get(character) or _NAMED.get(character) or f"&#{ord(character)};"
+
+
+def _plain(character: str) -> str:
+    """Spell a character such that no Markdown processor sees anything in it."""
+    return character if character.isalnum() or character in " .,=()'\"+-/;" else f"&#{ord(character)};"

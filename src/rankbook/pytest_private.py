@@ -1,0 +1,50 @@
+"""The private names of pytest that the plugin cannot do without, each with the reason; nothing else in rankbook uses any.
+
+- `_pytest.doctest.DoctestTextfile`: the collector that pytest's own plugin makes for a file that matches `--doctest-glob`. It has to be told
+  from others to take `*.md` over: dropping the glob or the plugin would change what happens to `*.txt` files.
+- `_pytest.pathlib.fnmatch_ex`: how pytest matches `--doctest-glob`; the public `fnmatch` differs for patterns with a slash.
+- `_pytest._code.code.ExceptionChainRepr` and its parts: what a failure must be for the short summary and JUnit to show its place and message,
+  and to come back whole from a worker of xdist.
+- `pytest.Mark(_ispytest=True)`: a mark by name without the check for registered names; the listing's own pytest has made that check.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
+from _pytest.doctest import DoctestTextfile
+from _pytest.pathlib import fnmatch_ex
+
+
+def is_text_doctest(collector: object) -> bool:
+    """Say whether pytest's own doctest plugin made a collector for a text file."""
+    return isinstance(collector, DoctestTextfile)
+
+
+def wanted_by_glob(config: pytest.Config, path: Path) -> bool:
+    """Say whether `--doctest-glob` names a file."""
+    return any(fnmatch_ex(glob, path) for glob in config.getoption("doctestglob"))
+
+
+def mark(name: str, arguments: tuple[Any, ...]) -> pytest.Mark:
+    """Make a mark."""
+    return pytest.Mark(name, arguments, {}, _ispytest=True)
+
+
+def crash(page: str, line: int, reason: str, text: str, again: str) -> ExceptionChainRepr:
+    """Make a failure as pytest shows it: `page.md:line` first, then what happened, then the command that runs it again.
+
+    Args:
+        page: path of the page.
+        line: line on it.
+        reason: what the short summary and JUnit say.
+        text: what a reader needs to understand it.
+        again: the last line.
+    """
+    place = ReprFileLocation(path=page, lineno=line, message=reason)
+    body = f"{text.rstrip()}\n\n" if text.strip() and text.strip() != reason.strip() else ""
+    entry = ReprEntryNative([f"{page}:{line}: {reason}\n\n{body}{again}\n"])
+    return ExceptionChainRepr([(ReprTraceback([entry], None, style="native"), place, None)])

@@ -1,0 +1,137 @@
+"""What only the site knows: which pages its navigation lists, and how the listings of a page last ended."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from rankbook.front_matter import Stamp
+    from rankbook.listing import Run
+
+NOT_RUN = "No listing of this page has been run yet."
+_IN_NAV = ("file", "index")
+
+
+def listed(stamps: Mapping[str, Stamp], most_files: int) -> dict[str, Stamp]:
+    """Choose the generated pages that the navigation lists.
+
+    Args:
+        stamps: what each page says of itself, by the page's path.
+        most_files: largest number of file pages that it lists; with more it holds the pages of folders only.
+    """
+    shown = {path: stamp for path, stamp in stamps.items() if stamp.page in _IN_NAV}
+    if sum(stamp.page == "file" for stamp in shown.values()) <= most_files:
+        return shown
+    return {path: stamp for path, stamp in shown.items() if stamp.page == "index"}
+
+
+def expanded(nav: list[Any], shown: Mapping[str, Stamp]) -> list[Any]:
+    """Write out each entry of `nav` that names a folder (`suite/`, `My tests: suite/`) as the entries of the folder's pages.
+
+    Args:
+        nav: a list of entries, at any depth of MkDocs' setting.
+        shown: the pages that the navigation lists.
+    """
+    return [entry for item in nav for entry in _entries(item, shown)]
+
+
+def _entries(item: Any, shown: Mapping[str, Stamp]) -> list[Any]:
+    if isinstance(item, dict):
+        return [{title: entry} for title, value in item.items() for entry in _values(value, shown)]
+    if _is_folder(item):
+        return [_section(item, _by_folder(item, shown), shown)] if any(path.startswith(item) for path in shown) else []
+    return [item]
+
+
+def _values(value: Any, shown: Mapping[str, Stamp]) -> list[Any]:
+    """Give what stands behind a title: nothing when it is a folder without pages, else one value."""
+    if isinstance(value, list):
+        return [expanded(value, shown)]
+    return [children for entry in _entries(value, shown) for children in entry.values()] if _is_folder(value) else [value]
+
+
+def _is_folder(item: Any) -> bool:
+    return isinstance(item, str) and item.endswith("/") and "://" not in item
+
+
+def _by_folder(root: str, shown: Mapping[str, Stamp]) -> dict[str, set[str]]:
+    """Give the entries of each folder from `root` down: paths of pages, and of folders with their final `/`."""
+    entries = defaultdict(set)
+    for path in (path for path in shown if path.startswith(root)):
+        folder, child = path.rpartition("/")[0] + "/", path
+        entries[folder].add(child)
+        while folder != root:
+            folder, child = folder[:-1].rpartition("/")[0] + "/", folder
+            entries[folder].add(child)
+    return entries
+
+
+def _section(folder: str, entries: Mapping[str, set[str]], shown: Mapping[str, Stamp]) -> dict[str, list[Any]]:
+    index = f"{folder}index.md"
+    ordered = sorted(entries.get(folder, ()), key=lambda path: (path != index, path.endswith("/"), path))
+    children = [_section(path, entries, shown) if path.endswith("/") else path for path in ordered]
+    title = shown[index].title if index in shown else folder[:-1].rpartition("/")[2]
+    return {title: children}
+
+
+def last_runs(runs: Iterable[Run], stamp: Stamp | None) -> str:
+    """Write the last runs of a page as HTML: what all of them share as a sentence, the rest as a table.
+
+    Args:
+        runs: one per listing or test of the page.
+        stamp: what the page says of itself; None for a page that a person made.
+    """
+    rows = sorted(runs, key=lambda run: (run.line, run.node_id))
+    if not rows:
+        return f"<p>{NOT_RUN}</p>"
+    columns = {name: [cell(run, stamp) for run in rows] for name, cell in _COLUMNS.items()}
+    shared = {name: cells[0] for name, cells in columns.items() if name in _SHARED and len(set(cells)) == 1 and cells[0]}
+    shown = {name: cells for name, cells in columns.items() if name not in shared and any(cells)}
+    counts = Counter(run.outcome.value for run in rows)
+    facts = [
+        ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common()),
+        *(f"{name}: {text}" for name, text in shared.items()),
+    ]
+    return f"<p>{'. '.join(facts)}.</p>\n{_table(shown)}"
+
+
+def _table(columns: Mapping[str, list[str]]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in columns)
+    rows = ("".join(f"<td>{cell}</td>" for cell in row) for row in zip(*columns.values(), strict=True))
+    return f"<table><thead><tr>{head}</tr></thead>\n<tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table>"
+
+
+def _name(run: Run, _stamp: Stamp | None) -> str:
+    return f"<code>{html.escape(run.node_id.partition('::')[2] or run.node_id)}</code>"
+
+
+def _outcome(run: Run, stamp: Stamp | None) -> str:
+    badge = f'<span class="rankbook-outcome rankbook-{run.outcome.value.replace(" ", "-")}">{run.outcome.value}</span>'
+    older = stamp is not None and run.source == stamp.source and run.listing != stamp.sha256
+    return badge + (" (older version of this listing)" if older else "")
+
+
+def _when(written: str) -> str:
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        return written
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+_COLUMNS: Mapping[str, Callable[[Run, Stamp | None], str]] = {
+    "Listing": _name,
+    "Outcome": _outcome,
+    "Reason": lambda run, _: html.escape(run.reason),
+    "Ranks": lambda run, _: str(run.ranks or ""),
+    "Hardware": lambda run, _: html.escape(run.machine),
+    "Engine": lambda run, _: html.escape(run.engine),
+    "When": lambda run, _: html.escape(_when(run.when)),
+}
+"""The facts of a run, as HTML; one that no run of the page has is left out."""
+_SHARED = ("Hardware", "Engine", "When")

@@ -1,0 +1,6 @@
+"""Which files belong to the book, and what stands in each: nothing is imported or executed."""
+
+from rankbook.sources.discover import Found, discover
+from rankbook.sources.parse import parse
+
+__all__ = ["Found", "discover", "parse"]

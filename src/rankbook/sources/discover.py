@@ -1,0 +1,153 @@
+"""Which files belong to the book."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rankbook import front_matter
+from rankbook.config import Settings
+from rankbook.errors import SourceError
+from rankbook.sources.globs import matcher
+
+_LEFT_OUT = frozenset({
+    ".git", ".hg", ".svn", ".bzr", ".jj", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".tox", ".nox",
+    ".venv", ".ipynb_checkpoints", ".eggs", "node_modules", ".rankbook",
+})  # fmt: skip
+"""Folders that hold no sources, where Git does not say so."""
+_HEAD = 2048
+"""Bytes of a Markdown file in which a generated page says that it is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files of the book."""
+
+    paths: tuple[str, ...]
+    """Below the root, with `/`, sorted."""
+    warnings: tuple[str, ...] = ()
+    """What was left out against expectation, a sentence each."""
+
+
+def discover(settings: Settings) -> Found:
+    """Find the files that the settings name as sources.
+
+    Args:
+        settings: root, sources, globs and the folder of the generated pages.
+
+    Returns:
+        Regular files below the root that Git does not ignore, that the globs take, and that rankbook did not write.
+
+    Raises:
+        SourceError: no source is named, or one does not exist or lies outside the root.
+    """
+    if not settings.sources:
+        raise SourceError("no sources are named", where=settings.root, right="name files or folders, or set sources in [tool.rankbook]")
+    root = settings.root.resolve()
+    warnings: list[str] = []
+    candidates = {path for source in settings.sources for path in _below(root, _relative(root, source), warnings)}
+    taken, left = matcher(settings.include), matcher(settings.exclude)
+    out = settings.below_root(settings.out)
+    paths = [
+        path
+        for path in sorted(candidates)
+        if (not settings.include or taken(path)) and not left(path) and _is_source(root, path, out, warnings)
+    ]
+    return Found(tuple(paths), tuple(dict.fromkeys(warnings)))
+
+
+def _relative(root: Path, source: str) -> str:
+    """Give the path of a source below the root; empty for the root itself."""
+    path = Path(os.path.normpath(root / source))
+    if not path.exists():
+        raise SourceError(f"the source '{source}' does not exist", where=root, right="name a file or a folder below the root")
+    if not (path.is_relative_to(root) and path.resolve().is_relative_to(root)):
+        raise SourceError(f"the source '{source}' lies outside the root", where=root, right="name a file or a folder below the root")
+    relative = path.relative_to(root).as_posix()
+    return "" if relative == "." else relative
+
+
+def _below(root: Path, source: str, warnings: list[str]) -> Iterator[str]:
+    if not (root / source).is_dir():
+        yield source
+        return
+    listed = _git_files(root, source, warnings)
+    for path in _walk(root, source) if listed is None else listed:
+        # Git lists a submodule, or a repository within, as its folder.
+        if listed is not None and (root / path).is_dir() and not (root / path).is_symlink():
+            yield from _walk(root, path.rstrip("/"))
+        else:
+            yield path
+
+
+def _git_files(root: Path, source: str, warnings: list[str]) -> list[str] | None:
+    """List what Git tracks or would track; None where Git has no say."""
+    if not any((folder / ".git").exists() for folder in (root / source, *(root / source).parents)):
+        return None
+    ignored = _git(root, "check-ignore", "-q", "--", source or ".")
+    if ignored is not None and ignored.returncode == 0:
+        return None
+    listing = _git(root, "--literal-pathspecs", "ls-files", "-co", "--exclude-standard", "-z", "--", source or ".")
+    if listing is None or listing.returncode != 0:
+        why = "git is not installed" if listing is None else os.fsdecode(listing.stderr).strip().partition("\n")[0]
+        warnings.append(f"Git could not list the files of {source or 'the root'} ({why}), so ignored files are not left out")
+        return None
+    return [os.fsdecode(name) for name in listing.stdout.split(b"\0") if name]
+
+
+def _git(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:
+    # A hook that runs us sets GIT_DIR and its kin for another repository.
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    command = ["git", "-C", os.fspath(root), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, check=False, env=environment)
+    except OSError:
+        return None
+
+
+def _walk(root: Path, source: str) -> Iterator[str]:
+    for folder, folders, files in os.walk(root / source):
+        folders[:] = [name for name in folders if name not in _LEFT_OUT]
+        below = Path(folder).relative_to(root).as_posix()
+        yield from (name if below == "." else f"{below}/{name}" for name in files)
+
+
+def _is_source(root: Path, path: str, out: Path, warnings: list[str]) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        warnings.append(f"{os.fsencode(path).decode(errors='backslashreplace')} is left out: its name is not UTF-8")
+        return False
+    try:
+        return _is_regular(root, path, out, warnings) and not (path.lower().endswith(".md") and _is_generated(root / path))
+    except OSError as error:
+        warnings.append(f"{path} is left out: {error.strerror}")
+        return False
+
+
+def _is_regular(root: Path, path: str, out: Path, warnings: list[str]) -> bool:
+    file = root / path
+    if not file.exists():  # deleted but still in Git's index, or a dangling link
+        return False
+    place = file.resolve()
+    if not place.is_relative_to(root):
+        warnings.append(f"{path} is left out: it is a link to a file outside the root")
+        return False
+    inside_out = place.is_relative_to(out) and not root.is_relative_to(out)
+    return stat.S_ISREG(place.stat().st_mode) and not inside_out
+
+
+def _is_generated(file: Path) -> bool:
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(_HEAD)
+    except OSError:  # its page will say that it cannot be read
+        return False
+    if b"rankbook:" not in head:
+        return False
+    values, _ = front_matter.split(head.decode(errors="replace"))
+    return front_matter.read(values) is not None

@@ -1,0 +1,89 @@
+"""Headings and first paragraph of Markdown and reStructuredText."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from rankbook import front_matter
+from rankbook.model import Heading, Module, Source
+
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+_SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
+_NOT_PARAGRAPH = re.compile(r"(?:[-*+>|<!:=#\[]|\d+[.)]\s|\.\. |__ | {4}|\t|```|~~~)")
+_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*[ \t]*$")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def read_markdown(_data: bytes, source: Source, text: str) -> Module:
+    """Read a Markdown file: ATX and setext headings outside fences, comments and front matter."""
+    _, offset = front_matter.split(text)
+    skipped = len(_LINE_END.findall(text[:offset]))
+    lines = list(_outside_fences(_LINE_END.split(text[offset:]), skipped + 1))
+    headings = tuple(_markdown_headings(lines))
+    return Module(source, docstring=_first_paragraph(lines, {heading.line for heading in headings}), headings=headings)
+
+
+def read_rst(_data: bytes, source: Source, text: str) -> Module:
+    """Read a reStructuredText file: a title is a line with a rule of punctuation below it, or above and below."""
+    lines = list(enumerate(_LINE_END.split(text), start=1))
+    headings = tuple(_rst_headings([line for _, line in lines]))
+    return Module(source, docstring=_first_paragraph(lines, {heading.line for heading in headings}), headings=headings)
+
+
+def _outside_fences(lines: list[str], first: int) -> Iterator[tuple[int, str]]:
+    """Number the lines, blanking those inside fences and HTML comments."""
+    fence, comment = "", False
+    for number, line in enumerate(lines, start=first):
+        match = _FENCE.match(line)
+        if fence:
+            closes = match and match[1].startswith(fence) and not line.strip().strip(fence[0])
+            fence = "" if closes else fence
+            yield number, ""
+        elif comment or line.lstrip().startswith("<!--"):
+            comment = "-->" not in line
+            yield number, ""
+        elif match:
+            fence = match[1]
+            yield number, ""
+        else:
+            yield number, line
+
+
+def _markdown_headings(lines: list[tuple[int, str]]) -> Iterator[Heading]:
+    before = ""
+    for number, line in lines:
+        atx, setext = _ATX.match(line), _SETEXT.match(line)
+        if atx:
+            yield Heading(len(atx[1]), (atx[2] or "").strip(), number)
+            before = ""
+        elif setext and before.strip() and not _NOT_PARAGRAPH.match(before):
+            yield Heading(1 if "=" in setext[1] else 2, before.strip(), number - 1)
+            before = ""
+        else:
+            before = line
+
+
+def _rst_headings(lines: list[str]) -> Iterator[Heading]:
+    levels: dict[tuple[str, bool], int] = {}
+    for index in range(1, len(lines)):
+        title, rule = lines[index - 1], _ADORNMENT.match(lines[index])
+        if not (rule and title.strip() and not _ADORNMENT.match(title)):
+            continue
+        overlined = index > 1 and lines[index - 2].rstrip() == rule[0].rstrip()
+        if len(rule[0].rstrip()) < min(len(title.strip()), 4) or (title[0].isspace() and not overlined):
+            continue
+        yield Heading(levels.setdefault((rule[1], overlined), len(levels) + 1), title.strip(), index)
+
+
+def _first_paragraph(lines: Iterable[tuple[int, str]], headings: set[int]) -> str | None:
+    """Give the first run of plain lines: no heading, list, table, quote, directive, image or rule."""
+    paragraph: list[str] = []
+    for number, line in lines:
+        plain = bool(line.strip()) and number not in headings and not _ADORNMENT.match(line) and not _NOT_PARAGRAPH.match(line)
+        if plain or (paragraph and line.strip() and number not in headings):
+            paragraph.append(line.strip())
+        elif paragraph:
+            break
+    return " ".join(paragraph) or None

@@ -1,0 +1,52 @@
+# Owner(s): ["rankbook: collectives"]
+"""`all_gather`, into a list of tensors and, as `all_gather_single`, into one tensor."""
+
+import torch
+import torch.distributed as dist
+from torch.testing._internal.common_distributed import MultiProcContinuousTest
+from torch.testing._internal.common_utils import run_tests
+
+WORLD_SIZE = 2
+# NCCL wants a GPU of its own for every rank; where there are fewer, gloo runs the same test on the CPU.
+DEVICE_TYPE = "cuda" if torch.cuda.device_count() >= WORLD_SIZE else "cpu"
+
+
+class AllGatherTest(MultiProcContinuousTest):
+    world_size = WORLD_SIZE
+
+    @classmethod
+    def backend_str(cls):
+        return dist.get_default_backend_for_device(DEVICE_TYPE)
+
+    @classmethod
+    def _init_pg(cls, rank, world_size, rdvz_file):
+        torch.get_device_module(DEVICE_TYPE).set_device(rank)
+        super()._init_pg(rank, world_size, rdvz_file)
+
+    def own_part(self):
+        """Tensor that only this rank has."""
+        return torch.tensor([self.rank + 1, 10 * (self.rank + 1)], device=DEVICE_TYPE)
+
+    def test_list(self):
+        """Every rank gets the parts of all ranks, in the order of the ranks."""
+        parts = [torch.zeros(2, dtype=torch.int64, device=DEVICE_TYPE) for _ in range(self.world_size)]
+        dist.all_gather(parts, self.own_part())
+        self.assertEqual([part.tolist() for part in parts], [[1, 10], [2, 20]])
+
+    def test_single(self):
+        """`all_gather_single` puts the same parts one after the other into one tensor."""
+        whole = torch.zeros(2 * self.world_size, dtype=torch.int64, device=DEVICE_TYPE)
+        dist.all_gather_single(whole, self.own_part())
+        self.assertEqual(whole.tolist(), [1, 10, 2, 20])
+
+    def test_parts_are_copies(self):
+        """A gathered part no longer follows its rank: what the rank does to its tensor afterwards stays there."""
+        own = self.own_part()
+        parts = [torch.zeros_like(own) for _ in range(self.world_size)]
+        dist.all_gather(parts, own)
+        own.zero_()
+        self.assertEqual(torch.cat(parts).tolist(), [1, 10, 2, 20])
+
+
+if __name__ == "__main__":
+    run_tests()

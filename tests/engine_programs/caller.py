@@ -1,0 +1,13 @@
+"""A caller to be killed: starts a program that never ends, and tells who belongs to it."""
+
+import sys
+import time
+
+from rankbook import engines
+from rankbook.listing import Program
+
+if __name__ == "__main__":
+    engine = engines.create(sys.argv[1])
+    execution = engine.start(Program("program", "plain_programs:hang_with_family", sys.argv[2], "x.py"))
+    print(next(execution.events())["pids"], flush=True)
+    time.sleep(1000)

@@ -1,0 +1,158 @@
+"""The built site in a real browser: from a keyword to its line, search, dark mode, and widths of a phone and a desktop."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import re
+import shutil
+import threading
+
+import pytest
+
+from tiny_site import RING, build, write_project
+
+pytest.importorskip("material", reason="the site needs the extra `site`")
+
+pytestmark = pytest.mark.browser
+PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PAGES = (
+    "",
+    "book/",
+    "book/sub/",
+    "book/doc/",
+    "book/suite/test_ring.py_docs/",
+    "book/suite/test_ring.py_kw/",
+    "book/suite/inner/hostile.py_docs/",
+)
+
+
+def unavailable(reason):
+    """Skip, or fail where a browser is required."""
+    if os.environ.get("RANKBOOK_REQUIRE_BROWSER"):
+        pytest.fail(f"{reason}, and RANKBOOK_REQUIRE_BROWSER is set")
+    pytest.skip(reason)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        """Say nothing: a request is no news here."""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    site = build(write_project(tmp_path_factory.mktemp("browser")))
+    handler = functools.partial(Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        unavailable("no Chromium on the PATH")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        unavailable("playwright is not installed")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium, address):
+    """A function that opens a page of the site at a size and gives the browser's page."""
+    contexts = []
+
+    def open_page(path="", viewport=DESKTOP, **options):
+        context = chromium.new_context(viewport=viewport, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.goto(address + path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def line_of(text):
+    return next(number for number, line in enumerate(RING.splitlines(), 1) if text in line)
+
+
+def test_keyword_leads_to_its_line(visit):
+    """A click on a keyword opens the source's page at the line that defines it."""
+    page = visit("book/suite/test_ring.py_kw/")
+    line = line_of("def neighbour")
+    page.locator(f'article a[href*="test_ring.py_docs"][href$="-{line}"]').first.click()
+    page.wait_for_url(f"**/test_ring.py_docs/#__codelineno-source-{line}")
+    anchor = page.locator(f"#__codelineno-source-{line}")
+    page.wait_for_function("element => element.getBoundingClientRect().top < innerHeight", arg=anchor.element_handle())
+    assert anchor.evaluate("element => element.getBoundingClientRect().top") >= 0
+    assert "neighbour" in page.locator(f"#__span-source-{line}").inner_text()
+
+
+def test_search_finds_a_test_and_opens_its_page(visit):
+    """Typing the name of a test into the search offers its page, and a click opens it."""
+    page = visit()
+    page.locator(".md-search__input").click()
+    page.locator(".md-search__input").press_sequentially("test_token_comes_back")
+    result = page.locator(".md-search-result__link").first
+    result.wait_for()
+    result.click()
+    page.wait_for_url("**/test_ring.py_docs/**")
+    assert "test_token_comes_back" in page.locator("article").inner_text()
+
+
+def test_scheme_follows_the_system_and_can_be_changed(visit):
+    """A dark system gets the dark scheme; the toggle changes it, and the next page keeps the choice."""
+    page = visit(color_scheme="dark")
+    body = page.locator("body")
+    assert body.get_attribute("data-md-color-scheme") == "slate"
+    page.locator("form.md-header__option label:not([hidden])").first.click()
+    page.wait_for_function("document.body.dataset.mdColorScheme === 'default'")
+    page.goto(page.url + "book/")
+    page.wait_for_function("document.body.dataset.mdColorScheme === 'default'")
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_no_page_is_wider_than_the_screen(visit, viewport):
+    """No kind of page scrolls sideways as a whole, at the width of a phone or of a desktop."""
+    page = visit(viewport=viewport)
+    origin = page.url
+    for path in PAGES:
+        page.goto(origin + path)
+        widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert widths[0] <= widths[1], path
+        assert re.search(r"\S", page.locator("article").inner_text()), path
+
+
+CONTRAST = """() => {
+  const channels = text => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  const linear = value => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  const luminance = text => channels(text).map(linear).reduce((sum, value, at) => sum + value * [0.2126, 0.7152, 0.0722][at], 0);
+  const ground = luminance(getComputedStyle(document.body).backgroundColor);
+  return ["passed", "failed", "crashed", "hung", "skipped", "vacuous", "not-code"].map(outcome => {
+    const badge = document.createElement("span");
+    badge.className = `rankbook-outcome rankbook-${outcome}`;
+    document.querySelector("article").append(badge);
+    const [light, dark] = [ground, luminance(getComputedStyle(badge).color)].sort((a, b) => b - a);
+    return (light + 0.05) / (dark + 0.05);
+  });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_outcomes_are_readable(visit, scheme):
+    """The colour of every outcome has a contrast of at least 4.5 to 1 with the page, in both schemes."""
+    ratios = visit(color_scheme=scheme).evaluate(CONTRAST)
+    assert min(ratios) >= 4.5, ratios
+    assert len(set(ratios)) > 1

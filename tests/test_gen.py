@@ -1,0 +1,587 @@
+"""The documents wing through its door: `rankbook gen` on tiny projects."""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import markdown
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rankbook import __version__, front_matter
+from rankbook.cli import main
+from rankbook.config import load
+from rankbook.document import document
+from rankbook.embedding import restore
+
+CASES = Path(__file__).parent / "cases/pages"
+ROOT = Path(__file__).parents[1]
+PACKS = ("rankbook", "repository", "repo-book")
+EXTENSIONS = ["tables", "attr_list", "toc", "admonition", "pymdownx.superfences", "pymdownx.details", "pymdownx.highlight"]
+SITE = {"pymdownx.highlight": {"anchor_linenums": True}}
+
+
+def unpack(text):
+    """Read files from a case: a line `=== path`, then the file."""
+    parts = re.split(r"^=== (.+)\n", text, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def plant(root, files):
+    """Write a project's files."""
+    for path, content in files.items():
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return root
+
+
+def gen(root, *options, sources=(".",)):
+    """Run the command in a project."""
+    return main(["gen", *sources, "--root", str(root), "--out", "out", *options])
+
+
+def pages(root, out="out"):
+    """Give all pages of a project by path."""
+    return {path.relative_to(root / out).as_posix(): path.read_bytes() for path in sorted((root / out).rglob("*.md"))}
+
+
+def listing_of(page):
+    """Find the source's listing on a page by hand, and give back the file's bytes."""
+    text = page.decode()
+    stamp = front_matter.read(front_matter.split(text)[0])
+    match = re.search(r'(?:\A|\n)(`{3,})[^\n`]* \{#source linenums="1"\}\n', text)
+    if match is None:
+        return b"" if "The file is empty." in text else None
+    start = match.end()
+    end = next(found.start() for found in re.finditer(f"(?<=[\r\n]){match[1]}(?=\n)", text[start:]))
+    return restore(text[start : start + end], stamp.embedding)
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_pages_of_the_tiny_suite(tmp_path, pack):
+    """All pages of the small tree are, letter for letter, those of the stored case."""
+    plant(tmp_path, unpack((CASES / "tree.txt").read_text()))
+    assert gen(tmp_path, "--pack", pack, sources=("README.md", "suite")) == 0
+    made = "".join(f"=== {path}\n{data.decode()}" for path, data in pages(tmp_path).items()).replace(tmp_path.name, "ROOT")
+    case = CASES / f"{pack}.txt"
+    if os.environ.get("RANKBOOK_UPDATE_CASES"):
+        case.write_text(made)
+    assert made == case.read_text()
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_every_link_of_the_pages_leads_somewhere(tmp_path, pack):
+    """Each relative link names a page that is there, and each anchor one that the site gives to that page."""
+    plant(tmp_path, unpack((CASES / "tree.txt").read_text()))
+    plant(tmp_path, {"suite/deep/er/a b (1)#.py": "class C:\n    pass\n", "suite/deep/bin.dat": b"\0"})
+    gen(tmp_path, "--pack", pack, sources=("README.md", "suite"))
+    out = tmp_path / "out"
+    html = {
+        path: markdown.markdown(path.read_text()[front_matter.split(path.read_text())[1] :], extensions=EXTENSIONS, extension_configs=SITE)
+        for path in out.rglob("*.md")
+    }
+    links = [(page, href) for page, text in html.items() for href in re.findall(r'<a href="([^"]+)"', text)]
+    assert len(links) > 100
+    for page, href in links:
+        target, _, anchor = href.partition("#")
+        path = (page.parent / re.sub("%(..)", lambda code: chr(int(code[1], 16)), target)).resolve() if target else page
+        assert path in html, (page, href)
+        assert not anchor or f'id="{anchor}"' in html[path], (page, href)
+
+
+@given(data=st.binary(max_size=400) | st.text(st.sampled_from("`~a \t\r\n\f\x85\u2028#|<{é"), max_size=80).map(str.encode))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("name", ["x.py", "x.txt", "x.md"])
+def test_a_listing_gives_back_its_source(tmp_path_factory, name, data):
+    """Bytes → page → listing's text → the same bytes; what cannot be embedded says so."""
+    root = plant(tmp_path_factory.mktemp("tree"), {f"src/{name}": data})
+    gen(root, sources=("src",))
+    page = (root / f"out/src/{name}_docs.md").read_bytes()
+    found = listing_of(page)
+    assert found == data or (found is None and b"The listing is left out: it" in page)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xef\xbb\xbfx = 1\r\ny = 2",
+        "# -*- coding: latin-1 -*-\nx = 'é'\n".encode("latin-1"),
+        b"a\rb\r",
+        b"\x0c\x0bx\n",
+        "x = 1\n".encode("utf-16"),
+        b"```\n~~~~\n`````\n",
+        b"",
+        b"\xef\xbb\xbf",
+    ],
+)
+def test_odd_bytes_come_back(tmp_path, data):
+    """Marks, coding cookies, line ends, form feeds and fences of a source survive its page."""
+    plant(tmp_path, {"x.py": data})
+    gen(tmp_path)
+    page = pages(tmp_path)["x.py_docs.md"]
+    assert listing_of(page) == data or (data == b"\xef\xbb\xbf" and "The file is empty." in page.decode())
+
+
+def test_only_what_changed_is_written(tmp_path):
+    """A second run writes nothing; after an edit of a comment, only that file's page is written."""
+    plant(tmp_path, unpack((CASES / "tree.txt").read_text()))
+    gen(tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.md")}
+    settings_ = load(tmp_path, {"sources": (".",), "out": "out"})
+    assert document(settings_).changes == ()
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    with (tmp_path / "suite/launch.py").open("a") as source:
+        source.write("# changed\n")
+    assert document(settings_).written == ("suite/launch.py_docs.md",)
+
+
+def test_two_runs_and_two_ways_of_running_make_the_same_bytes(tmp_path):
+    """Pages depend on sources and pack alone: not on the run, and not on the number of processes."""
+    tree = unpack((CASES / "tree.txt").read_text())
+    many = {f"many/n{number}.py": f'"""Number {number}."""\nX = {number}\n' for number in range(210)}
+    one, two = plant(tmp_path / "a/tree", tree | many), plant(tmp_path / "b/tree", tree | many)
+    assert gen(one, "--jobs", "1") == gen(two, "--jobs", "2") == 0
+    assert pages(one) == pages(two)
+    assert len(pages(one)) == 2 * (len(tree) + 210) + 9
+
+
+def test_pages_of_deleted_sources_go(tmp_path):
+    """With a source its pages go, and folders that are empty then; all else stays."""
+    plant(tmp_path, {"a/b/x.py": "", "y.py": "", "out/a/b/notes.txt": "mine", "out/mine.md": "# Mine\n"})
+    gen(tmp_path, "--exclude", "out/**")
+    (tmp_path / "a/b/x.py").unlink()
+    gen(tmp_path, "--exclude", "out/**")
+    assert sorted(pages(tmp_path)) == ["doc.md", "index.md", "mine.md", "sub.md", "y.py_docs.md", "y.py_kw.md"]
+    assert (tmp_path / "out/a/b/notes.txt").exists()
+    (tmp_path / "out/a/b/notes.txt").unlink()
+    plant(tmp_path, {"c/x.py": ""})
+    gen(tmp_path, "--exclude", "out/**")
+    (tmp_path / "c/x.py").unlink()
+    gen(tmp_path, "--exclude", "out/**")
+    assert not (tmp_path / "out/c").exists()
+
+
+def test_a_page_that_a_person_made_is_kept(tmp_path, capsys):
+    """Where a page without a stamp stands, nothing is written, and the user is told."""
+    plant(tmp_path, {"x.py": "x = 1\n", "out/x.py_docs.md": "---\ntitle: Mine\n---\n# Mine\n", "out/index.md": ""})
+    assert gen(tmp_path, "--exclude", "out/**") == 0
+    assert pages(tmp_path)["x.py_docs.md"] == b"---\ntitle: Mine\n---\n# Mine\n"
+    assert pages(tmp_path)["index.md"] == b""
+    said = capsys.readouterr()
+    assert "rankbook: warning: x.py_docs.md is kept: a person made it" in said.err
+    assert "3 written, 0 unchanged, 2 kept" in said.out
+
+
+def test_links_inside_the_folder_of_pages_are_not_followed(tmp_path):
+    """Nothing is written or removed behind a link, and a link at a page's place stays."""
+    project, other = tmp_path / "project", tmp_path / "other"
+    plant(other, {"old.md": front_matter.write(front_matter.Stamp("file", "old", "old")), "target.md": "theirs"})
+    plant(project, {"a/x.py": "", "y.py": ""})
+    (project / "out").mkdir()
+    (project / "out/a").symlink_to(other, target_is_directory=True)
+    (project / "out/y.py_docs.md").symlink_to(other / "target.md")
+    gen(project, "--exclude", "out/**")
+    assert sorted(path.name for path in other.iterdir()) == ["old.md", "target.md"]
+    assert (other / "target.md").read_text() == "theirs"
+    assert (project / "out/y.py_docs.md").is_symlink()
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+from rankbook.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path):
+    """When the disk refuses a page half-way, the old page stays, no part of the new one is left, and the error says where."""
+    plant(tmp_path, {"x.py": "x = 1\n"})
+    gen(tmp_path)
+    before = pages(tmp_path)
+    (tmp_path / "x.py").write_text("#" * 60_000)
+    command = [sys.executable, "-c", LIMITED, "gen", ".", "--root", str(tmp_path), "--out", "out"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "x.py_docs.md: cannot write the page: File too large" in done.stderr
+    assert pages(tmp_path) == before
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.suffix != ".md"] == []
+
+
+def test_a_file_in_the_place_of_the_folder_of_pages_is_an_error(tmp_path, capsys):
+    """Where no folder can be made, the run ends with one sentence and the file stays."""
+    plant(tmp_path, {"s/x.py": "x = 1\n", "out": "mine"})
+    assert gen(tmp_path, sources=("s",)) == 2
+    assert "cannot write the page" in capsys.readouterr().err
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_check_writes_nothing_and_says_what_would_change(tmp_path, capsys):
+    """`--check` exits with 1 and a list while something would change, and with 0 when nothing would."""
+    plant(tmp_path, {"x.py": "x = 1\n", "y.py": ""})
+    assert gen(tmp_path, "--check") == 1
+    assert not (tmp_path / "out").exists()
+    gen(tmp_path)
+    assert gen(tmp_path, "--check") == 0
+    before = pages(tmp_path)
+    (tmp_path / "x.py").write_text("z = 1\n")
+    (tmp_path / "y.py").unlink()
+    capsys.readouterr()
+    assert gen(tmp_path, "--check") == 1
+    said = capsys.readouterr().out
+    assert "would write x.py_docs.md\n" in said
+    assert "would remove y.py_kw.md\n" in said
+    assert "to write" in said.splitlines()[-1]
+    assert pages(tmp_path) == before
+
+
+def test_settings_and_flags(tmp_path, capsys):
+    """The settings of `pyproject.toml` hold, flags override them, and the title names the root's page."""
+    plant(
+        tmp_path,
+        {
+            "pyproject.toml": '[tool.rankbook]\nsources = ["s"]\nout = "book"\npack = "repository"\ntitle = "My *suite*"\n',
+            "s/x.py": "",
+            "s/y.py": "",
+        },
+    )
+    assert main(["gen", "--root", str(tmp_path), "--exclude", "**/y.py"]) == 0
+    index = (tmp_path / "book/index.md").read_text()
+    assert "\n# Index: My \\*suite\\*\n" in index
+    assert sorted(pages(tmp_path, "book")) == sorted(
+        [*(f"{folder}{page}.md" for folder in ("", "s/") for page in ("index", "doc", "sub")), "s/x.py_docs.md", "s/x.py_kw.md"]
+    )
+    assert main(["gen", "--root", str(tmp_path), "--pack", "repo-book", "--out", "other"]) == 0
+    assert "# Documentation: `y.py`" in (tmp_path / "other/s/y.py_docs.md").read_text()
+
+
+def test_own_templates_override_one_page(tmp_path):
+    """A project's template replaces that of the pack; what it prints of a source is escaped all the same."""
+    plant(tmp_path, {"s/x.py": '"""<b>Bold</b>."""\n', "templates/rankbook/keywords.md.jinja": "Mine: {{ file.summary }}\n"})
+    assert gen(tmp_path, sources=("s",)) == 0
+    assert (tmp_path / "out/s/x.py_kw.md").read_text().endswith("---\n\nMine: &lt;b&gt;Bold&lt;/b&gt;.\n")
+    assert "# `s/x.py`" in (tmp_path / "out/s/x.py_docs.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{{ file.nothing }}", "file.md.jinja:1: broken template"),
+        ("no listing", "x.py_docs.md: the template does not show the source's listing once"),
+        ("{{ file.listing }}\n{{ file.listing }}", "the template does not show the source's listing once"),
+    ],
+)
+def test_a_wrong_template_is_an_error(tmp_path, capsys, template, message):
+    """A template that is broken or loses the listing costs the run, with one sentence and status 2."""
+    plant(tmp_path, {"s/x.py": "x = 1\n", "templates/rankbook/file.md.jinja": template})
+    assert gen(tmp_path, sources=("s",)) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("rankbook: error: ")
+    assert message in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["gone"], "'gone'"),
+        ([".", "--pack", "gone"], "no template pack 'gone'"),
+        ([], "no sources"),
+    ],
+)
+def test_wrong_options_are_errors(tmp_path, capsys, options, message):
+    """A source, a pack or a project that is not there ends with status 2 and one sentence."""
+    assert main(["gen", "--root", str(tmp_path), *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_command_as_a_process(tmp_path):
+    """`python tools/gen_docs.py` and `rankbook gen` are the same; warnings go to the error stream, the summary to the output."""
+    plant(tmp_path, {"s/x.py": "x = 1\n"})
+    script = [sys.executable, str(ROOT / "tools/gen_docs.py"), "s", "--root", str(tmp_path), "--out", "out"]
+    done = subprocess.run(script, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"1 source, 8 pages: 8 written, 0 unchanged \([\d.]+ s\)\n", done.stdout)
+    again = subprocess.run([sys.executable, "-m", "rankbook.cli", "gen", *script[2:]], capture_output=True, text=True, check=False)
+    assert "0 written" not in again.stdout
+    assert "8 unchanged" in again.stdout
+
+
+def test_version(capsys):
+    """`rankbook --version` prints the version."""
+    with contextlib.suppress(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"rankbook {__version__}\n"
+
+
+HOSTILE = '''"""</code><script>alert(1)</script> ![x](http://e.vil/a.png) [x](javascript:alert(1)) | {{ 7*7 }} {% raw %}
+
+# Injected heading
+"""
+import os
+
+
+class A:
+    """| a | b |
+
+    |---|---|
+    """
+
+
+    def test_it(self):
+        """<!-- rankbook:last-run --> ```` <img src=x onerror=alert(1)> https://e.vil www.e.vil {: .x #y }"""
+
+
+@os.environ["`|</td>"]
+class TestB(A):
+    "{#source linenums=\\"1\\"} --8<-- 'x' !!! note"
+    X = "|`</a>"
+'''
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_nothing_of_a_source_becomes_part_of_the_page(tmp_path, pack):
+    """Headings, links, images, tags, templates and table cells in a source stay words on every page of it."""
+    plant(tmp_path, {"s/test_<b>x|`y`.py": HOSTILE, "s/README.md": "# <script>x</script>\n\n[a](javascript:b) | c\n"})
+    assert gen(tmp_path, "--pack", pack, sources=("s",)) == 0
+    for name, data in pages(tmp_path).items():
+        body = data.decode()
+        found, body = front_matter.read(front_matter.split(body)[0]), body[front_matter.split(body)[1] :]
+        html = markdown.markdown(body, extensions=EXTENSIONS)
+        outside = re.sub(r'<div id="source".*?</table></div>', "", html, flags=re.DOTALL)
+        assert not re.search(r"<(script|img|b|iframe)\b", html), name
+        assert all(
+            href.endswith((".md", ".md#original-source", "code-structure", "import-dependencies")) or "__codelineno-source-" in href
+            for href in re.findall(r'href="([^"]*)"', outside)
+        ), name
+        assert "Injected heading" not in "".join(re.findall(r"<h\d.*?</h\d>", outside, re.DOTALL)), name
+        assert " 49 " not in outside, name
+        assert outside.count("rankbook:last-run") <= 1 + outside.count("&lt;!-- rankbook:last-run"), name
+        for table in re.findall(r"<table>.*?</table>", outside, re.DOTALL):
+            widths = {len(re.findall(r"<t[dh]\b", row)) for row in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)}
+            assert len(widths) == 1, (name, table)
+        assert found is not None
+
+
+SEED_MISTAKES = '''"""One class and one comment."""
+# this class and that class import nothing
+import torch
+
+
+class CupyWrapper:
+    pass
+'''
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_words_of_comments_are_no_classes(tmp_path, pack):
+    """A class is a definition: not the word after "class" in a comment, and one without parentheses counts."""
+    plant(tmp_path, {"s/x.py": SEED_MISTAKES})
+    gen(tmp_path, "--pack", pack, sources=("s",))
+    keywords = (tmp_path / "out/s/x.py_kw.md").read_text()
+    assert "`CupyWrapper`: [line 6](x.py_docs.md#__codelineno-source-6)" in keywords
+    assert not re.search("`(and|that|class|import|nothing)`", keywords)
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_nothing_is_cut_silently(tmp_path, pack):
+    """All of many classes and functions stand on the page and on the keyword page."""
+    source = "".join(f"class C{number}:\n    def f{number}(self): pass\n\n" for number in range(60))
+    plant(tmp_path, {"s/x.py": source})
+    gen(tmp_path, "--pack", pack, sources=("s",))
+    for name in ("x.py_docs.md", "x.py_kw.md"):
+        page = (tmp_path / "out/s" / name).read_text()
+        assert all(f"C{number}`" in page and f"f{number}`" in page for number in range(60))
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_empty_phrases_are_not_written(tmp_path, pack):
+    """No page says a sentence that holds of any file."""
+    plant(tmp_path, unpack((CASES / "tree.txt").read_text()))
+    gen(tmp_path, "--pack", pack, sources=("README.md", "suite"))
+    everything = b"".join(pages(tmp_path).values()).decode()
+    for phrase in ("Classs", "No obvious security", "Complexity: Standard", "Refer to the", "class(es)", "may contain"):
+        assert phrase not in everything
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_how_to_run_is_right(tmp_path, pack):
+    """Test modules have `pytest`, scripts told their rank have `torchrun`, others with a main guard `python`, and the rest no command."""
+    guard = 'if __name__ == "__main__":\n    pass\n'
+    plant(
+        tmp_path,
+        {
+            "s/test_a.py": "def test_a(): pass\n",
+            "s/ranks.py": f'import os\nos.environ["LOCAL_RANK"]\n{guard}',
+            "s/spawns.py": f'import os\nimport torch.multiprocessing as mp\nos.environ["RANK"] = "0"\nmp.spawn(print)\n{guard}',
+            "s/plain it.py": guard,
+            "s/__init__.py": "X = 1\n",
+            "s/page.md": "# Page\n",
+        },
+    )
+    gen(tmp_path, "--pack", pack, sources=("s",))
+    commands = {
+        path.name[: -len("_docs.md")]: re.findall(r"^```bash\n(.*)\n```$", path.read_text(), re.MULTILINE)
+        for path in (tmp_path / "out/s").glob("*_docs.md")
+    }
+    assert commands == {
+        "test_a.py": ["pytest s/test_a.py"],
+        "ranks.py": ["torchrun --nproc-per-node=2 s/ranks.py"],
+        "spawns.py": ["python s/spawns.py"],
+        "plain it.py": ["python 's/plain it.py'"],
+        "__init__.py": [],
+        "page.md": [],
+    }
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_inherited_tests_and_requirements_are_on_the_page(tmp_path, pack):
+    """A class without a test of its own shows those of its base in another file, and what they need."""
+    plant(
+        tmp_path,
+        {
+            "s/common.py": (
+                "from torch.testing._internal.common_distributed import MultiProcessTestCase, skip_if_lt_x_gpu\n\n\n"
+                "class Base(MultiProcessTestCase):\n    @skip_if_lt_x_gpu(2)\n    def test_far(self):\n        pass\n"
+            ),
+            "s/test_near.py": "from common import Base\n\n\nclass TestNear(Base):\n    pass\n",
+        },
+    )
+    gen(tmp_path, "--pack", pack, sources=("s",))
+    page = (tmp_path / "out/s/test_near.py_docs.md").read_text()
+    assert "`TestNear::test_far`" in page
+    assert "[`common.py:6`](common.py_docs.md#__codelineno-source-6)" in page
+    assert "2 GPUs" in page
+    assert "`skip_if_lt_x_gpu(2)`" in page
+
+
+@pytest.mark.parametrize("pack", ["repository", "repo-book"])
+def test_usage_is_who_imports_the_file(tmp_path, pack):
+    """Files that import a file are its usage examples, also where more relates them; beyond ten, the page says how many."""
+    users = {f"s/u{number:02}.py": "from s.base import Base\n\n\nclass T(Base): pass\n" for number in range(12)}
+    plant(tmp_path, {"s/base.py": "class Base: pass\n", "s/__init__.py": "", **users})
+    gen(tmp_path, "--pack", pack, sources=("s",))
+    page = (tmp_path / "out/s/base.py_docs.md").read_text()
+    assert "12 files of this book import it; the first ten by name:" in page
+    assert "- [`s/u09.py`](u09.py_docs.md) imports it" in page
+    assert "None was found" in (tmp_path / "out/s/u00.py_docs.md").read_text()
+
+
+def test_only_the_standard_library_is_nothing_beyond_python(tmp_path):
+    """The sentence is written for a test of the standard library alone, not for one that imports a neighbour or a package."""
+    test = "def test_it(): pass\n"
+    plant(
+        tmp_path,
+        {"s/test_a.py": f"import os.path\n{test}", "s/test_b.py": f"from . import test_a\n{test}", "s/test_c.py": f"import torch\n{test}"},
+    )
+    gen(tmp_path, sources=("s",))
+    said = ["Nothing beyond Python" in (tmp_path / f"out/s/test_{name}.py_docs.md").read_text() for name in "abc"]
+    assert said == [True, False, False]
+
+
+def test_pages_are_never_sources(tmp_path):
+    """A run over its own output documents no page again."""
+    plant(tmp_path, {"x.py": "x = 1\n"})
+    gen(tmp_path)
+    first = sorted(pages(tmp_path))
+    assert main(["gen", ".", "--root", str(tmp_path), "--out", "second"]) == 0
+    assert sorted(pages(tmp_path, "second")) == first
+
+
+def test_a_large_index_says_what_it_leaves_out_and_where_it_is(tmp_path):
+    """Above 2,000 keywords an index lists classes and tests only, and links to the pages that list the rest."""
+    names = "".join(f"n{number} = {number}\n" for number in range(2100))
+    plant(tmp_path, {"s/many.py": f"{names}class Lonely: pass\n", "s/few/x.py": "y = 1\n"})
+    gen(tmp_path, sources=("s",))
+    page = (tmp_path / "out/s/sub.md").read_text()
+    assert "only classes are listed here" in page
+    assert "`Lonely`: class [`many.py:2101`](many.py_docs.md#__codelineno-source-2101)" in page
+    assert "[`many.py`](many.py_kw.md): 2,101 keywords" in page
+    assert "[`few/`](few/sub.md): 1 keyword\n" in page
+    assert "`n7`" not in page
+
+
+def test_a_source_that_cannot_be_read_or_parsed_costs_only_itself(tmp_path):
+    """A broken file has its page with the error and its listing; the others have theirs."""
+    plant(tmp_path, {"s/bad.py": "def f(:\n", "s/good.py": "x = 1\n", "s/bin.dat": b"\0\1"})
+    assert gen(tmp_path, sources=("s",)) == 0
+    bad = (tmp_path / "out/s/bad.py_docs.md").read_bytes()
+    assert b"**It could not be parsed** ([line 1](#__codelineno-source-1)): " in bad
+    assert listing_of(bad) == b"def f(:\n"
+    assert "The listing is left out: it" in (tmp_path / "out/s/bin.dat_docs.md").read_text()
+    assert listing_of((tmp_path / "out/s/good.py_docs.md").read_bytes()) == b"x = 1\n"
+
+
+def test_a_source_that_changes_during_the_run_is_told_of(tmp_path):
+    """Facts and listing of a page are of the same bytes: a source that changes in between is left for the next run."""
+    plant(tmp_path, {"s/x.py": "x = 1\n", "s/y.py": "y = 1\n"})
+    settings_ = load(tmp_path, {"sources": ("s",), "out": "out"})
+    document(settings_)
+
+    def meddle(step, done, _total):
+        if (step, done) == ("analyse", 0):
+            (tmp_path / "s/x.py").write_text("x = 2\n")
+            (tmp_path / "s/y.py").unlink()
+
+    report = document(settings_, progress=meddle)
+    assert [warning.split(" has changed")[0] for warning in report.warnings] == ["s/x.py", "s/y.py"]
+    assert report.changes == ()
+    assert document(settings_).removed == ("s/y.py_docs.md", "s/y.py_kw.md")
+
+
+SEED_HEADINGS = {
+    "repository": """# Documentation: `s/x.py`
+## File Metadata
+## File Purpose
+## Original Source
+## High-Level Overview
+## Detailed Analysis
+### Code Structure
+## Architecture & Design
+### Role in PyTorch Architecture
+## Dependencies
+### Import Dependencies
+## Code Patterns & Idioms
+### Common Patterns
+## Performance Considerations
+### Performance Notes
+## Security & Safety
+### Security Considerations
+## Testing & Usage
+### Testing
+### Usage Examples
+## Related Files
+### Related Files
+## Cross-References""",
+    "repo-book": """# Documentation: `x.py`
+## File Metadata
+## Original Source
+## High-Level Overview
+## Detailed Walkthrough
+### Classes
+### Functions
+## Key Components
+## Usage & Examples
+## Performance & Security Notes
+## Related Files
+## Testing""",
+}
+
+
+@pytest.mark.parametrize("pack", SEED_HEADINGS)
+@pytest.mark.parametrize("source", ["", "x = 1\n", "def f(:\n", "import torch\n\n\ndef test_x(): torch.cuda.synchronize()\n"])
+def test_the_seed_layouts_have_their_headings_in_order(tmp_path, pack, source):
+    """The two seed layouts keep every heading, whatever a file holds, and say below it what was looked for when nothing was found."""
+    plant(tmp_path, {"pyproject.toml": '[tool.rankbook]\ntitle = "PyTorch"\n', "s/x.py": source})
+    gen(tmp_path, "--pack", pack, sources=("s",))
+    page = (tmp_path / "out/s/x.py_docs.md").read_text()
+    assert re.findall(r"^#+ .*$", page, re.MULTILINE) == SEED_HEADINGS[pack].splitlines()
+    sections = re.split(r"^#+ .*$", page, flags=re.MULTILINE)[1:]
+    levels = [heading.count("#", 0, 4) for heading in SEED_HEADINGS[pack].splitlines()] + [1]
+    silent = [not said.strip() for said in sections]
+    assert [index for index, empty in enumerate(silent) if empty and levels[index + 1] <= levels[index]] == []

@@ -1,0 +1,241 @@
+"""Text of sources on pages: filters, fences, links, packs."""
+
+import html
+import re
+from pathlib import Path
+
+import jinja2
+import markdown
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from rankbook import PageError, TemplateError
+from rankbook.config import Settings
+from rankbook.embedding import Embedded, embed
+from rankbook.model import Folder, Module, Project, Source
+from rankbook.pages import all_pages, check_pack, pack_folders
+from rankbook.pages.fence import check, fence, source_fence
+from rankbook.pages.names import Links
+from rankbook.pages.packs import environment, fill
+from rankbook.pages.text import code, first_sentence, one_line, plural, size, summary, text, url
+
+EXTENSIONS = ["tables", "attr_list", "toc", "admonition", "pymdownx.superfences", "pymdownx.details", "pymdownx.highlight"]
+HOSTILE = st.text(alphabet=st.one_of(st.sampled_from("|`*_[]()<>&#!:{}~^=$\\/-+.1 \n\t\"'@ax"), st.characters()), max_size=60)
+
+
+def cells(page: str) -> list[list[str]]:
+    """Give the plain words of each cell of each row of a rendered table."""
+    rows = re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL)
+    return [
+        [html.unescape(re.sub(r"<[^>]*>", "", cell)).strip() for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.DOTALL)]
+        for row in rows
+    ]
+
+
+def site(page: str) -> str:
+    """Render as the site does."""
+    return markdown.markdown(page, extensions=EXTENSIONS)
+
+
+def forge(page: str) -> str:
+    """Render as a forge does."""
+    return MarkdownIt("commonmark").enable("table").render(page)
+
+
+@pytest.mark.parametrize("render", [site, forge])
+@given(said=HOSTILE)
+@settings(deadline=None, max_examples=150)
+def test_prose_in_a_table_stays_one_cell_of_plain_words(render, said):
+    """Whatever a docstring says, its cell shows those words, and nothing of them becomes Markdown or HTML."""
+    said = said.replace("`", "'")
+    page = render(f"| a | b |\n|---|---|\n| x {text(said)} | y |\n")
+    assert cells(page) == [["a", "b"], [one_line(f"x {said}"), "y"]]
+    assert not re.search(r"<(?!/?(?:table|thead|tbody|tr|th|td)\b)", page)
+
+
+@pytest.mark.parametrize("render", [site, forge])
+@given(said=HOSTILE)
+@settings(deadline=None, max_examples=150)
+def test_prose_as_a_paragraph_stays_a_paragraph(render, said):
+    """Whatever a docstring says, at the start of a line it is one paragraph of those words."""
+    said = said.replace("`", "'")
+    page = render(f"{text(said)}\n")
+    wanted = one_line(said)
+    assert html.unescape(re.sub(r"</?p>|\n", "", page)).strip() == wanted
+    assert page.count("<") == (2 if wanted else 0)
+
+
+@pytest.mark.parametrize("render", [site, forge])
+@given(said=HOSTILE)
+@settings(deadline=None, max_examples=150)
+def test_code_in_a_table_stays_one_cell_of_code(render, said):
+    """Whatever a name is, its cell shows it as code, letter for letter."""
+    page = render(f"| a | b |\n|---|---|\n| {code(said)} | y |\n")
+    assert cells(page) == [["a", "b"], [one_line(said) or "empty", "y"]]
+    assert not re.search(r"<(?!/?(?:table|thead|tbody|tr|th|td|code|em)\b)", page)
+
+
+@given(path=st.text(alphabet=st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=20))
+def test_an_address_has_no_characters_that_end_a_link(path):
+    """Whatever a file is called, its address is one word without brackets or quotes."""
+    assert re.fullmatch(r"[A-Za-z0-9%/._~-]+", url(path))
+
+
+@given(data=st.binary(max_size=300) | st.text(alphabet="`~\n\r\f\t#a", max_size=60).map(str.encode))
+def test_a_fence_holds_every_text_exactly(data):
+    """No text can end its fence, and what stands between the fence's lines is the text."""
+    embedded = embed(data)
+    if isinstance(embedded, Embedded) and embedded.text:
+        listing = source_fence(embedded.text, "python")
+        first, _, rest = listing.partition("\n")
+        ticks = re.match("`+", first)[0]
+        assert first == ticks + ' python {#source linenums="1"}'.replace(" ", "", 1)
+        assert rest == f"{embedded.text}{ticks}\n"
+        assert ticks not in embedded.text
+
+
+def test_a_listing_changed_by_a_template_is_refused():
+    """A template that shows the listing twice, indented or not at all is told so."""
+    listing = fence("x\n", "python")
+    check(f"a\n\n{listing}\nb", listing, "p.md")
+    for page in ("a\n", f"a\n{listing}\n{listing}", f"a\n {listing}"):
+        with pytest.raises(TemplateError, match=r"p\.md: the template does not show"):
+            check(page, listing, "p.md")
+
+
+@pytest.mark.parametrize(
+    ("said", "first"),
+    [
+        ("One. Two.", "One."),
+        ("Of e.g. this\n    kind! More", "Of e.g. this kind!"),
+        ("No end\n\nNext paragraph.", "No end"),
+        ("Version 2.6.0 is it. Yes.", "Version 2.6.0 is it."),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_the_first_sentence_is_found(said, first):
+    """A sentence ends at a full stop before a space, not at one within a number or an abbreviation."""
+    assert first_sentence(said) == first
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("See the [guide](https://x.y/z). More.", "See the guide."),
+        ("![logo](a.png)", ""),
+        ("- [One](#one)\n- [Two](#two)", ""),
+        ("| a | b |", ""),
+        ("1. First", ""),
+        ("**Bold** words", "Bold words"),
+    ],
+)
+def test_the_summary_of_a_markdown_file_is_plain_words(said, shown):
+    """Links of a first paragraph are their words, and a list, a table or an image is no summary."""
+    assert summary(said, is_markdown=True) == shown
+
+
+def test_a_long_summary_shows_that_it_goes_on():
+    """What is too long for a table ends at a word, with an ellipsis."""
+    assert summary("word " * 100, is_markdown=False) == "word " * 59 + "word …"
+
+
+def test_backticks_in_a_docstring_become_code():
+    """What a docstring puts into single or double backticks is code on the page."""
+    assert text("use ``a*b`` or `c`") == "use `a*b` or `c`"
+
+
+def test_sizes_and_numbers_read_well():
+    """Sizes have bytes and a short form, numbers their unit in singular or plural."""
+    assert [size(1), size(512), size(3571), size(5 * 1024**2)] == [
+        "1 byte",
+        "512 bytes",
+        "3,571 bytes (3.49 KB)",
+        "5,242,880 bytes (5.00 MB)",
+    ]
+    assert [plural(1, "class", "classes"), plural(1234, "file")] == ["1 class", "1,234 files"]
+
+
+def test_what_a_template_prints_without_a_filter_is_escaped():
+    """A pack that forgets a filter still cannot turn a docstring into HTML."""
+    made = environment(pack_folders(Settings())).from_string("{{ x }} {{ y }} {{ x | code }}")
+    assert made.render(x="<b>*a*", y=Markup("<!-- c -->")) == r"&lt;b&gt;\*a\* <!-- c --> `<b>*a*`"
+
+
+def test_links_between_folders_are_relative():
+    """A link climbs and descends from the folder of the page that it stands on."""
+    links = Links("a/b/x.py_docs.md", "a/b/x.py", frozenset({"a/empty.py"}))
+    assert links.line(3) == "[line 3](#__codelineno-source-3)"
+    assert links.line(3, "a/y z.py") == "[`y z.py:3`](../y%20z.py_docs.md#__codelineno-source-3)"
+    assert links.line(3, "a/empty.py") == "[`empty.py:3`](../empty.py_docs.md)"
+    assert links.index("") == "../../index.md"
+    assert links.subtree("a/b/c") == "c/sub.md"
+
+
+def test_a_line_of_a_file_without_a_listing_is_not_linked():
+    """Where the site has no anchor, no link leads to it."""
+    assert Links("e_docs.md", "e", frozenset({"e"})).line(2) == "line 2"
+
+
+def test_a_folder_called_like_a_page_is_refused():
+    """Two things that need one name are told of; neither overwrites the other."""
+    source = Source("index.md/x", 0, "", "text", "Text file")
+    folders = {"": Folder("", ("index.md",)), "index.md": Folder("index.md", (), ("index.md/x",))}
+    with pytest.raises(PageError, match="called like a page"):
+        all_pages(Project({source.path: Module(source)}, folders))
+
+
+@pytest.mark.parametrize("pack", ["rankbook", "repository", "repo-book"])
+def test_the_packs_that_come_with_rankbook_are_whole(pack):
+    """All five templates of each pack can be read."""
+    check_pack(pack_folders(Settings(pack=pack)))
+
+
+def test_an_unknown_pack_is_refused_with_the_known_ones(tmp_path):
+    """The sentence names the packs that there are, own ones too."""
+    (tmp_path / "templates/mine").mkdir(parents=True)
+    with pytest.raises(TemplateError, match=r"no template pack 'none'.*known packs are mine, rankbook, repo-book, repository"):
+        pack_folders(Settings(root=tmp_path, pack="none"))
+
+
+@pytest.mark.parametrize("pack", ["../rankbook", "", "_shared", "."])
+def test_a_pack_is_a_name_not_a_path(tmp_path, pack):
+    """A pack's name cannot lead out of the folder of packs, and shared templates are no pack."""
+    with pytest.raises(TemplateError, match="no template pack"):
+        pack_folders(Settings(root=tmp_path, pack=pack))
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ("line\n{% if %}", r"index\.md\.jinja:2: broken template"),
+        ("\n\n{{ folder.nothing }}", r"index\.md\.jinja:3: broken template: .*nothing"),
+        ("{{ 1 / 0 }}", r"index\.md\.jinja:1: broken template: division by zero"),
+        ("{{ nobody }}", r"index\.md\.jinja:1: broken template: 'nobody' is undefined"),
+        ("{% include 'gone.md.jinja' %}", r"there is no template 'gone\.md\.jinja'"),
+    ],
+)
+def test_a_broken_template_is_named_with_its_line(tmp_path, broken, message):
+    """An error in a project's own template says which file and line, and what is wrong."""
+    own = tmp_path / "templates/rankbook"
+    own.mkdir(parents=True)
+    (own / "index.md.jinja").write_text(broken)
+    with pytest.raises(TemplateError, match=message):
+        fill(pack_folders(Settings(root=tmp_path)), "index", folder=Folder(""))
+
+
+def test_environment_is_strict():
+    """A misspelt name in a template is an error, never an empty place."""
+    assert environment(pack_folders(Settings())).undefined is jinja2.StrictUndefined
+
+
+def test_own_templates_come_first(tmp_path):
+    """A single template of the project overrides that of the pack; the others stay."""
+    own = tmp_path / "templates/rankbook"
+    own.mkdir(parents=True)
+    folders = pack_folders(Settings(root=tmp_path))
+    assert [Path(folder).name for folder in folders] == ["rankbook", "rankbook", "_shared"]
+    assert Path(folders[0]) == own

@@ -1,0 +1,311 @@
+"""Pages through pytest: each case is a page with the outcomes that its listings must have, in both engines."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from proving import Result, prove, read_case
+
+CASES = Path(__file__).parent / "cases" / "proof"
+NAMES = sorted(path.stem for path in CASES.glob("*.md"))
+NEED_TORCH = {"ranks", "false_green"}
+
+
+@pytest.fixture(scope="module", params=["local", "fresh"])
+def proved(request, tmp_path_factory) -> Result:
+    """All case pages, run in one session of each engine."""
+    folder = tmp_path_factory.mktemp(f"proof-{request.param}")
+    for name in NAMES:
+        page, _ = read_case(CASES / f"{name}.md")
+        (folder / "docs").mkdir(exist_ok=True)
+        (folder / "docs" / f"{name}.md").write_text(page, encoding="utf-8")
+    return prove(folder, f"--engine={request.param}", "docs")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_case(proved, name):
+    """The listings of a page end as the case says, no more and no fewer, at the line and for the reason that it says."""
+    if name in NEED_TORCH:
+        pytest.importorskip("torch")
+    _, lines = read_case(CASES / f"{name}.md")
+    prefix = f"docs/{name}.md::"
+    found = {node.removeprefix(prefix): report for node, report in proved.ends().items() if node.startswith(prefix)}
+    assert [(line.outcome, line.name) for line in lines] == [(report["outcome"], node) for node, report in found.items()], proved.output[-3000:]
+    for line in lines:
+        report = found[line.name]
+        assert line.reason in (report["wasxfail"] or report["text"]), line
+        if line.outcome == "failed":
+            assert report["text"].startswith(f"docs/{name}.md:{line.line or ''}"), report["text"]
+
+
+def test_failure_is_told_from_the_page(proved):
+    """A failing test shows the page's line first, the rewritten assertion with the page's line, and the command that runs it again."""
+    text = proved.ends()["docs/tests.md::functions::test_does_not_hold"]["text"]
+    assert text.splitlines()[0] == "docs/tests.md:19: assert 3 == 4"
+    assert "docs/tests.md:19: AssertionError" in text
+    assert text.splitlines()[-1] == "run it again: pytest --doctest-glob='*.md' docs/tests.md::functions::test_does_not_hold"
+
+
+def test_each_rank_is_heard(proved):
+    """What a rank wrote stands in a section of its own."""
+    pytest.importorskip("torch")
+    sections = dict(proved.ends()["docs/ranks.md::one-rank-fails"]["sections"])
+    assert sections["Captured output of rank 0"].startswith("I am 0")
+    assert sections["Captured output of rank 1"].startswith("I am 1")
+
+
+def test_rewritten_assertion_of_a_rank(proved):
+    """An assertion that fails in a rank of torch's harness shows both values."""
+    pytest.importorskip("torch")
+    report = proved.ends()["docs/false_green.md::harness::TestRuns::test_values_of_a_rank"]
+    assert "assert 2.0 == 3" in report["text"]
+
+
+def test_summary_counts_every_listing(proved):
+    """The summary's parts add up to the number of listings on the pages."""
+    line = next(line for line in proved.output.splitlines() if " listings: " in line)
+    words = line.replace(",", "").replace(":", "").split()
+    numbers = [int(word) for word in words if word.isdigit()]
+    assert numbers[0] == len(NAMES)
+    assert numbers[1] == sum(numbers[2:])
+
+
+def test_nothing_is_left(proved):
+    """No process of any listing outlives the session."""
+    assert proved.status == 1
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert "sleep 4000" not in listed
+
+
+PAGE = """# Page
+
+## First
+
+```python
+def test_one():
+    assert True
+
+
+def test_two():
+    assert False
+```
+
+## Second
+
+```python
+print("second")
+```
+
+```text
+not code
+```
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project with one page."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "page.md").write_text(PAGE)
+    return tmp_path
+
+
+def test_node_ids(project):
+    """A test, a class and a whole listing can each be named alone, with and without the glob."""
+    one = prove(project, "docs/page.md::first::test_one")
+    assert one.outcomes() == {"docs/page.md::first::test_one": "passed"}
+    both = prove(project, "docs/page.md::first")
+    assert list(both.outcomes().values()) == ["passed", "failed"]
+    (project / "pytest.ini").write_text("[pytest]\n")
+    plain = subprocess.run([sys.executable, "-m", "pytest", "-q", "docs/page.md::second"], cwd=project, capture_output=True, text=True, check=False)
+    assert "1 passed" in plain.stdout, plain.stdout + plain.stderr
+
+
+def test_a_folder_without_the_glob_stays_as_it_is(project):
+    """Without `--doctest-glob` and unnamed, a page is no test: pytest's own habit."""
+    done = subprocess.run([sys.executable, "-m", "pytest", "docs"], cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 5
+
+
+def test_text_doctests_stay(project):
+    """A `.txt` doctest beside the pages is pytest's own, and no page is collected twice."""
+    (project / "docs" / "session.txt").write_text(">>> 1 + 1\n2\n")
+    (project / "docs" / "session.md").write_text("# S\n\n```pycon\n>>> 1 + 1\n2\n```\n")
+    result = prove(project, "--doctest-glob=*.txt", "docs/session.txt", "docs/session.md")
+    assert result.outcomes() == {"docs/session.txt::session.txt": "passed", "docs/session.md::s": "passed"}
+
+
+def test_selection(project):
+    """`-k`, `-x` and `--deselect` act on the items as on any test."""
+    assert prove(project, "-k", "test_one", "docs").outcomes() == {"docs/page.md::first::test_one": "passed"}
+    stopped = prove(project, "-x", "docs")
+    assert stopped.outcomes() == {"docs/page.md::first::test_one": "passed", "docs/page.md::first::test_two": "failed"}
+    assert "1 not run" in stopped.output
+
+
+def test_last_failed(project):
+    """`--lf` runs what failed."""
+    prove(project, "docs", "-p", "cacheprovider")
+    again = prove(project, "docs", "-p", "cacheprovider", "--lf")
+    assert again.outcomes() == {"docs/page.md::first::test_two": "failed"}
+
+
+def test_marks(project):
+    """`-m` selects by the marks of the inner tests."""
+    page = "# M\n\n```python\nimport pytest\n\n\n@pytest.mark.slow\ndef test_a():\n    pass\n\n\ndef test_b():\n    pass\n```\n"
+    (project / "docs" / "page.md").write_text(page)
+    assert prove(project, "-m", "slow", "docs").outcomes() == {"docs/page.md::m::test_a": "passed"}
+
+
+def test_junit(project):
+    """JUnit names the item and the message of its failure."""
+    prove(project, "docs", "--junitxml=out.xml")
+    text = (project / "out.xml").read_text()
+    assert 'name="test_two"' in text
+    assert 'message="assert False"' in text
+
+
+def test_collect_only(project):
+    """`--collect-only` lists the items and runs none."""
+    result = prove(project, "docs", "--collect-only", "-q")
+    assert "docs/page.md::first::test_two" in result.output
+    assert result.reports == []
+
+
+@pytest.mark.parametrize("options", [["-n", "2"], ["-n", "2", "--dist", "load"]])
+def test_xdist(project, options):
+    """Under xdist the same items end alike, and the summary counts each listing once."""
+    pytest.importorskip("xdist")
+    result = prove(project, "docs", *options)
+    expected = {"docs/page.md::first::test_one": "passed", "docs/page.md::first::test_two": "failed", "docs/page.md::second": "passed"}
+    assert result.outcomes() == expected
+    assert "1 pages, 3 listings: 1 passed, 1 failed, 0 skipped, 1 not code" in result.output
+
+
+def test_unreadable_page_fails(project):
+    """A page that is not UTF-8 is a failure, not an error of the run."""
+    (project / "docs" / "page.md").write_bytes(b"# P\n\xff\n")
+    result = prove(project, "docs")
+    assert list(result.outcomes().values()) == ["failed"]
+    assert "page.md" in result.output
+
+
+def test_settings_are_checked(project):
+    """A wrong setting stops pytest with one sentence."""
+    (project / "pyproject.toml").write_text("[tool.rankbook]\nengin = 'local'\n")
+    result = prove(project, "docs")
+    assert result.status == 4
+    assert "unknown setting 'engin'" in result.output
+
+
+GENERATED = """---
+title: "test_child.py"
+rankbook:
+  page: "file"
+  source: "suite/{name}"
+  size: {size}
+  sha256: "{digest}"
+  encoding: "utf-8"
+  bom: false
+  newline: "lf"
+  final-newline: true
+---
+# {name}
+
+## How to run it
+
+```bash
+{command}
+```
+
+## Original Source
+
+```python {{#source linenums="1"}}
+{text}```
+"""
+
+
+def generated(folder: Path, name: str, text: str, command: str = "") -> None:
+    """Write a page about a source as a generator would."""
+    import hashlib
+
+    page = GENERATED.format(
+        name=name,
+        size=len(text),
+        digest=hashlib.sha256(text.encode()).hexdigest(),
+        text=text,
+        command=command or f"pytest suite/{name}",
+    )
+    (folder / "suite").mkdir(exist_ok=True)
+    (folder / "suite" / f"{name}_docs.md").write_text(page)
+
+
+CHILD = "from common_base import Base\n\n\nclass TestChild(Base):\n    value = 2\n"
+BASE = "import unittest\n\n\nclass Base(unittest.TestCase):\n    value = 1\n\n    def test_value(self):\n        assert self.value == 2\n"
+
+
+def test_siblings_come_from_their_pages(project):
+    """A listing imports a sibling from that sibling's page, and its tests stand directly below the page."""
+    generated(project / "docs", "test_child.py", CHILD)
+    generated(project / "docs", "common_base.py", BASE)
+    result = prove(project, "docs/suite/test_child.py_docs.md")
+    assert result.outcomes() == {
+        "docs/suite/test_child.py_docs.md::how-to-run-it": "failed",
+        "docs/suite/test_child.py_docs.md::Base::test_value": "failed",
+        "docs/suite/test_child.py_docs.md::TestChild::test_value": "passed",
+    }
+
+
+def test_missing_sibling_is_named(project):
+    """An import that no page answers says which page is missing; with --source-path the tree answers."""
+    generated(project / "docs", "test_child.py", CHILD)
+    result = prove(project, "docs/suite/test_child.py_docs.md")
+    text = result.ends()["docs/suite/test_child.py_docs.md::test_child.py"]["text"]
+    assert "No module named 'common_base'; no page shows suite/common_base.py" in text
+    (project / "tree" / "suite").mkdir(parents=True)
+    (project / "tree" / "suite" / "common_base.py").write_text(BASE)
+    found = prove(project, "docs/suite/test_child.py_docs.md", "--source-path=tree", "-k", "TestChild")
+    assert list(found.outcomes().values()) == ["passed"]
+
+
+def test_the_pages_own_command_is_no_second_run(project):
+    """A bash listing that runs the page's source is that run: what the source does happens once."""
+    marker = project / "count"
+    text = f"import pathlib\n\n\ndef test_count():\n    with pathlib.Path({str(marker)!r}).open('a') as stream:\n        stream.write('x')\n"
+    generated(project / "docs", "test_count.py", text)
+    result = prove(project, "docs/suite")
+    assert set(result.outcomes().values()) == {"passed"}
+    assert len(result.outcomes()) == 2
+    assert marker.read_text() == "x"
+
+
+def test_torchrun_command_gives_the_ranks(project):
+    """A script whose page says `torchrun --nproc-per-node=2` runs on two ranks."""
+    pytest.importorskip("torch")
+    text = 'import os\n\nif __name__ == "__main__":\n    assert os.environ["WORLD_SIZE"] == "2"\n'
+    generated(project / "docs", "train.py", text, "torchrun --nproc-per-node=2 suite/train.py")
+    result = prove(project, "docs/suite")
+    assert set(result.outcomes().values()) == {"passed"}
+
+
+def test_ledger_remembers(project):
+    """Every outcome is recorded with its hardware, and the last one of an item is given back."""
+    from rankbook.ledger import Ledger
+
+    generated(project / "docs", "test_child.py", CHILD)
+    generated(project / "docs", "common_base.py", BASE)
+    for _ in range(2):
+        prove(project, "docs/suite/test_child.py_docs.md")
+    runs = Ledger(project / ".rankbook" / "ledger.sqlite").last("suite/test_child.py")
+    assert [(run.node_id.partition("::")[2], str(run.outcome)) for run in runs] == [("Base::test_value", "failed"), ("TestChild::test_value", "passed")]
+    assert all(run.machine and run.when and run.engine == "local" for run in runs)
+
+
+@pytest.fixture(autouse=True)
+def _tidy(tmp_path):
+    yield
+    shutil.rmtree(tmp_path, ignore_errors=True)

@@ -1,0 +1,315 @@
+"""The site: built by the real MkDocs from a tiny project with this repository's own settings."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+import urllib.request
+from dataclasses import fields
+
+import pytest
+
+from tiny_site import REPOSITORY, RING, Html, broken_links, build, environment, mkdocs, write_project
+
+pytest.importorskip("mkdocs", reason="the site needs the extra `site`")
+pytest.importorskip("material", reason="the site needs the extra `site`")
+
+from rankbook.config import Settings
+from rankbook.front_matter import Stamp
+from rankbook.ledger import Ledger
+from rankbook.listing import Outcome, Run
+from rankbook.site import NOT_RUN, expanded
+
+LAST_RUN_ROWS = re.compile(r"<tr><td><code>.*?</tr>")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    root = write_project(tmp_path_factory.mktemp("tiny"))
+    build(root)
+    return root
+
+
+@pytest.fixture
+def site(project):
+    return project / "site"
+
+
+def page(site, name):
+    return (site / "book" / name / "index.html").read_text(encoding="utf-8")
+
+
+def test_strict_build_generates_the_pages_and_is_clean(project):
+    """A strict build writes the generated pages first and says nothing."""
+    assert (project / "docs/book/suite/test_ring.py_docs.md").is_file()
+    done = mkdocs(project, "build", "--strict", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_every_internal_link_and_anchor_exists(site):
+    """Each link of the built site leads to a file, and each fragment to an element of it."""
+    count, broken = broken_links(site)
+    assert broken == []
+    assert count > 100
+
+
+def test_hidden_sources_have_pages(site):
+    """The page of a source in a folder that starts with a dot is part of the site, though MkDocs leaves out such pages of people."""
+    assert "size" in page(site, "suite/.settings/ring.toml_docs")
+
+
+def test_keywords_link_to_their_lines(site):
+    """A keyword page links each definition to the line of the listing that holds it."""
+    links = [link for link in Html(page(site, "suite/test_ring.py_kw")).links if "#__codelineno-source-" in link]
+    lines = {int(link.rpartition("-")[2]) for link in links}
+    wanted = {number for number, line in enumerate(RING.splitlines(), 1) if re.match(r"\s*(def|class) |TOKEN =", line)}
+    assert wanted <= lines
+
+
+def test_search_knows_names_and_leaves_listings_out(site):
+    """The search index holds the tests and definitions of a page, and not the text of its listing."""
+    index = (site / "search/search_index.json").read_text(encoding="utf-8")
+    assert "test_token_comes_back" in index
+    assert "neighbour" in index
+    assert "self.assertEqual" not in index
+
+
+def test_navigation_has_titles_by_folder(project, site):
+    """The navigation lists the file pages under their titles and the folders under theirs, and no other page."""
+    text = (site / "book/suite/index.html").read_text(encoding="utf-8")
+    sidebar = text[text.index("md-sidebar--primary") : text.index("md-sidebar--secondary")]
+    links = Html(sidebar).links
+    assert not [link for link in links if "_kw" in link or link.rstrip("/").endswith(("doc", "sub"))]
+    assert [link for link in links if link.endswith("test_ring.py_docs/")]
+    labels = re.findall(r'<span class="md-ellipsis">\s*(.*?)\s*</span>', sidebar, re.DOTALL)
+    assert labels
+    assert not [label for label in labels if label.endswith((".md", "_docs", " docs"))]
+
+
+def test_page_outside_the_navigation_shows_that_of_its_folder(site):
+    """A keyword page has its folder's part of the navigation beside it."""
+    text = page(site, "suite/test_ring.py_kw")
+    sidebar = text[text.index("md-sidebar--primary") : text.index("md-sidebar--secondary")]
+    assert [link for link in Html(sidebar).links if link.endswith("test_ring.py_docs/")]
+
+
+def test_large_book_lists_folders_only(tmp_path):
+    """Above `nav_files` file pages the navigation holds the folders' pages only, and the build is still clean."""
+    root = write_project(tmp_path)
+    settings = (root / "mkdocs.yml").read_text()
+    (root / "mkdocs.yml").write_text(settings.replace("- rankbook\n", "- rankbook:\n    nav_files: 2\n"))
+    text = (build(root) / "book/suite/index.html").read_text(encoding="utf-8")
+    sidebar = text[text.index("md-sidebar--primary") : text.index("md-sidebar--secondary")]
+    assert "_docs/" not in sidebar
+    assert "inner/" in sidebar
+
+
+def test_palette_is_light_and_dark_and_nothing_is_loaded_from_elsewhere(site):
+    """A page offers both schemes, following the system first, and refers to no other server."""
+    parsed = Html((site / "index.html").read_text(encoding="utf-8"))
+    schemes = [values.get("data-md-color-scheme") for tag, values in parsed.tags if tag == "input" and "data-md-color-media" in values]
+    assert {"default", "slate"} <= set(schemes)
+    loaded = [values.get("src") or values.get("href") or "" for tag, values in parsed.tags if tag in ("script", "link", "img")]
+    assert not [url for url in loaded if url.startswith(("http:", "https:", "//")) and "127.0.0.1" not in url]
+
+
+def test_text_of_sources_stays_text(site):
+    """Mark-up in a docstring becomes neither an element nor a last-run table, and the listing shows it as it stands."""
+    text = page(site, "suite/inner/hostile.py_docs")
+    assert '<script>alert("from' not in text
+    assert "&lt;script&gt;" in text
+    assert text.count(NOT_RUN) == 1
+    assert "&lt;!-- rankbook:last-run --&gt;" in text
+
+
+def run(**values):
+    facts = {
+        "page": "docs/book/suite/test_ring.py_docs.md",
+        "node_id": "docs/book/suite/test_ring.py_docs.md::TestRing::test_token_comes_back",
+        "listing": hashlib.sha256(RING.encode()).hexdigest(),
+        "source": "suite/test_ring.py",
+        "line": 60,
+        "kind": "test",
+        "outcome": Outcome.PASSED,
+        "ranks": 2,
+        "when": "2026-11-21T09:30:00+00:00",
+        "machine": "CPU, 2 cores",
+        "engine": "local",
+    }
+    return Run(**{**facts, **values})
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A function that builds the tiny project with runs in its ledger and gives the page of one source."""
+    root = write_project(tmp_path)
+
+    def built(*runs):
+        Ledger(root / Settings().ledger).record(runs)
+        return page(build(root), "suite/test_ring.py_docs")
+
+    return built
+
+
+def test_last_runs_stand_on_the_page(recorded):
+    """The page of a source shows each recorded test with its outcome, reason and ranks, and once what all of them share."""
+    text = recorded(
+        run(), run(node_id="docs/book/suite/test_ring.py_docs.md::other", outcome=Outcome.SKIPPED, reason="needs 2 GPUs", line=61)
+    )
+    first, second = LAST_RUN_ROWS.findall(text)
+    assert [fact for fact in ("TestRing::test_token_comes_back", ">passed<", ">2<") if fact not in first] == []
+    assert [fact for fact in ("other", "rankbook-skipped", "needs 2 GPUs") if fact not in second] == []
+    assert "1 passed, 1 skipped. Hardware: CPU, 2 cores. Engine: local. When: 2026-11-21 09:30 UTC." in text
+
+
+def test_runs_that_differ_show_where_and_when_each_ran(recorded):
+    """What not all runs of a page share stands in the row of each."""
+    first, second = LAST_RUN_ROWS.findall(recorded(run(), run(node_id="x.md::other", line=61, machine="2 × H200", engine="fresh")))
+    assert "<td>CPU, 2 cores</td><td>local</td>" in first
+    assert "<td>2 × H200</td><td>fresh</td>" in second
+
+
+def test_runs_of_an_older_version_say_so(recorded):
+    """A run of a listing that has changed since is told apart from one of the listing on the page."""
+    (row,) = LAST_RUN_ROWS.findall(recorded(run(listing="0" * 64)))
+    assert "older version of this listing" in row
+
+
+def test_text_of_the_ledger_is_escaped(recorded):
+    """A reason with mark-up is shown as text."""
+    (row,) = LAST_RUN_ROWS.findall(recorded(run(outcome=Outcome.FAILED, reason="<b>1 < 2</b> | `x`")))
+    assert "&lt;b&gt;1 &lt; 2&lt;/b&gt; | `x`" in row
+
+
+def test_page_without_runs_says_so(site):
+    """A page of whose listings no run is recorded has the sentence for it in place of the table."""
+    assert NOT_RUN in page(site, "suite/test_ring.py_docs")
+
+
+def test_wrong_settings_end_a_build_with_one_sentence(tmp_path):
+    """An unknown setting ends `mkdocs build` with the file and the key, without a traceback."""
+    root = write_project(tmp_path)
+    (root / "pyproject.toml").write_text('[tool.rankbook]\nsource = ["suite"]\n')
+    done = mkdocs(root, "build")
+    assert done.returncode == 1
+    assert "unknown setting 'source'" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_folder_in_nav_takes_a_title_and_vanishes_without_pages():
+    """A folder in `nav` stands for its pages under its own title or under a given one, at any depth; without pages it is left out."""
+    shown = {path: Stamp(kind, title, "") for path, kind, title in (("s/index.md", "index", "Suite"), ("s/a/x_docs.md", "file", "x"))}
+    pages = ["s/index.md", {"a": ["s/a/x_docs.md"]}]
+    assert expanded(["index.md", "s/", "none/"], shown) == ["index.md", {"Suite": pages}]
+    nested = [{"Part": ["index.md", {"Tests": "s/"}, {"None": "none/"}]}, {"Forge": "https://example.org/"}]
+    assert expanded(nested, shown) == [{"Part": ["index.md", {"Tests": pages}]}, {"Forge": "https://example.org/"}]
+
+
+class Served:
+    """A running `mkdocs serve`, polled through its own address."""
+
+    def __init__(self, root):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.log = root / "serve.log"
+        self.stream = self.log.open("w")
+        command = [sys.executable, "-m", "mkdocs", "serve", "--dev-addr", self.address]
+        self.process = subprocess.Popen(command, cwd=root, env=environment(), stdout=self.stream, stderr=subprocess.STDOUT)
+
+    def get(self, path):
+        try:
+            with urllib.request.urlopen(f"http://{self.address}/{path}", timeout=10) as answer:
+                return answer.read().decode()
+        except OSError:
+            return ""
+
+    def wait_for(self, path, text, tries=120):
+        for _ in range(tries):
+            if text in self.get(path):
+                return
+            time.sleep(0.25)
+        pytest.fail(f"no {text!r} on {path}; the server wrote:\n{self.log.read_text()}")
+
+    def builds(self):
+        return self.log.read_text().count("Building documentation")
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(timeout=20)
+        self.stream.close()
+
+
+def test_serving_follows_the_sources(tmp_path):
+    """While `mkdocs serve` runs, a saved source changes its page, a broken setting is survived, and nothing is rebuilt without a change."""
+    root = write_project(tmp_path, theme=False)
+    served = Served(root)
+    try:
+        ring = "book/suite/test_ring.py_docs/"
+        served.wait_for(ring, "neighbour")
+        (root / "suite/test_ring.py").write_text(RING.replace("neighbour", "successor"))
+        served.wait_for(ring, "successor")
+        settings = (root / "pyproject.toml").read_text()
+        (root / "pyproject.toml").write_text("[tool.rankbook]\nsource = 1\n")
+        for _ in range(80):
+            if "unknown setting 'source'" in served.log.read_text():
+                break
+            time.sleep(0.25)
+        assert "unknown setting 'source'" in served.log.read_text()
+        (root / "pyproject.toml").write_text(settings)
+        (root / "suite/test_ring.py").write_text(RING.replace("neighbour", "follower"))
+        served.wait_for(ring, "follower")
+        time.sleep(2.5)
+        settled = served.builds()
+        time.sleep(2.5)
+        assert served.builds() == settled, served.log.read_text()
+    finally:
+        served.close()
+
+
+SETTINGS = (REPOSITORY / "docs/guide/settings.md").read_text(encoding="utf-8")
+
+
+def table(heading):
+    """Give the rows of the first table under a heading of the reference, as lists of cells."""
+    section = SETTINGS.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split(" | ") for line in re.search(r"(?:^\|.*\n)+", section, re.MULTILINE)[0].splitlines()]
+    return [[cell.strip() for cell in row] for row in rows[2:]]
+
+
+def test_reference_of_settings_is_complete():
+    """The reference lists exactly the fields of `Settings`, in their order, with their defaults and their own words."""
+    documented = {key.strip("`"): tomllib.loads(f"x = {default.strip('`')}")["x"] for key, default, _ in table("Settings")}
+    actual = {entry.name.replace("_", "-"): getattr(Settings(), entry.name) for entry in fields(Settings) if entry.name != "root"}
+    assert documented == {key: list(value) if isinstance(value, tuple) else value for key, value in actual.items()}
+    assert list(documented) == list(actual)
+
+
+def test_reference_of_gen_is_complete():
+    """The reference lists exactly the arguments of `rankbook gen`."""
+    command = [sys.executable, "-c", "from rankbook.cli import main; main()", "gen", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    documented = {flag for row in table("`rankbook gen`") for flag in re.findall(r"--[a-z-]+", row[0])}
+    assert documented == set(re.findall(r"--[a-z-]+", shown)) - {"--help"}
+
+
+def test_reference_of_pytest_options_is_complete():
+    """The reference lists exactly the options that the pytest plugin adds, and `--doctest-glob`."""
+    shown = subprocess.run([sys.executable, "-m", "pytest", "--help"], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    group = re.search(r"^rankbook.*?:\n((?:  .*\n)+)", shown, re.MULTILINE)[1]
+    documented = {flag for row in table("pytest") for flag in re.findall(r"--[a-z-]+", row[0])}
+    assert documented == set(re.findall(r"^  (--[a-z-]+)", group, re.MULTILINE)) | {"--doctest-glob"}
+
+
+def test_reference_of_fence_options_is_complete():
+    """The reference lists every option of a fence that rankbook itself gives a meaning."""
+    from rankbook.listings import OPTIONS
+
+    documented = {row[0].strip("`").lstrip(".") for row in table("Fences")}
+    styling = {"id", "title", "title_mode", "linenums", "hl_lines"}
+    assert documented == {option.name for option in OPTIONS} - styling
