@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-REPORTER = '''
+REPORTER = """
 import json, pathlib
 reports = []
 
@@ -25,7 +25,7 @@ def pytest_runtest_logreport(report):
 def pytest_sessionfinish(session):
     if not hasattr(session.config, "workerinput"):
         pathlib.Path(session.config.rootpath, "reports.json").write_text(json.dumps(reports))
-'''
+"""
 
 
 @dataclass

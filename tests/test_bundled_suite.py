@@ -34,16 +34,21 @@ def through_pages(tmp_path_factory) -> dict[str, str]:
 
 def outcomes(report: Path, *arguments: str) -> dict[str, str]:
     """Run pytest and read `file::test` → outcome from its JUnit file."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1", f"--junitxml={report}", *arguments]
+    options = ["-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1", f"--junitxml={report}"]
+    command = [sys.executable, "-m", "pytest", *options, *arguments]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert report.exists(), done.stdout
-    found = {}
-    for case in ET.parse(report).iter("testcase"):
-        name = Path(case.get("file", "")).name.removesuffix("_docs.md")
-        classes = case.get("classname", "").rpartition(".py_docs.md")[2] if "_docs.md" in case.get("classname", "") else case.get("classname", "").rpartition(name.removesuffix(".py"))[2]
-        kinds = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
-        found["::".join([name, *filter(None, classes.split(".")), case.get("name", "")])] = kinds[0] if kinds else "passed"
-    return found
+    return dict(_outcome(case) for case in ET.parse(report).iter("testcase"))
+
+
+def _outcome(case: ET.Element) -> tuple[str, str]:
+    """Name a test alike on a page and in its file: file, classes, test."""
+    file = Path(case.get("file", "")).name.removesuffix("_docs.md")
+    owner = case.get("classname", "")
+    stem = file if owner.endswith("_docs.md") or "_docs.md." in owner else file.removesuffix(".py")
+    classes = owner.rpartition(stem)[2].removeprefix("_docs.md")
+    kinds = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
+    return "::".join([file, *filter(None, classes.split(".")), case.get("name", "")]), kinds[0] if kinds else "passed"
 
 
 def test_same_outcomes(direct, through_pages):

@@ -45,7 +45,8 @@ def test_wheel_generates_pages(wheel, tmp_path):
     project = tmp_path / "project"
     project.mkdir()
     (project / "a.py").write_text("x = 1\n")
-    program = f"import sys; sys.path.insert(0, {str(tmp_path / 'unpacked')!r}); from rankbook.cli import main; sys.exit(main(['gen', 'a.py', '--out', 'docs']))"
+    command = "from rankbook.cli import main; sys.exit(main(['gen', 'a.py', '--out', 'docs']))"
+    program = f"import sys; sys.path.insert(0, {str(tmp_path / 'unpacked')!r}); {command}"
     done = subprocess.run([sys.executable, "-c", program], cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (project / "docs" / "a.py_docs.md").is_file()

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from proving import Result, prove, read_case
 
 CASES = Path(__file__).parent / "cases" / "proof"
@@ -34,7 +35,9 @@ def test_case(proved, name):
     _, lines = read_case(CASES / f"{name}.md")
     prefix = f"docs/{name}.md::"
     found = {node.removeprefix(prefix): report for node, report in proved.ends().items() if node.startswith(prefix)}
-    assert [(line.outcome, line.name) for line in lines] == [(report["outcome"], node) for node, report in found.items()], proved.output[-3000:]
+    assert [(line.outcome, line.name) for line in lines] == [(report["outcome"], node) for node, report in found.items()], proved.output[
+        -3000:
+    ]
     for line in lines:
         report = found[line.name]
         assert line.reason in (report["wasxfail"] or report["text"]), line
@@ -121,7 +124,9 @@ def test_node_ids(project):
     both = prove(project, "docs/page.md::first")
     assert list(both.outcomes().values()) == ["passed", "failed"]
     (project / "pytest.ini").write_text("[pytest]\n")
-    plain = subprocess.run([sys.executable, "-m", "pytest", "-q", "docs/page.md::second"], cwd=project, capture_output=True, text=True, check=False)
+    plain = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "docs/page.md::second"], cwd=project, capture_output=True, text=True, check=False
+    )
     assert "1 passed" in plain.stdout, plain.stdout + plain.stderr
 
 
@@ -275,7 +280,9 @@ def test_missing_sibling_is_named(project):
 def test_the_pages_own_command_is_no_second_run(project):
     """A bash listing that runs the page's source is that run: what the source does happens once."""
     marker = project / "count"
-    text = f"import pathlib\n\n\ndef test_count():\n    with pathlib.Path({str(marker)!r}).open('a') as stream:\n        stream.write('x')\n"
+    text = (
+        f"import pathlib\n\n\ndef test_count():\n    with pathlib.Path({str(marker)!r}).open('a') as stream:\n        stream.write('x')\n"
+    )
     generated(project / "docs", "test_count.py", text)
     result = prove(project, "docs/suite")
     assert set(result.outcomes().values()) == {"passed"}
@@ -301,7 +308,10 @@ def test_ledger_remembers(project):
     for _ in range(2):
         prove(project, "docs/suite/test_child.py_docs.md")
     runs = Ledger(project / ".rankbook" / "ledger.sqlite").last("suite/test_child.py")
-    assert [(run.node_id.partition("::")[2], str(run.outcome)) for run in runs] == [("Base::test_value", "failed"), ("TestChild::test_value", "passed")]
+    assert [(run.node_id.partition("::")[2], str(run.outcome)) for run in runs] == [
+        ("Base::test_value", "failed"),
+        ("TestChild::test_value", "passed"),
+    ]
     assert all(run.machine and run.when and run.engine == "local" for run in runs)
 
 

@@ -1,4 +1,4 @@
-"""Five pages of real multi-GPU tests, made by other generators: every listing ends with the right outcome and reason on a machine without GPUs."""
+"""Five pages of real multi-GPU tests, made by other generators: every listing ends as it must on a machine without GPUs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from proving import prove
 
+from proving import prove
 from rankbook import machine
 
 SHARED = Path(os.environ.get("RANKBOOK_SHARED", Path(__file__).parents[2] / "shared"))

@@ -8,14 +8,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from rankbook.config import Settings
-from rankbook.document import Report, document
+from rankbook.document import Progress, Report, document
 from rankbook.errors import RankbookError
 
 SITE = "site"
@@ -24,39 +24,41 @@ NO_LISTINGS = 5
 """pytest's exit status when it collected nothing."""
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Book:
     """What came of the main job."""
 
-    generated: Report | None = None
-    listings: dict[str, Any] = field(default_factory=dict)
+    generated: Report
+    listings: Mapping[str, Any]
     """The tally of the proof, as JSON."""
-    status: int = 0
+    built: int
+    """Exit status of the site's build."""
+    status: int
     """0 when every step did its work and no listing failed."""
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: Mapping[str, float]
     """Time of each step."""
 
 
-def make_book(settings: Settings, docs: str, progress: Callable[[str, int, int], None] | None = None) -> Book:
+def make_book(settings: Settings, docs: str, progress: Progress | None = None) -> Book:
     """Generate, prove, build.
 
     Args:
         settings: the project's settings.
         docs: folder of all pages, below the root.
-        progress: called with a step, the number done and the number in all.
+        progress: told of each step of the generation; pytest shows its own.
 
     Returns:
         What came of it; a listing that fails does not keep the site from being built.
     """
-    book = Book()
-    with _timed(book, "generate"):
-        book.generated = document(settings, progress=progress)
-    with _timed(book, "prove"):
-        book.listings, status = _prove(settings.root, docs)
-    with _timed(book, "build"):
-        built = _call(settings.root, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", SITE)
-    book.status = status or built
-    return book
+    clock = [time.perf_counter()]
+    generated = document(settings, progress=progress)
+    clock.append(time.perf_counter())
+    listings, proved = _prove(settings.root, docs)
+    clock.append(time.perf_counter())
+    built = _call(settings.root, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", SITE)
+    clock.append(time.perf_counter())
+    seconds = dict(zip(("generate", "prove", "build"), (end - start for start, end in pairwise(clock)), strict=True))
+    return Book(generated, listings, built, proved or built, seconds)
 
 
 def _prove(root: Path, docs: str) -> tuple[dict[str, Any], int]:
@@ -74,19 +76,12 @@ def _call(root: Path, *arguments: str) -> int:
     return subprocess.run([sys.executable, *arguments], cwd=root, env=environment, check=False).returncode
 
 
-@contextmanager
-def _timed(book: Book, step: str) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    book.seconds[step] = time.perf_counter() - start
-
-
 def summary(book: Book) -> Iterator[str]:
     """Yield the lines of the summary."""
     generated, tally = book.generated, book.listings
-    assert generated is not None
     yield f"sources   {generated.sources:6d}"
-    yield f"pages     {tally['pages']:6d}   ({generated.pages} generated: {len(generated.written)} written, {generated.unchanged} unchanged)"
+    written = f"{len(generated.written)} written, {generated.unchanged} unchanged"
+    yield f"pages     {tally['pages']:6d}   ({generated.pages} generated: {written})"
     inside = f"   (and {tally['inside']} inside Markdown sources)" if tally["inside"] else ""
     yield f"listings  {tally['listings']:6d}{inside}"
     for name in ("passed", "failed", "skipped", "not_code", "not_run"):
@@ -94,4 +89,6 @@ def summary(book: Book) -> Iterator[str]:
             yield f"  {name.replace('_', ' '):9s}{tally[name]:5d}"
     for reason, number in tally["reasons"].items():
         yield f"{number:11d} × skipped: {reason}"
+    if book.built:
+        yield "site      not built: MkDocs says why above"
     yield "time      " + ", ".join(f"{step} {seconds:.1f} s" for step, seconds in book.seconds.items())

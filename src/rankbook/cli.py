@@ -13,7 +13,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from rankbook import __version__
+from rankbook import __version__, book
 from rankbook.config import find_root, load
 from rankbook.document import Report, document
 from rankbook.errors import RankbookError
@@ -84,9 +84,7 @@ def _jobs(word: str) -> int:
 
 
 def _gen(chosen: argparse.Namespace) -> int:
-    root = chosen.root or find_root(Path.cwd())
-    if not root.is_dir():
-        raise RankbookError(f"the root '{root}' is not a folder", right="name the folder that source paths start from")
+    root = _root(chosen)
     overrides = {
         "sources": tuple(chosen.sources) or None,
         "out": chosen.out,
@@ -98,6 +96,13 @@ def _gen(chosen: argparse.Namespace) -> int:
     with _progress() as progress:
         report = document(load(root, overrides), check=chosen.check, progress=progress)
     return _show(report, check=chosen.check)
+
+
+def _root(chosen: argparse.Namespace) -> Path:
+    root: Path = chosen.root or find_root(Path.cwd())
+    if not root.is_dir():
+        raise RankbookError(f"the root '{root}' is not a folder", right="name the folder that source paths start from")
+    return root
 
 
 def _show(report: Report, *, check: bool) -> int:
@@ -145,7 +150,27 @@ def _progress() -> Iterator[Callable[[str, int, int], None]]:
         yield progress
 
 
-COMMANDS = (Command("gen", "Turn sources into pages, and write what has changed.", _gen_options, _gen),)
+def _book_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", type=Path, help="folder with the project's mkdocs.yml (default: the project around the current folder)")
+    parser.add_argument("--docs", default="docs", help="folder of all pages, below the root (default: docs)")
+
+
+def _book(chosen: argparse.Namespace) -> int:
+    settings = load(_root(chosen))
+    with _progress() as progress:
+        made = book.make_book(settings, chosen.docs, progress)
+    for warning in made.generated.warnings:
+        _say(f"rankbook: warning: {warning}", sys.stderr)
+    for line in book.summary(made):
+        _say(line)
+    _say(f"look at it: `make serve`, or open {settings.below_root(book.SITE) / 'index.html'}")
+    return made.status
+
+
+COMMANDS = (
+    Command("gen", "Turn sources into pages, and write what has changed.", _gen_options, _gen),
+    Command("book", "Generate the pages, execute every listing, build the site.", _book_options, _book),
+)
 """All subcommands; a new one is a row."""
 
 

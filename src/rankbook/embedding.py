@@ -78,6 +78,8 @@ def embed(data: bytes) -> Embedded | NotEmbedded:
     except (UnicodeDecodeError, LookupError) as error:
         return NotEmbedded(_why_not(data, encoding, error), len(data), digest)
     bad = re.search("[\x00\x02\x03]", text)
+    if bad and bad[0] == "\0":
+        return NotEmbedded(_why_not(data, encoding, ValueError()), len(data), digest)
     if bad:
         return NotEmbedded(f"it holds the control character U+{ord(bad[0]):04X}, which a Markdown page cannot show", len(data), digest)
     try:

@@ -96,7 +96,7 @@ class Program:
     name: str
     """Node id of the listing, for messages."""
     entry: str
-    """Function that runs it, as `package.module:function`; called in the main process with `(program, runtime)`, it returns an exit status."""
+    """Function that runs it, as `package.module:function`: called in the main process with `(program, runtime)`, gives an exit status."""
     root: str
     """Mirror tree: working directory, and what paths of the program start from."""
     path: str

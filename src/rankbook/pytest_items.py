@@ -239,10 +239,10 @@ class ListingItem(pytest.Item):
 
     def _running(self, job: Job) -> Running:
         """Give the run of a listing: all its selected tests share one process, unless xdist may spread them over workers."""
-        alone = self.case is not None and is_spread(self.config)
+        alone = [self.case.id] if self.case is not None and is_spread(self.config) else None
         key = id(self) if alone else id(job)
         if key not in self.state.running:
-            self.state.running[key] = self.state.prover.run(job, self.page.sources(job), [self.case.id] if alone else self._batch(job))
+            self.state.running[key] = self.state.prover.run(job, self.page.sources(job), alone or self._batch(job))
         return self.state.running[key]
 
     def _batch(self, job: Job) -> list[str]:

@@ -1,10 +1,10 @@
 """The private names of pytest that the plugin cannot do without, each with the reason; nothing else in rankbook uses any.
 
-- `_pytest.doctest.DoctestTextfile`: the collector that pytest's own plugin makes for a file that matches `--doctest-glob`. It has to be told
-  from others to take `*.md` over: dropping the glob or the plugin would change what happens to `*.txt` files.
+- `_pytest.doctest.DoctestTextfile`: the collector that pytest's own plugin makes for a file that matches `--doctest-glob`. It has to be
+  told from others to take `*.md` over: dropping the glob or the plugin would change what happens to `*.txt` files.
 - `_pytest.pathlib.fnmatch_ex`: how pytest matches `--doctest-glob`; the public `fnmatch` differs for patterns with a slash.
-- `_pytest._code.code.ExceptionChainRepr` and its parts: what a failure must be for the short summary and JUnit to show its place and message,
-  and to come back whole from a worker of xdist.
+- `_pytest._code.code.ExceptionChainRepr` and its parts: what a failure must be for the short summary and JUnit to show its place and
+  message, and to come back whole from a worker of xdist.
 - `pytest.Mark(_ispytest=True)`: a mark by name without the check for registered names; the listing's own pytest has made that check.
 """
 

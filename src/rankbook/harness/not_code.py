@@ -1,4 +1,4 @@
-"""Listings that declare themselves not to be code: `text`, prose, and `{.no-run}`."""
+"""Listings that declare themselves not to be code: `text`, prose, `{.no-run}`, and fences that the site shows as something else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LANGUAGES = frozenset({"text", "markdown", "rst", "output", "svg", "html", "css"
 
 def accepts(listing: Listing) -> bool:
     """Say whether a listing is declared not to be code."""
-    if "no-run" in listing.options:
+    if "no-run" in listing.options or listing.custom:
         return True
     language = by_fence(listing.language)
     return language is not None and language.name in LANGUAGES

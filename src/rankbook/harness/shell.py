@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import os
 import shlex
 import subprocess
 import sys
@@ -73,6 +74,8 @@ def run(program: Program, runtime: Runtime) -> int:
     """Run the listing with bash, in the mirror tree."""
     path = Path(program.root) / program.path
     report = {"type": "report", "id": "", "when": "call"}
+    # `python`, `pytest` and `torchrun` are those of this environment, whether or not it is activated.
+    os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     failure = _console(path.read_text(encoding="utf-8")) if program.arguments.get("console") else _script(path)
     runtime.emit({**report, "outcome": "failed", **failure} if failure else {**report, "outcome": "passed"})
     return 1 if failure else 0

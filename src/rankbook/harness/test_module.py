@@ -20,6 +20,8 @@ from rankbook.listing import Listing, Program, Runtime
 
 TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$")
 """File names that pytest collects by default (`python_files`)."""
+QUIET = ("-q", "-p", "no:cacheprovider", "-p", "no:rankbook", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+"""Options of every run; what the process has imported already, rankbook among it, pytest cannot rewrite, and need not."""
 LEFT_OUT = "PYTEST_"
 """Variables of the surrounding pytest that the inner one must not see."""
 
@@ -59,7 +61,7 @@ def run(program: Program, runtime: Runtime) -> int:
     collect = bool(program.arguments.get("collect"))
     reporter = Collector(runtime, path) if collect else Reporter(runtime, path)
     options = [*(program.arguments.get("options") or ()), *(["--collect-only"] if collect else [])]
-    arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:rankbook", "--rootdir", program.root, *options, *(selected or [path])]
+    arguments = [*QUIET, "--rootdir", program.root, *options, *(selected or [path])]
     try:
         status = int(pytest.main(arguments, plugins=[reporter]))
     except SystemExit as error:
