@@ -11,6 +11,9 @@ import threading
 
 import pytest
 
+from rankbook.config import Settings
+from rankbook.ledger import Ledger
+from rankbook.listing import Outcome, Run
 from tiny_site import RING, build, write_project
 
 pytest.importorskip("material", reason="the site needs the extra `site`")
@@ -20,12 +23,12 @@ PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PAGES = (
     "",
-    "book/",
-    "book/sub/",
-    "book/doc/",
-    "book/suite/test_ring.py_docs/",
-    "book/suite/test_ring.py_kw/",
-    "book/suite/inner/hostile.py_docs/",
+    "book/index.html",
+    "book/sub.html",
+    "book/doc.html",
+    "book/suite/test_ring.py_docs.html",
+    "book/suite/test_ring.py_kw.html",
+    "book/suite/inner/hostile.py_docs.html",
 )
 
 
@@ -36,6 +39,12 @@ def unavailable(reason):
     pytest.skip(reason)
 
 
+def run_that(outcome):
+    """A recorded run of the tiny project's test that ended in a given way."""
+    page = "docs/book/suite/test_ring.py_docs.md"
+    return Run(page=page, node_id=f"{page}::{outcome.name}", listing="", source="", line=1, kind="test", outcome=outcome, reason="r")
+
+
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *arguments):
         """Say nothing: a request is no news here."""
@@ -43,7 +52,9 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    site = build(write_project(tmp_path_factory.mktemp("browser")))
+    root = write_project(tmp_path_factory.mktemp("browser"))
+    Ledger(root / Settings().ledger).record(map(run_that, Outcome))
+    site = build(root)
     handler = functools.partial(Quiet, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -90,10 +101,10 @@ def line_of(text):
 
 def test_keyword_leads_to_its_line(visit):
     """A click on a keyword opens the source's page at the line that defines it."""
-    page = visit("book/suite/test_ring.py_kw/")
+    page = visit("book/suite/test_ring.py_kw.html")
     line = line_of("def neighbour")
     page.locator(f'article a[href*="test_ring.py_docs"][href$="-{line}"]').first.click()
-    page.wait_for_url(f"**/test_ring.py_docs/#__codelineno-source-{line}")
+    page.wait_for_url(f"**/test_ring.py_docs.html#__codelineno-source-{line}")
     anchor = page.locator(f"#__codelineno-source-{line}")
     page.wait_for_function("element => element.getBoundingClientRect().top < innerHeight", arg=anchor.element_handle())
     assert anchor.evaluate("element => element.getBoundingClientRect().top") >= 0
@@ -108,7 +119,7 @@ def test_search_finds_a_test_and_opens_its_page(visit):
     result = page.locator(".md-search-result__link").first
     result.wait_for()
     result.click()
-    page.wait_for_url("**/test_ring.py_docs/**")
+    page.wait_for_url("**/test_ring.py_docs.html*")
     assert "test_token_comes_back" in page.locator("article").inner_text()
 
 
@@ -119,7 +130,7 @@ def test_scheme_follows_the_system_and_can_be_changed(visit):
     assert body.get_attribute("data-md-color-scheme") == "slate"
     page.locator("form.md-header__option label:not([hidden])").first.click()
     page.wait_for_function("document.body.dataset.mdColorScheme === 'default'")
-    page.goto(page.url + "book/")
+    page.goto(page.url + "book/index.html")
     page.wait_for_function("document.body.dataset.mdColorScheme === 'default'")
 
 
@@ -135,24 +146,58 @@ def test_no_page_is_wider_than_the_screen(visit, viewport):
         assert re.search(r"\S", page.locator("article").inner_text()), path
 
 
-CONTRAST = """() => {
-  const channels = text => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+CONTRAST = """badges => {
+  const channels = text => text.match(/[\\d.]+/g).map(Number);
   const linear = value => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-  const luminance = text => channels(text).map(linear).reduce((sum, value, at) => sum + value * [0.2126, 0.7152, 0.0722][at], 0);
-  const ground = luminance(getComputedStyle(document.body).backgroundColor);
-  return ["passed", "failed", "crashed", "hung", "skipped", "vacuous", "not-code"].map(outcome => {
-    const badge = document.createElement("span");
-    badge.className = `rankbook-outcome rankbook-${outcome}`;
-    document.querySelector("article").append(badge);
-    const [light, dark] = [ground, luminance(getComputedStyle(badge).color)].sort((a, b) => b - a);
-    return (light + 0.05) / (dark + 0.05);
+  const luminance = rgb => rgb.map(linear).reduce((sum, value, at) => sum + value * [0.2126, 0.7152, 0.0722][at], 0);
+  const over = (rgba, ground) => ground.map((value, at) => rgba[at] * (rgba[3] ?? 1) + value * (1 - (rgba[3] ?? 1)));
+  const ground = element => {
+    const colour = channels(getComputedStyle(element).backgroundColor);
+    return over(colour, element.parentElement ? ground(element.parentElement) : [255, 255, 255]);
+  };
+  return badges.map(badge => {
+    const below = ground(badge);
+    const [light, dark] = [below, over(channels(getComputedStyle(badge).color), below)].map(luminance).sort((a, b) => b - a);
+    return [badge.innerText, (light + 0.05) / (dark + 0.05)];
   });
 }"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_outcomes_are_readable(visit, scheme):
-    """The colour of every outcome has a contrast of at least 4.5 to 1 with the page, in both schemes."""
-    ratios = visit(color_scheme=scheme).evaluate(CONTRAST)
-    assert min(ratios) >= 4.5, ratios
-    assert len(set(ratios)) > 1
+    """The badge of every outcome has a contrast of at least 4.5 to 1 with what lies below it, also in the row under the mouse."""
+    page = visit("book/suite/test_ring.py_docs.html", color_scheme=scheme)
+    badges = page.locator(".rankbook-outcome")
+    ratios = dict(badges.evaluate_all(CONTRAST))
+    assert set(ratios) == {outcome.value for outcome in Outcome}
+    assert min(ratios.values()) >= 4.5, ratios
+    assert len(set(ratios.values())) > 1
+    badges.first.hover()
+    page.wait_for_timeout(300)
+    assert min(ratio for _, ratio in badges.evaluate_all(CONTRAST)) >= 4.5
+
+
+def test_a_phone_shows_all_columns_of_a_table_of_tests(visit):
+    """What is tested fits the width of a phone: no column of the table lies outside the screen."""
+    page = visit("book/suite/test_ring.py_docs.html", viewport=PHONE)
+    table = page.locator("article table:not([class])").first
+    assert "test_token_comes_back" in table.inner_text()
+    assert table.evaluate("table => table.getBoundingClientRect().right") <= PHONE["width"]
+
+
+def test_the_trail_leads_up(visit):
+    """The line below a page's heading leads from folder to folder up to the root of the book."""
+    page = visit("book/suite/inner/hostile.py_docs.html")
+    for label, heading in (("inner", "suite/inner"), ("suite", "suite"), ("The tiny suite", "The tiny suite")):
+        page.locator("article h1 + p a", has_text=re.compile(f"^{label}$")).click()
+        page.wait_for_function("text => document.querySelector('article h1').innerText.startsWith(text)", arg=heading)
+
+
+def test_search_finds_a_file_by_its_name(visit):
+    """A file whose title is made of words is still found by its name."""
+    page = visit()
+    page.locator(".md-search__input").click()
+    page.locator(".md-search__input").press_sequentially("test_ring.py")
+    result = page.locator(".md-search-result__link").first
+    result.wait_for()
+    assert "test_ring.py_docs.html" in result.get_attribute("href")

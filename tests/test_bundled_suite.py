@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -43,12 +44,10 @@ def outcomes(report: Path, *arguments: str) -> dict[str, str]:
 
 def _outcome(case: ET.Element) -> tuple[str, str]:
     """Name a test alike on a page and in its file: file, classes, test."""
-    file = Path(case.get("file", "")).name.removesuffix("_docs.md")
-    owner = case.get("classname", "")
-    stem = file if owner.endswith("_docs.md") or "_docs.md." in owner else file.removesuffix(".py")
-    classes = owner.rpartition(stem)[2].removeprefix("_docs.md")
+    match = re.search(r"distributed\.(\w+)(?:\.py_docs\.md)?(?:\.(.+))?$", case.get("classname", ""))
     kinds = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
-    return "::".join([file, *filter(None, classes.split(".")), case.get("name", "")]), kinds[0] if kinds else "passed"
+    parts = [match[1], match[2]] if match else [case.get("classname", "")]
+    return "::".join([*filter(None, parts), case.get("name", "")]), kinds[0] if kinds else "passed"
 
 
 def test_same_outcomes(direct, through_pages):

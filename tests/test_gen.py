@@ -265,7 +265,7 @@ def test_own_templates_override_one_page(tmp_path):
     plant(tmp_path, {"s/x.py": '"""<b>Bold</b>."""\n', "templates/rankbook/keywords.md.jinja": "Mine: {{ file.summary }}\n"})
     assert gen(tmp_path, sources=("s",)) == 0
     assert (tmp_path / "out/s/x.py_kw.md").read_text().endswith("---\n\nMine: &lt;b&gt;Bold&lt;/b&gt;.\n")
-    assert "# `s/x.py`" in (tmp_path / "out/s/x.py_docs.md").read_text()
+    assert "\n# X\n" in (tmp_path / "out/s/x.py_docs.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -378,6 +378,110 @@ class CupyWrapper:
 '''
 
 
+def kinds_of_file():
+    """A tree with a file of each sort that matters to its page."""
+    return {
+        "t/deep/er/test_run.py": "import os\n\n\ndef test_it(): pass\n",
+        "t/deep/er/lib.py": '"""A library."""\nX = 1\n',
+        "t/deep/er/empty.py": "",
+        "t/deep/er/run.sh": "true\n",
+        "t/deep/er/data.json": "{}\n",
+        "t/deep/er/guide.md": "# Guide & <tags>\n\n```python\nx = 1\n```\n",
+        "t/deep/er/words.md": "# Only words\n\nNo listing.\n",
+        "t/deep/er/kernel.cu": "int x;\n",
+        "t/deep/er/blob.bin": b"\0\1",
+        "t/other/notes.txt": "words\n",
+    }
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_every_page_of_an_executed_file_has_a_last_run(tmp_path, pack):
+    """The marker stands once on the page of each file that is run, imported or parsed, or that holds such listings; on no other."""
+    plant(tmp_path, kinds_of_file())
+    gen(tmp_path, "--pack", pack, sources=("t",))
+    counts = {
+        path.name[: -len("_docs.md")]: path.read_text().count("\n\n<!-- rankbook:last-run -->\n") for path in tmp_path.rglob("*_docs.md")
+    }
+    executed = {"test_run.py", "lib.py", "run.sh", "data.json", "guide.md"}
+    assert counts == {Path(path).name: int(Path(path).name in executed) for path in kinds_of_file()}
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_every_page_leads_up(tmp_path, pack):
+    """Each page but the root's index links to the index of its folder, or, as an index, to that of the folder above."""
+    plant(tmp_path, kinds_of_file())
+    gen(tmp_path, "--pack", pack, sources=("t",))
+    for name, data in pages(tmp_path).items():
+        up = "../index.md" if name.endswith("/index.md") else "index.md"
+        assert name == "index.md" or f"]({up})" in data.decode(), name
+
+
+def test_a_page_is_called_what_its_heading_says(tmp_path):
+    """In the default pack the title of each page, which the navigation shows, is the text of its first heading."""
+    plant(tmp_path, kinds_of_file() | {"t/a_b*c*.py": "x = 1\n", "t/_d_/x.py": ""})
+    gen(tmp_path, sources=("t",))
+    for name, data in pages(tmp_path).items():
+        values, start = front_matter.split(data.decode())
+        html = markdown.markdown(data.decode()[start:], extensions=EXTENSIONS)
+        assert re.search(r"<h1[^>]*>(.*?)</h1>", html)[1].replace("<code>", "").replace("</code>", "") == values["title"], name
+
+
+def test_no_table_has_an_empty_column(tmp_path):
+    """Where no row of a table says anything in a column, the default pack leaves the column out."""
+    plant(tmp_path, unpack((CASES / "tree.txt").read_text()) | kinds_of_file())
+    gen(tmp_path, sources=("t", "README.md", "suite"))
+    tables = [found for data in pages(tmp_path).values() for found in re.findall(r"(?:^\|.*\n){3,}", data.decode(), re.MULTILINE)]
+    columns = [list(zip(*(line[1:-1].split("|") for line in found.splitlines()), strict=True)) for found in tables]
+    assert len(columns) > 20
+    assert [column for found in columns for column in found if not any(cell.strip() for cell in column[2:])] == []
+
+
+def test_tests_are_told_apart_by_their_class(tmp_path):
+    """Tests of several classes stand under the class's name, functions under a heading of their own; one group needs no heading."""
+    case = "class TestA:\n    def test_it(self): pass\n\n\n"
+    plant(tmp_path, {"s/test_one.py": case, "s/test_two.py": f"{case}{case.replace('TestA', 'TestB')}def test_it(): pass\n"})
+    gen(tmp_path, sources=("s",))
+    one, two = ((tmp_path / f"out/s/test_{name}.py_docs.md").read_text().partition("## What it needs")[0] for name in ("one", "two"))
+    assert "1 test of `TestA`, run by" in one
+    assert "###" not in one
+    assert "3 tests of 2 classes, run by" in two
+    lines = [line for line in two.splitlines() if line.startswith(("###", "| [`test_it`]"))]
+    assert [line.removesuffix(" |") for line in lines] == [
+        "### `TestA`",
+        "| [`test_it`](#__codelineno-source-2)",
+        "### `TestB`",
+        "| [`test_it`](#__codelineno-source-6)",
+        "### Test functions",
+        "| [`test_it`](#__codelineno-source-9)",
+    ]
+
+
+def test_folders_that_hold_one_folder_are_passed_over(tmp_path):
+    """A table of subfolders leads to the first folder that holds something else than one folder, under its whole path."""
+    plant(tmp_path, kinds_of_file())
+    gen(tmp_path, sources=("t",))
+    assert "| [`t/`](t/index.md) | 10 |" in (tmp_path / "out/index.md").read_text()
+    assert "| [`deep/er/`](deep/er/index.md) | 9 | 1 |" in (tmp_path / "out/t/index.md").read_text()
+
+
+def test_an_index_names_few_requirements_and_leads_to_all(tmp_path):
+    """An index names the five things that most files need, and links to the list of all of them."""
+    skips = "".join(f"@requires_{name}()\ndef test_{name}(): pass\n" for name in ("nccl", "gloo", "ucc", "mpi"))
+    plant(
+        tmp_path,
+        {
+            "s/test_many.py": "from torch.testing._internal.common_distributed import *\nimport pytest\n\n"
+            f"{skips}@pytest.mark.gpu(2)\ndef test_two(): pass\n@pytest.mark.gpu(4)\ndef test_four(): pass\n"
+        },
+    )
+    gen(tmp_path, sources=("s",))
+    index, about = ((tmp_path / "out/s" / name).read_text() for name in ("index.md", "doc.md"))
+    said = re.search(r"^Most needed.*$", index, re.MULTILINE)[0]
+    assert said.count(" (1)") == 5
+    assert said.endswith("[All 6 requirements](doc.md#tests-and-what-they-need).")
+    assert "\n## Tests and what they need\n" in about
+
+
 @pytest.mark.parametrize("pack", PACKS)
 def test_words_of_comments_are_no_classes(tmp_path, pack):
     """A class is a definition: not the word after "class" in a comment, and one without parentheses counts."""
@@ -454,7 +558,7 @@ def test_inherited_tests_and_requirements_are_on_the_page(tmp_path, pack):
     )
     gen(tmp_path, "--pack", pack, sources=("s",))
     page = (tmp_path / "out/s/test_near.py_docs.md").read_text()
-    assert "`TestNear::test_far`" in page
+    assert {"rankbook": "### `TestNear`"}.get(pack, "`TestNear::test_far`") in page
     assert "[`common.py:6`](common.py_docs.md#__codelineno-source-6)" in page
     assert "2 GPUs" in page
     assert "`skip_if_lt_x_gpu(2)`" in page

@@ -15,12 +15,17 @@ from markupsafe import Markup
 from rankbook import PageError, TemplateError
 from rankbook.config import Settings
 from rankbook.embedding import Embedded, embed
-from rankbook.model import Folder, Module, Project, Source
+from rankbook.harness import kind_of
+from rankbook.languages import LANGUAGES
+from rankbook.listing import Listing
+from rankbook.model import Folder, Heading, Module, Project, Source
 from rankbook.pages import all_pages, check_pack, pack_folders
+from rankbook.pages.executed import is_executed
 from rankbook.pages.fence import check, fence, source_fence
 from rankbook.pages.names import Links
 from rankbook.pages.packs import environment, fill
-from rankbook.pages.text import code, first_sentence, one_line, plural, size, summary, text, url
+from rankbook.pages.text import code, first_sentence, one_line, plural, size, summary, table, text, url
+from rankbook.pages.titles import titles
 
 EXTENSIONS = ["tables", "attr_list", "toc", "admonition", "pymdownx.superfences", "pymdownx.details", "pymdownx.highlight"]
 HOSTILE = st.text(alphabet=st.one_of(st.sampled_from("|`*_[]()<>&#!:{}~^=$\\/-+.1 \n\t\"'@ax"), st.characters()), max_size=60)
@@ -106,6 +111,83 @@ def test_a_listing_changed_by_a_template_is_refused():
             check(page, listing, "p.md")
 
 
+@given(cells_=st.lists(st.tuples(st.just(""), HOSTILE, st.sampled_from(["", "x"]), HOSTILE), max_size=4))
+@settings(deadline=None, max_examples=100)
+def test_a_table_keeps_what_its_rows_say_and_no_empty_column(cells_):
+    """A column stands in a table exactly if a row says something in it, and every cell that is kept is unchanged."""
+    written = [[str(text(first)), str(code(second)), third, str(text(fourth))] for first, second, third, fourth in cells_]
+    lines = [["a", "b", "c", "d"], ["---"] * 4, *written]
+    made = table("\n" + "\n\n".join(f"| {' | '.join(line)} |" for line in lines))
+    kept = [index for index in range(4) if any(row[index] for row in written)]
+    assert [line[2:-2].split(" | ") for line in made.splitlines()] == [[line[index] for index in kept] or [""] for line in lines]
+
+
+def file(path, language="python", *headings):
+    return Module(Source(path, 1, "", language, ""), headings=tuple(Heading(1, said, 1) for said in headings))
+
+
+@pytest.mark.parametrize(
+    ("module", "title"),
+    [
+        (file("t/test_all_reduce.py"), "All reduce"),
+        (file("t/test_c10d_nccl.py"), "c10d NCCL"),
+        (file("t/test_fsdp2_cpu_offload.py"), "FSDP2 CPU offload"),
+        (file("t/test_2d.py"), "2D"),
+        (file("t/store_test.py"), "Store"),
+        (file("t/tests.py"), "Tests"),
+        (file("t/test_.py"), "Test"),
+        (file("t/_utils.pyi"), "Utils"),
+        (file("t/__main__.py"), "Main"),
+        (file("t/_shard/__init__.py"), "Package _shard"),
+        (file("__init__.py"), "Package"),
+        (file("t/_.py"), "_"),
+        (file("t/été-2.py"), "Été 2"),
+        (file("t/build.sh", "bash"), "build.sh"),
+        (file("t/notes.md", "markdown", "Notes on **the** [ring](x.md)", "More"), "Notes on the ring"),
+        (file("t/notes.md", "markdown", "Use `dist.barrier`"), "Use dist.barrier"),
+        (file("t/notes.md", "markdown", "<img> here"), "notes.md"),
+        (file("t/notes.md", "markdown", "word " * 20), "notes.md"),
+        (file("t/notes.md", "markdown"), "notes.md"),
+        (file("t/README.md", "markdown", "The suite"), "README"),
+        (file("LICENSE", "text"), "LICENSE"),
+    ],
+)
+def test_a_file_has_a_title_that_a_reader_scans(module, title):
+    """Python files are titled by the words of their names, documents by their first heading, and all others by their names."""
+    assert titles([module]) == {module.source.path: title}
+
+
+def test_files_that_would_share_a_title_are_called_by_their_names():
+    """Two files of one folder never have one title; files of different folders may."""
+    modules = [file("a/test_store.py"), file("a/store.py"), file("b/store.py")]
+    assert titles(modules) == {"a/test_store.py": "test_store.py", "a/store.py": "store.py", "b/store.py": "Store"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.name)
+def test_what_counts_as_executed_is_what_the_harness_starts(language):
+    """A page has a last run for exactly those languages for which the harness starts something."""
+    listing = Listing(page="p.md", name="x", language=language.fences[0], options={}, text="x\n", line=1, first_line=2)
+    assert bool(kind_of(listing).entry) == is_executed(listing.language, listing.text)
+
+
+@pytest.mark.parametrize(
+    ("written", "executed"),
+    [
+        ("# Words\n", False),
+        ("```python\nx\n```\n", True),
+        ("~~~~ {.python ranks=2}\nx\n~~~~\n", True),
+        ("1. - > ```sh\n", True),
+        ("```text\nx\n```\n", False),
+        ("```python {.no-run}\nx\n```\n", False),
+        ("Say ```python``` inline\n", False),
+        ("", False),
+    ],
+)
+def test_a_document_is_executed_when_it_holds_a_listing_that_is(written, executed):
+    """A Markdown file has a last run if one of its fences is of a language that is executed."""
+    assert is_executed("markdown", written) is executed
+
+
 @pytest.mark.parametrize(
     ("said", "first"),
     [
@@ -148,6 +230,11 @@ def test_backticks_in_a_docstring_become_code():
     assert text("use ``a*b`` or `c`") == "use `a*b` or `c`"
 
 
+def test_only_what_starts_a_line_is_escaped_for_it():
+    """A character that begins a list, a heading or a definition at the start of a line is left alone behind it."""
+    assert [text("- a"), text("1. a"), text("`a`: b"), text("a - b")] == ["&#45; a", "&#49;&#46; a", "`a`: b", "a - b"]
+
+
 def test_sizes_and_numbers_read_well():
     """Sizes have bytes and a short form, numbers their unit in singular or plural."""
     assert [size(1), size(512), size(3571), size(5 * 1024**2)] == [
@@ -173,6 +260,7 @@ def test_links_between_folders_are_relative():
     assert links.line(3, "a/empty.py") == "[`empty.py:3`](../empty.py_docs.md)"
     assert links.index("") == "../../index.md"
     assert links.subtree("a/b/c") == "c/sub.md"
+    assert links.trail("a/b", "Our *suite*") == r"[Our \*suite\*](../../index.md) / [a](../index.md) / [b](index.md) / "
 
 
 def test_a_line_of_a_file_without_a_listing_is_not_linked():

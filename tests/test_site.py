@@ -23,7 +23,7 @@ from rankbook.config import Settings
 from rankbook.front_matter import Stamp
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome, Run
-from rankbook.site import NOT_RUN, expanded
+from rankbook.site import NOT_RUN, expanded, listed
 
 LAST_RUN_ROWS = re.compile(r"<tr><td><code>.*?</tr>")
 
@@ -41,7 +41,7 @@ def site(project):
 
 
 def page(site, name):
-    return (site / "book" / name / "index.html").read_text(encoding="utf-8")
+    return (site / "book" / f"{name}.html").read_text(encoding="utf-8")
 
 
 def test_strict_build_generates_the_pages_and_is_clean(project):
@@ -84,18 +84,17 @@ def test_navigation_has_titles_by_folder(project, site):
     text = (site / "book/suite/index.html").read_text(encoding="utf-8")
     sidebar = text[text.index("md-sidebar--primary") : text.index("md-sidebar--secondary")]
     links = Html(sidebar).links
-    assert not [link for link in links if "_kw" in link or link.rstrip("/").endswith(("doc", "sub"))]
-    assert [link for link in links if link.endswith("test_ring.py_docs/")]
+    assert not [link for link in links if "_kw" in link or link.endswith(("doc.html", "sub.html"))]
+    assert [link for link in links if link.endswith("test_ring.py_docs.html")]
     labels = re.findall(r'<span class="md-ellipsis">\s*(.*?)\s*</span>', sidebar, re.DOTALL)
-    assert labels
-    assert not [label for label in labels if label.endswith((".md", "_docs", " docs"))]
+    assert labels == ["A tiny project", "The tiny suite", "suite", "Ring", ".settings", "inner"]
 
 
 def test_page_outside_the_navigation_shows_that_of_its_folder(site):
     """A keyword page has its folder's part of the navigation beside it."""
     text = page(site, "suite/test_ring.py_kw")
     sidebar = text[text.index("md-sidebar--primary") : text.index("md-sidebar--secondary")]
-    assert [link for link in Html(sidebar).links if link.endswith("test_ring.py_docs/")]
+    assert [link for link in Html(sidebar).links if link.endswith("test_ring.py_docs.html")]
 
 
 def test_large_book_lists_folders_only(tmp_path):
@@ -105,8 +104,8 @@ def test_large_book_lists_folders_only(tmp_path):
     (root / "mkdocs.yml").write_text(settings.replace("- rankbook\n", "- rankbook:\n    nav_files: 2\n"))
     text = (build(root) / "book/suite/index.html").read_text(encoding="utf-8")
     sidebar = text[text.index("md-sidebar--primary") : text.index("md-sidebar--secondary")]
-    assert "_docs/" not in sidebar
-    assert "inner/" in sidebar
+    assert "_docs.html" not in sidebar
+    assert "inner/index.html" in sidebar
 
 
 def test_palette_is_light_and_dark_and_nothing_is_loaded_from_elsewhere(site):
@@ -191,6 +190,63 @@ def test_page_without_runs_says_so(site):
     assert NOT_RUN in page(site, "suite/test_ring.py_docs")
 
 
+def test_the_note_for_readers_elsewhere_is_not_on_the_site(recorded):
+    """The sentence that stands for the outcomes on a forge gives way to the outcomes."""
+    assert "The site shows here" not in recorded(run())
+
+
+def test_a_page_made_by_hand_keeps_its_words_beside_the_marker(tmp_path):
+    """On a page of a person the marker alone is replaced, whatever stands before it."""
+    root = write_project(tmp_path)
+    (root / "docs/index.md").write_text("# Mine\n\nMy own words.\n\n<!-- rankbook:last-run -->\n")
+    text = (build(root) / "index.html").read_text(encoding="utf-8")
+    assert "<p>My own words.</p>" in text
+    assert NOT_RUN in text
+
+
+def write_small(root, paths, addresses="use_directory_urls: false", out="docs"):
+    """Write a project of a few empty-ish sources whose pages stand at the top of the site."""
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("x = 1\n")
+    sources = sorted({path.partition("/")[0] for path in paths})
+    (root / "pyproject.toml").write_text(f'[tool.rankbook]\nsources = {sources}\nout = "{out}"\n')
+    (root / "docs").mkdir()
+    settings = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")
+    settings = settings[: settings.index("\nnav:")].replace("use_directory_urls: false", addresses)
+    (root / "mkdocs.yml").write_text(settings)
+    return root
+
+
+def test_sources_that_mkdocs_would_leave_out_have_pages(tmp_path):
+    """Names with a dot and a folder `templates` at the top of the site are part of it, though MkDocs excludes both by default."""
+    paths = ["templates/page.py", ".ci/run.py", "tests/.hidden.py"]
+    site = build(write_small(tmp_path, paths))
+    assert [path for path in paths if not (site / f"{path}_docs.html").is_file()] == []
+    assert broken_links(site)[1] == []
+
+
+FOLDERS_LIKE_PAGES = ["t/doc/x.py", "t/sub/x.py", "t/x.py_docs/y.py", "t/x.py"]
+
+
+def test_folders_called_like_pages_do_not_collide(tmp_path):
+    """A folder `doc` has its page beside the page `doc.md` of the folder above: every page has a file of its own."""
+    root = write_small(tmp_path, FOLDERS_LIKE_PAGES)
+    site = build(root)
+    pages = sorted(path.relative_to(root / "docs").with_suffix(".html") for path in (root / "docs").rglob("*.md"))
+    assert sorted(path.relative_to(site) for path in site.rglob("*.html") if path.name != "404.html") == pages
+    assert broken_links(site)[1] == []
+
+
+def test_pages_with_one_address_are_told_of(tmp_path):
+    """With directory addresses pages that would overwrite each other are named, with the setting that helps, and a strict build ends."""
+    done = mkdocs(write_small(tmp_path, FOLDERS_LIKE_PAGES, "use_directory_urls: true"), "build", "--strict")
+    said = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert "t/doc.md and t/doc/index.md have the same address; set `use_directory_urls: false`" in said
+    assert said.count("have the same address") == 3
+
+
 def test_wrong_settings_end_a_build_with_one_sentence(tmp_path):
     """An unknown setting ends `mkdocs build` with the file and the key, without a traceback."""
     root = write_project(tmp_path)
@@ -208,6 +264,33 @@ def test_folder_in_nav_takes_a_title_and_vanishes_without_pages():
     assert expanded(["index.md", "s/", "none/"], shown) == ["index.md", {"Suite": pages}]
     nested = [{"Part": ["index.md", {"Tests": "s/"}, {"None": "none/"}]}, {"Forge": "https://example.org/"}]
     assert expanded(nested, shown) == [{"Part": ["index.md", {"Tests": pages}]}, {"Forge": "https://example.org/"}]
+
+
+def stamps(*paths):
+    """Stamps of the pages of a tree of sources, under `s/`."""
+    folders = {"", *(folder for path in paths for folder in parents(path))}
+    files = {f"s/{path}_docs.md": Stamp("file", path.rpartition("/")[2], path) for path in paths}
+    return files | {f"s/{folder}/index.md".replace("//", "/"): Stamp("index", folder or "Suite", folder) for folder in folders}
+
+
+def parents(path):
+    """Folders of a path, without the root."""
+    return [path[:index] for index, character in enumerate(path) if character == "/"]
+
+
+def test_navigation_passes_over_folders_that_hold_one_folder():
+    """A folder with nothing but one folder in it is no step of the navigation; the next one has both names, and deeper ones their own."""
+    shown = listed(stamps("t/dist/a.py", "t/dist/fsdp/b.py", "t/dist/fsdp/c.py"), 500)
+    fsdp = {"fsdp": ["s/t/dist/fsdp/index.md", "s/t/dist/fsdp/b.py_docs.md", "s/t/dist/fsdp/c.py_docs.md"]}
+    assert expanded(["s/"], shown) == [{"Suite": ["s/index.md", {"t/dist": ["s/t/dist/index.md", "s/t/dist/a.py_docs.md", fsdp]}]}]
+
+
+def test_navigation_of_a_large_book_is_of_folders():
+    """Above the limit folders that hold files stay in the navigation, though their files are not listed."""
+    shown = listed(stamps("t/dist/a.py", "t/dist/fsdp/b.py"), 1)
+    assert expanded(["s/"], shown) == [
+        {"Suite": ["s/index.md", {"t/dist": ["s/t/dist/index.md", {"fsdp": ["s/t/dist/fsdp/index.md"]}]}]},
+    ]
 
 
 class Served:
@@ -250,7 +333,7 @@ def test_serving_follows_the_sources(tmp_path):
     root = write_project(tmp_path, theme=False)
     served = Served(root)
     try:
-        ring = "book/suite/test_ring.py_docs/"
+        ring = "book/suite/test_ring.py_docs.html"
         served.wait_for(ring, "neighbour")
         (root / "suite/test_ring.py").write_text(RING.replace("neighbour", "successor"))
         served.wait_for(ring, "successor")

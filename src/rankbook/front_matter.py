@@ -16,6 +16,7 @@ import yaml
 from rankbook.embedding import Embedding
 
 PAGE_KINDS = ("file", "keywords", "index", "folder", "subtree")
+_NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _BLOCK = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?\r?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 
 
@@ -49,11 +50,15 @@ def write(stamp: Stamp) -> str:
             "newline": embedding.newline,
             "final-newline": embedding.final_newline,
         }
-    # A JSON scalar is a YAML scalar, whatever a file is called.
-    lines = [f"title: {json.dumps(stamp.title)}", "rankbook:", *(f"  {key}: {json.dumps(value)}" for key, value in facts.items())]
+    lines = [f"title: {_scalar(stamp.title)}", "rankbook:", *(f"  {key}: {_scalar(value)}" for key, value in facts.items())]
     if stamp.page != "file":
         lines += ["search:", "  exclude: true"]
     return "---\n" + "\n".join(lines) + "\n---\n"
+
+
+def _scalar(value: object) -> str:
+    """Write a value as JSON that is YAML too, whatever a file is called: what YAML takes for a line end, or refuses, is escaped."""
+    return _NOT_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def split(text: str) -> tuple[dict[str, Any], int]:

@@ -19,6 +19,7 @@ from rankbook.config import Settings, load
 from rankbook.document import document
 from rankbook.errors import RankbookError
 from rankbook.ledger import Ledger
+from rankbook.pages import LAST_RUN_MARKER, LAST_RUN_NOTE
 from rankbook.site import expanded, last_runs, listed
 
 if TYPE_CHECKING:
@@ -26,18 +27,18 @@ if TYPE_CHECKING:
 
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.livereload import LiveReloadServer
-    from mkdocs.structure.nav import Navigation
+    from mkdocs.structure.nav import Navigation, Section
     from mkdocs.structure.pages import Page
 
     from rankbook.front_matter import Stamp
     from rankbook.listing import Run
 
-MARKER = "<!-- rankbook:last-run -->"
-"""Comment on a page that the table of its last runs replaces."""
 STYLE = "assets/rankbook.css"
 """Where the built site holds the style of outcomes and of long names."""
 _SOURCE = '<h2 id="original-source"'
 """Heading of a source's listing, whose text the search leaves out: with it the index of a large book is slow to load."""
+_LAST_RUN = re.compile(rf"(?:<p>{re.escape(LAST_RUN_NOTE)}</p>\s*)?{re.escape(LAST_RUN_MARKER)}")
+"""What the table of the last runs replaces: the marker, with the note that stands in for the table elsewhere."""
 _LINE_ANCHOR = re.compile(r'\bid="(__codelineno-[^"]+)"')
 _log = logging.getLogger("mkdocs.plugins.rankbook")
 
@@ -91,6 +92,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
         """Say which generated pages the navigation lists, and write its part for each folder that `nav` names."""
         self._stamps = {file.src_uri: stamp for file, stamp in _stamped(files, config)}
+        _warn_of_shared_addresses(files, self._stamps)
         shown = listed(self._stamps, self.config.nav_files)
         for path in self._stamps:
             # Set for all of them: left alone, MkDocs leaves out pages about sources such as `.github/ci.yml`.
@@ -103,9 +105,9 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
     def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:  # noqa: ARG002
         """Show the navigation of its folder beside a page that the navigation does not list."""
         for path in self._stamps:
-            page, index = files.src_uris[path].page, files.src_uris.get(path.rpartition("/")[0] + "/index.md")
-            if page is not None and page.parent is None and index is not None and index.page is not None:
-                page.parent = index.page.parent
+            page = files.src_uris[path].page
+            if page is not None and page.parent is None:
+                page.parent = _section_of(path, files)
         return nav
 
     def on_page_content(self, content: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG002
@@ -114,7 +116,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         page.present_anchor_ids = (page.present_anchor_ids or set()) | set(_LINE_ANCHOR.findall(content))
         if page.file.src_uri in self._stamps:
             content = content.replace(_SOURCE, f"{_SOURCE} data-search-exclude", 1)
-        return content.replace(MARKER, self._last_runs(page.file), 1) if MARKER in content else content
+        return _LAST_RUN.sub(lambda _: self._last_runs(page.file), content, count=1)
 
     def _last_runs(self, file: File) -> str:
         stamp = self._stamps.get(file.src_uri)
@@ -129,6 +131,25 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         except RankbookError as error:
             _log.warning("%s", error)
             return ()
+
+
+def _section_of(path: str, files: Files) -> Section | None:
+    """Find the section of the navigation that holds the page of the nearest folder of a page."""
+    while path:
+        path = path.rpartition("/")[0]
+        index = files.src_uris.get(f"{path}/index.md".lstrip("/"))
+        if index is not None and index.page is not None and index.page.parent is not None:
+            return index.page.parent
+    return None
+
+
+def _warn_of_shared_addresses(files: Files, stamps: Iterable[str]) -> None:
+    """Warn of generated pages of which the site can hold only one: with directory addresses `x/doc.md` and `x/doc/index.md` are one."""
+    taken: dict[str, str] = {}
+    for path in sorted(stamps):
+        other = taken.setdefault(files.src_uris[path].dest_uri, path)
+        if other != path:
+            _log.warning("%s and %s have the same address; set `use_directory_urls: false` in mkdocs.yml", other, path)
 
 
 def _stamped(files: Files, config: MkDocsConfig) -> Iterator[tuple[File, Stamp]]:

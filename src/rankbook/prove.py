@@ -16,12 +16,18 @@ from typing import Any
 from rankbook import engines, listings
 from rankbook.config import Settings
 from rankbook.errors import PageError
-from rankbook.harness import Kind, kind_of, shell
+from rankbook.harness import KINDS, Kind, kind_of, shell
 from rankbook.harness.mirror import Mirror, is_inside
 from rankbook.languages import by_fence
-from rankbook.listing import About, Ended, Engine, Execution, Listing, Outcome, Program
+from rankbook.listing import About, Ended, Engine, Event, Listing, Outcome, Program
 
 PHASES = ("setup", "call", "teardown")
+DONE = (0, 1, 5)
+"""Exit statuses of a pytest that has done what it was asked: all passed, some failed, there are no tests."""
+NOT_ON_RANKS = (
+    "option 'ranks' has no meaning on a listing that is a {kind}: only a program is started on ranks; take the option away, "
+    "and let tests start their ranks by their own harness"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,8 @@ def plan(found: Sequence[Listing], parents: tuple[str, ...] = (), holder: Listin
     for listing in found:
         current = replace(listing, options={**listing.options, "ranks": str(ranks)}) if listing is about and ranks else listing
         kind = kind_of(current)
+        if "ranks" in current.options and kind.entry and not kind.on_ranks:
+            current = replace(current, problem=current.problem or NOT_ON_RANKS.format(kind=kind.name))
         primary = listing is about and kind.has_tests and not parents
         names = parents if primary else (*parents, listing.name)
         beside = about or holder if listing is not about else None
@@ -107,7 +115,13 @@ def _own_runs(found: Sequence[Listing], about: Listing | None) -> dict[int, shel
     if about is None or about.about is None or language is None or language.name != "python":
         return {}
     runs = {id(listing): shell.own_run(listing, about.about.source) for listing in found if shell.accepts(listing)}
-    return {key: run for key, run in runs.items() if run is not None}
+    # Tests are run by pytest: a page that starts them by torchrun shows another run.
+    return {key: run for key, run in runs.items() if run is not None and not (run.ranks and kind_of(about).has_tests)}
+
+
+def as_program(job: Job) -> Job:
+    """Take a listing that looks like a test module, but of which pytest collects no test, for the program that it is."""
+    return replace(job, kind=next(kind for kind in KINDS if not kind.has_tests and kind.accepts(job.listing)))
 
 
 class Prover:
@@ -157,39 +171,46 @@ class Prover:
         """Let pytest collect a test module's tests, in a process of their own."""
         program = self.program(job, sources, collect=True)
         execution = self.engine.start(program)
-        cases: list[Case] = []
-        failure: Collected | None = None
-        finished = False
-        for event in execution.events():
-            if event["type"] == "item":
-                marks = tuple((mark["name"], tuple(mark["args"])) for mark in event["marks"])
-                cases.append(Case(event["id"], event["line"], marks))
-            elif event["type"] == "collect-error" and failure is None:
-                failure = _collect_failure(job, event, program)
-            elif event["type"] == "left":
-                failure = failure or _left_on_import(event["code"], execution)
-            finished = finished or event["type"] in ("finished", "left")
-        if failure is None and not finished:
-            report = abnormal(job, program, execution.ended, "while it was being collected")
-            failure = Collected((), report.outcome, report.reason, report.text)
-        return failure or Collected(tuple(cases))
+        events = list(execution.events())
+        cases = tuple(_case(event) for event in events if event["type"] == "item")
+        return _why_not(job, program, events, execution.ended) or Collected(cases)
 
     def run(self, job: Job, sources: PageSources, ids: Sequence[str] = ()) -> Running:
         """Start a job, or the named tests of it."""
         return Running(self, job, sources, tuple(ids))
 
 
-def _collect_failure(job: Job, event: Mapping[str, Any], program: Program) -> Collected:
-    report = report_of(job, event, program)
+def _case(event: Event) -> Case:
+    return Case(event["id"], event["line"], tuple((mark["name"], tuple(mark["args"])) for mark in event["marks"]))
+
+
+def _why_not(job: Job, program: Program, events: Sequence[Event], ended: Ended) -> Collected | None:
+    """Say why a module's tests cannot be told; None when they can."""
+    event = next((event for event in events if event["type"] in ("collect-error", "broken-off", "left", "finished")), None)
+    if event is None:
+        report = abnormal(job, program, ended, "while it was being collected")
+    elif event["type"] == "left":
+        return _left_on_import(event["code"], on_page(job, program, event["said"]))
+    elif event["type"] != "finished":
+        report = report_of(job, event, program)
+    elif event["status"] not in DONE:
+        report = _broken_pytest(job, program, ended, event["status"], "while it was being collected")
+    else:
+        return None
     return Collected((), report.outcome, report.reason, report.text, report.line)
 
 
-def _left_on_import(code: int, execution: Execution) -> Collected:
-    for _ in execution.events():
-        pass
-    said = execution.ended.output.strip().splitlines()
-    what = f"the module left with exit status {code} while it was imported" + (f": {said[-1]}" if said else "")
-    return Collected((), Outcome.FAILED if code else Outcome.SKIPPED, what, execution.ended.output)
+def _left_on_import(code: int, said: str) -> Collected:
+    last = said.strip().splitlines()[-1:]
+    what = ": ".join((f"the module left with exit status {code} while it was imported", *last))
+    return Collected((), Outcome.FAILED if code else Outcome.SKIPPED, what, said)
+
+
+def _broken_pytest(job: Job, program: Program, ended: Ended, status: int, when: str) -> Report:
+    """Report a pytest that refuses to run the module: a conftest file that cannot be imported, say."""
+    output = on_page(job, program, ended.output)
+    last = [line.removeprefix("E").strip() for line in output.strip().splitlines()[-1:]]
+    return Report(Outcome.FAILED, ": ".join((f"its pytest ended with status {status} {when}", *last)), output)
 
 
 class Running:
@@ -239,6 +260,10 @@ class Running:
         self.execution = self.prover.engine.start(self.program)
         self._events = self.execution.events()
         self._current: str | None = None
+        self._charged = False
+        """Whether a test has brought its process to its end."""
+        self._status: int | None = None
+        """Exit status of the listing's own pytest, once it has one."""
         self._over = False
 
     def _pump(self) -> bool:
@@ -255,6 +280,10 @@ class Running:
             self._take(event)
         elif event["type"] == "collect-error":
             self._fail_rest(report_of(self.job, event, self.program))
+        elif event["type"] == "broken-off":
+            self._break_off(report_of(self.job, event, self.program))
+        elif event["type"] == "finished":
+            self._status = event["status"]
         elif event["type"] == "left" and self.waiting:
             self._fail_rest(Report(Outcome.FAILED, f"the module left with exit status {event['code']} while its tests ran"))
         return True
@@ -268,6 +297,21 @@ class Running:
             self._last = test
             self._current = None
 
+    def _break_off(self, report: Report) -> None:
+        """Charge the test that is under way, if there is one, with the end of the whole pytest session."""
+        if self._current in self.waiting:
+            self._charge(self._current, report)
+        else:
+            self._fail_rest(report)
+
+    def _charge(self, test: str, report: Report) -> None:
+        """Let a test end in the phase that it has reached; the tests behind it are run in a new process."""
+        self.waiting.remove(test)
+        phase = next(phase for phase in PHASES if (test, phase) not in self.reports)
+        self.reports[test, phase] = report
+        self._last = test
+        self._charged = True
+
     def _fail_rest(self, report: Report) -> None:
         for test in self.waiting:
             self.reports.setdefault((test, "call"), report)
@@ -279,15 +323,18 @@ class Running:
         if not self.waiting:
             self._judge_end(ended)
             return
-        if self._current not in self.waiting:
-            self._fail_rest(abnormal(self.job, self.program, ended, "before its tests started" if self.job.kind.has_tests else ""))
-            return
-        test = self.waiting.pop(self.waiting.index(self._current))
-        phase = next(phase for phase in PHASES if (test, phase) not in self.reports)
-        self.reports[test, phase] = abnormal(self.job, self.program, ended)
-        self._last = test
-        if self.waiting:
+        if self._current in self.waiting:
+            self._charge(self._current, abnormal(self.job, self.program, ended))
+        if not self._charged:
+            self._fail_rest(self._never_started(ended))
+        elif self.waiting:
             self._start()
+
+    def _never_started(self, ended: Ended) -> Report:
+        when = "before its tests started" if self.job.kind.has_tests else ""
+        if self._status is not None:
+            return _broken_pytest(self.job, self.program, ended, self._status, when)
+        return abnormal(self.job, self.program, ended, when)
 
     def _judge_end(self, ended: Ended) -> None:
         if self._last is None:
@@ -345,13 +392,14 @@ def report_of(job: Job, event: Mapping[str, Any], program: Program) -> Report:
         job.listing.first_line + line - 1 if line else None,
         event.get("duration") or 0.0,
         event.get("ranks") or 0,
-        event.get("wasxfail"),
+        on_page(job, program, event["wasxfail"]) if "wasxfail" in event else None,
         tuple((title, on_page(job, program, content)) for title, content in event.get("sections") or ()),
     )
 
 
 def on_page(job: Job, program: Program, text: str) -> str:
-    """Put the page's path and lines in the place of those of the mirror tree."""
+    """Put the page's path and lines in the place of those of the mirror tree; lone surrogates, which no file takes, are written out."""
+    text = text.encode(errors="backslashreplace").decode()
     shift = job.listing.first_line - 1
     inside = rf"(?<![\w/.])(?:{re.escape(program.root)}/)?{re.escape(program.path)}(\", line |:)(\d+)"
     text = re.sub(inside, lambda match: f"{job.listing.page}{match[1]}{int(match[2]) + shift}", text)

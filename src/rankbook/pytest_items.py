@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -14,9 +15,9 @@ import pytest
 
 from rankbook import listings, machine
 from rankbook.config import Settings
-from rankbook.errors import PageError
+from rankbook.errors import PageError, RankbookError
 from rankbook.listing import Listing, Outcome, Run
-from rankbook.prove import PHASES, Case, Collected, Job, PageSources, Prover, Report, Running, plan
+from rankbook.prove import PHASES, Case, Collected, Job, PageSources, Prover, Report, Running, as_program, plan
 from rankbook.pytest_private import crash, mark
 from rankbook.tally import Register
 
@@ -37,6 +38,8 @@ class Session:
     """By identity of the job, or of the item when it runs alone: what is under way."""
     facts: list[dict[str, Any]] = field(default_factory=list)
     """What each finished item has to say, as plain data, from this process and from the workers of xdist."""
+    complaints: list[str] = field(default_factory=list)
+    """What could not be written."""
 
     def end(self) -> None:
         """End what is under way."""
@@ -54,6 +57,12 @@ class PageFile(pytest.File):
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """Give the page's listings: the tests of its own source directly below it, everything else below its listing's name."""
         self.session_state = self.config.stash[STASH]
+        try:
+            return self._nodes()
+        except RankbookError as error:
+            raise self.CollectError(str(error)) from error
+
+    def _nodes(self) -> list[pytest.Item | pytest.Collector]:
         rows = self.session_state.register.setdefault(self.nodeid, [])
         rows.clear()
         try:
@@ -75,7 +84,11 @@ class PageFile(pytest.File):
             holder, inside = self._holder(job.names[:-1], nodes)
             inside.append(ListingItem.make(holder, job.names[-1] if job.names else job.listing.name, job, self))
             return
-        found = self.collected[id(job)] = self.session_state.prover.collect(job, self.sources(job))
+        found = self.session_state.prover.collect(job, self.sources(job))
+        if not found.cases and found.outcome is Outcome.PASSED and job.listing.about is None:
+            self._add(as_program(job), nodes)
+            return
+        self.collected[id(job)] = found
         if not found.cases:
             holder, inside = self._holder(job.names[:-1], nodes)
             inside.append(ListingItem.make(holder, job.names[-1] if job.names else job.listing.name, job, self))
@@ -157,6 +170,8 @@ class ListingItem(pytest.Item):
     case: Case | None
     phases: dict[str, Report]
     """What the item's process said, by phase."""
+    overruled: dict[str, Report]
+    """What pytest made of a phase against that, or without it: a mark of a conftest file, an error of a plugin."""
 
     @classmethod
     def make(cls, parent: pytest.Collector, name: str, job: Job, page: PageFile, case: Case | None = None) -> ListingItem:
@@ -170,7 +185,7 @@ class ListingItem(pytest.Item):
             case: the test; None for the whole listing.
         """
         item: ListingItem = cls.from_parent(parent, name=name)
-        item.job, item.page, item.case, item.phases = job, page, case, {}
+        item.job, item.page, item.case, item.phases, item.overruled = job, page, case, {}, {}
         for word, arguments in case.marks if case else ():
             if word not in ACTED_ON:
                 item.own_markers.append(mark(word, arguments))
@@ -247,9 +262,13 @@ class ListingItem(pytest.Item):
 
     def _batch(self, job: Job) -> list[str]:
         """Give the tests of a listing that are selected; all of them when none is."""
-        selected = [item.case.id for item in self.state.items if item.job is job and item.case is not None]
+        selected = [item.case.id for item in self.state.items if item.job is job and item.case is not None and self._runs_with(item)]
         found = self.page.collected.get(id(job))
         return selected or [case.id for case in (found.cases if found else ())]
+
+    def _runs_with(self, other: ListingItem) -> bool:
+        """Say whether another item's test is to run in the same process: not where a conftest file of the user skips it."""
+        return other is self or other.get_closest_marker("skip") is None
 
     def _same_run(self) -> Report:
         """Give the outcome of the run of the page's own source: that run is this listing's."""
@@ -270,16 +289,25 @@ class ListingItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show a failure: the page and line first, then what happened, then the command that runs it again."""
-        if not isinstance(excinfo.value, Failed):
+        if isinstance(excinfo.value, Failed):
+            report = excinfo.value.report
+        elif isinstance(excinfo.value, RankbookError | OSError):
+            report = Report(Outcome.FAILED, f"it cannot be started: {excinfo.value}")
+        else:
             return super().repr_failure(excinfo, style)
-        report = excinfo.value.report
-        again = f"run it again: pytest --doctest-glob='*.md' {shlex.quote(self.nodeid)}"
+        again = f"run it again: pytest --doctest-glob='*.md' {shlex.quote(self._argument())}"
         return crash(self.job.listing.page, report.line or self.line, report.reason, report.text, again)
+
+    def _argument(self) -> str:
+        """Name the item as an argument of a pytest that is started where this one was: a node id starts at the root of the project."""
+        _, separator, names = self.nodeid.partition("::")
+        return os.path.relpath(self.path, self.config.invocation_params.dir) + separator + names
 
     def run_record(self) -> Run:
         """Give the item's outcome as the ledger keeps it."""
         listing = self.job.listing
-        worst = _worst(list(self.phases.values()))
+        phases = list((self.phases | self.overruled).values())
+        worst = _worst(phases)
         return Run(
             page=listing.page,
             node_id=self.nodeid,
@@ -289,8 +317,8 @@ class ListingItem(pytest.Item):
             kind=self.job.kind.name,
             outcome=worst.outcome,
             reason=worst.reason,
-            duration=sum(entry.duration for entry in self.phases.values()),
-            ranks=max((entry.ranks for entry in self.phases.values()), default=0),
+            duration=sum(entry.duration for entry in phases),
+            ranks=max((entry.ranks for entry in phases), default=0),
             when=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             machine=machine.hardware(),
             engine=self.state.settings.engine,
@@ -320,7 +348,7 @@ def _worst(reports: list[Report]) -> Report:
 
 def is_spread(config: pytest.Config) -> bool:
     """Say whether xdist may give the tests of one listing to several workers."""
-    return hasattr(config, "workerinput") and config.getoption("dist", "no") not in ("loadfile", "loadgroup")
+    return hasattr(config, "workerinput") and config.getoption("dist", "no") not in ("loadfile", "each")
 
 
 def sections_of(item: ListingItem, phase: str) -> Iterator[tuple[str, str]]:

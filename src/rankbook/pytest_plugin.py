@@ -15,7 +15,7 @@ from rankbook.engines import NAMES
 from rankbook.errors import RankbookError
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome, Run
-from rankbook.prove import Prover
+from rankbook.prove import Prover, Report
 from rankbook.pytest_items import STASH, ListingItem, PageFile, Session, sections_of
 from rankbook.pytest_private import is_text_doctest, wanted_by_glob
 from rankbook.tally import Tally, count
@@ -91,8 +91,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if said is not None and said.wasxfail is not None:
         report.wasxfail = said.wasxfail
         report.outcome = "skipped" if said.outcome is Outcome.SKIPPED else "passed"
-    elif said is not None and report.skipped:
+    elif said is not None and report.skipped and said.outcome in (Outcome.SKIPPED, Outcome.VACUOUS):
         report.longrepr = (str(item.path), item.line, f"Skipped: {said.reason}")
+    else:
+        item.overruled |= _overruled(said, report, call)
     if report.failed and call.excinfo is not None and call.when != "call":
         # pytest asks an item for its own words about a failing call only.
         report.longrepr = item.repr_failure(call.excinfo)
@@ -101,6 +103,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         run = item.run_record()
         report.rankbook = {"line": item.job.listing.line, "run": {**asdict(run), "outcome": str(run.outcome)}}  # type: ignore[attr-defined]
     return report
+
+
+def _overruled(said: Report | None, report: pytest.TestReport, call: pytest.CallInfo[None]) -> dict[str, Report]:
+    """Give the outcome of a phase where pytest, by a mark or a hook of the user, has another one than the listing's process."""
+    if hasattr(report, "wasxfail"):
+        outcome = Outcome.SKIPPED if report.skipped else Outcome.PASSED
+        return {call.when: Report(outcome, f"expected to fail: {report.wasxfail}")}
+    if report.skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        return {call.when: Report(Outcome.SKIPPED, reason.removeprefix("Skipped: "))}
+    if report.failed and call.excinfo is not None and (said is None or not said.outcome.is_failure):
+        return {call.when: Report(Outcome.FAILED, call.excinfo.exconly(tryshort=True))}
+    return {}
 
 
 class Recorder:
@@ -142,14 +157,28 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(config, "workerinput"):
         config.workeroutput["rankbook_register"] = state.register  # type: ignore[attr-defined]
         return
-    if state.facts:
-        try:
-            Ledger(state.settings.below_root(state.settings.ledger)).record(_run(facts["run"]) for facts in state.facts)
-        except RankbookError as error:
-            raise pytest.UsageError(str(error)) from error
-    target = config.getoption("--listings-report")
-    if target:
+    state.complaints += filter(None, (_record(state), _write_count(state, config.getoption("--listings-report"))))
+
+
+def _record(state: Session) -> str:
+    """Write the ledger; give a sentence when that fails, for the outcomes themselves stand all the same."""
+    if not state.facts:
+        return ""
+    try:
+        Ledger(state.settings.below_root(state.settings.ledger)).record(_run(facts["run"]) for facts in state.facts)
+    except (OSError, RankbookError) as error:
+        return f"the ledger was not written: {error}"
+    return ""
+
+
+def _write_count(state: Session, target: str | None) -> str:
+    if not target:
+        return ""
+    try:
         Path(target).write_text(json.dumps(_tally(state).as_json(), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        return f"the count of listings was not written: {error}"
+    return ""
 
 
 def _run(values: dict[str, Any]) -> Run:
@@ -167,6 +196,8 @@ def _tally(state: Session) -> Tally:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Count every listing: the sum is the number of listings that the site shows."""
     state = config.stash[STASH]
+    for complaint in state.complaints:
+        terminalreporter.line(complaint, red=True)
     if not state.register:
         return
     tally = _tally(state)

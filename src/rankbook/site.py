@@ -25,9 +25,21 @@ def listed(stamps: Mapping[str, Stamp], most_files: int) -> dict[str, Stamp]:
         most_files: largest number of file pages that it lists; with more it holds the pages of folders only.
     """
     shown = {path: stamp for path, stamp in stamps.items() if stamp.page in _IN_NAV}
-    if sum(stamp.page == "file" for stamp in shown.values()) <= most_files:
-        return shown
-    return {path: stamp for path, stamp in shown.items() if stamp.page == "index"}
+    if sum(stamp.page == "file" for stamp in shown.values()) > most_files:
+        shown = {path: stamp for path, stamp in shown.items() if stamp.page == "index"}
+    passed_over = _passed_over(stamps)
+    return {path: stamp for path, stamp in shown.items() if path not in passed_over}
+
+
+def _passed_over(stamps: Mapping[str, Stamp]) -> set[str]:
+    """Name the pages of folders that hold nothing but one other folder: a reader would only click through them."""
+    children: dict[str, list[Stamp]] = defaultdict(list)
+    for path, stamp in stamps.items():
+        if stamp.page in _IN_NAV and stamp.source:
+            folder = path.rpartition("/")[0]
+            children[folder if stamp.page == "file" else folder.rpartition("/")[0]].append(stamp)
+    lonely = {folder for folder, found in children.items() if [stamp.page for stamp in found] == ["index"]}
+    return {path for path, stamp in stamps.items() if stamp.page == "index" and stamp.source and path.rpartition("/")[0] in lonely}
 
 
 def expanded(nav: list[Any], shown: Mapping[str, Stamp]) -> list[Any]:
@@ -44,7 +56,7 @@ def _entries(item: Any, shown: Mapping[str, Stamp]) -> list[Any]:
     if isinstance(item, dict):
         return [{title: entry} for title, value in item.items() for entry in _values(value, shown)]
     if _is_folder(item):
-        return [_section(item, _by_folder(item, shown), shown)] if any(path.startswith(item) for path in shown) else []
+        return [_section(item, _by_folder(item, shown), shown, "")] if any(path.startswith(item) for path in shown) else []
     return [item]
 
 
@@ -71,12 +83,22 @@ def _by_folder(root: str, shown: Mapping[str, Stamp]) -> dict[str, set[str]]:
     return entries
 
 
-def _section(folder: str, entries: Mapping[str, set[str]], shown: Mapping[str, Stamp]) -> dict[str, list[Any]]:
+def _section(folder: str, entries: Mapping[str, set[str]], shown: Mapping[str, Stamp], above: str) -> dict[str, list[Any]]:
+    """Make the section of a folder, with its own page first and its subfolders last.
+
+    Args:
+        folder: the folder, with its final `/`.
+        entries: what each folder holds.
+        shown: the pages that the navigation lists.
+        above: title of the page of the folder above.
+    """
     index = f"{folder}index.md"
     ordered = sorted(entries.get(folder, ()), key=lambda path: (path != index, path.endswith("/"), path))
-    children = [_section(path, entries, shown) if path.endswith("/") else path for path in ordered]
+    if len(ordered) == 1 and ordered[0].endswith("/"):
+        return _section(ordered[0], entries, shown, above)
     title = shown[index].title if index in shown else folder[:-1].rpartition("/")[2]
-    return {title: children}
+    children = [_section(path, entries, shown, title) if path.endswith("/") else path for path in ordered]
+    return {title.removeprefix(f"{above}/"): children}
 
 
 def last_runs(runs: Iterable[Run], stamp: Stamp | None) -> str:

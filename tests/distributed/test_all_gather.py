@@ -3,26 +3,11 @@
 
 import torch
 import torch.distributed as dist
-from torch.testing._internal.common_distributed import MultiProcContinuousTest
+from common_ranks import DEVICE_TYPE, TwoRanksTest
 from torch.testing._internal.common_utils import run_tests
 
-WORLD_SIZE = 2
-# NCCL wants a GPU of its own for every rank; where there are fewer, gloo runs the same test on the CPU.
-DEVICE_TYPE = "cuda" if torch.cuda.device_count() >= WORLD_SIZE else "cpu"
 
-
-class AllGatherTest(MultiProcContinuousTest):
-    world_size = WORLD_SIZE
-
-    @classmethod
-    def backend_str(cls):
-        return dist.get_default_backend_for_device(DEVICE_TYPE)
-
-    @classmethod
-    def _init_pg(cls, rank, world_size, rdvz_file):
-        torch.get_device_module(DEVICE_TYPE).set_device(rank)
-        super()._init_pg(rank, world_size, rdvz_file)
-
+class AllGatherTest(TwoRanksTest):
     def own_part(self):
         """Tensor that only this rank has."""
         return torch.tensor([self.rank + 1, 10 * (self.rank + 1)], device=DEVICE_TYPE)

@@ -2,15 +2,10 @@
 """`DistributedDataParallel`: steps on two halves of a batch equal steps of one process on the whole batch."""
 
 import torch
-import torch.distributed as dist
+from common_ranks import DEVICE_TYPE, TwoRanksTest
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.testing._internal.common_distributed import MultiProcContinuousTest
 from torch.testing._internal.common_utils import run_tests
-
-WORLD_SIZE = 2
-# NCCL wants a GPU of its own for every rank; where there are fewer, gloo runs the same test on the CPU.
-DEVICE_TYPE = "cuda" if torch.cuda.device_count() >= WORLD_SIZE else "cpu"
 
 
 def model():
@@ -35,18 +30,7 @@ def train(network, inputs, targets, steps=3):
     return [parameter.detach() for parameter in network.parameters()]
 
 
-class DistributedDataParallelTest(MultiProcContinuousTest):
-    world_size = WORLD_SIZE
-
-    @classmethod
-    def backend_str(cls):
-        return dist.get_default_backend_for_device(DEVICE_TYPE)
-
-    @classmethod
-    def _init_pg(cls, rank, world_size, rdvz_file):
-        torch.get_device_module(DEVICE_TYPE).set_device(rank)
-        super()._init_pg(rank, world_size, rdvz_file)
-
+class DistributedDataParallelTest(TwoRanksTest):
     def replica(self, network):
         """The network, wrapped for this rank."""
         return DistributedDataParallel(network, device_ids=[self.rank] if DEVICE_TYPE == "cuda" else None)

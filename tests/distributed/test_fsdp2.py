@@ -2,17 +2,12 @@
 """FSDP2 (`fully_shard`): each rank keeps a part of every parameter, and training is the same as in one process."""
 
 import torch
-import torch.distributed as dist
+from common_ranks import DEVICE_TYPE, WORLD_SIZE, TwoRanksTest
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Shard
-from torch.testing._internal.common_distributed import MultiProcContinuousTest
 from torch.testing._internal.common_utils import run_tests
-
-WORLD_SIZE = 2
-# NCCL wants a GPU of its own for every rank; where there are fewer, gloo runs the same test on the CPU.
-DEVICE_TYPE = "cuda" if torch.cuda.device_count() >= WORLD_SIZE else "cpu"
 
 
 def model():
@@ -33,18 +28,7 @@ def step(network, inputs):
     optimizer.step()
 
 
-class FullyShardTest(MultiProcContinuousTest):
-    world_size = WORLD_SIZE
-
-    @classmethod
-    def backend_str(cls):
-        return dist.get_default_backend_for_device(DEVICE_TYPE)
-
-    @classmethod
-    def _init_pg(cls, rank, world_size, rdvz_file):
-        torch.get_device_module(DEVICE_TYPE).set_device(rank)
-        super()._init_pg(rank, world_size, rdvz_file)
-
+class FullyShardTest(TwoRanksTest):
     def sharded(self):
         """The network with each linear layer, then the rest, sharded over the ranks."""
         network, mesh = model(), init_device_mesh(DEVICE_TYPE, (self.world_size,))

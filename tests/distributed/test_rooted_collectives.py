@@ -3,28 +3,14 @@
 
 import torch
 import torch.distributed as dist
-from torch.testing._internal.common_distributed import MultiProcContinuousTest
+from common_ranks import DEVICE_TYPE, WORLD_SIZE, TwoRanksTest
 from torch.testing._internal.common_utils import run_tests
 
-WORLD_SIZE = 2
-# NCCL wants a GPU of its own for every rank; where there are fewer, gloo runs the same test on the CPU.
-DEVICE_TYPE = "cuda" if torch.cuda.device_count() >= WORLD_SIZE else "cpu"
 # The last rank is the root: a rank that mistakes itself for the root is then seen.
 ROOT = WORLD_SIZE - 1
 
 
-class RootedCollectivesTest(MultiProcContinuousTest):
-    world_size = WORLD_SIZE
-
-    @classmethod
-    def backend_str(cls):
-        return dist.get_default_backend_for_device(DEVICE_TYPE)
-
-    @classmethod
-    def _init_pg(cls, rank, world_size, rdvz_file):
-        torch.get_device_module(DEVICE_TYPE).set_device(rank)
-        super()._init_pg(rank, world_size, rdvz_file)
-
+class RootedCollectivesTest(TwoRanksTest):
     def full(self, value):
         """Tensor of three equal numbers."""
         return torch.full((3,), float(value), device=DEVICE_TYPE)

@@ -16,7 +16,8 @@ class Squares(Dataset):
 
 def add_one(rank, tensor, queue):
     tensor[rank] += 1
-    queue.put(torch.full((2,), rank))
+    # Numbers, not tensors: a tensor in a queue lives only as long as the process that put it there.
+    queue.put([rank, rank])
     torch.mm(torch.ones(300, 300), torch.ones(300, 300)).sum()
 
 
@@ -29,7 +30,7 @@ def main():
     shared = torch.zeros(2).share_memory_()
     queue = mp.get_context("spawn").Queue()
     context = mp.spawn(add_one, args=(shared, queue), nprocs=2, join=False)
-    values = sorted(queue.get(timeout=20).tolist() for _ in range(2))
+    values = sorted(queue.get(timeout=20) for _ in range(2))
     while not context.join():
         pass
     emit({"type": "spawned", "shared": shared.tolist(), "values": values})

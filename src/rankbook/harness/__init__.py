@@ -30,6 +30,8 @@ class Kind:
     """Why nothing is started, for a kind without entry that counts as skipped; empty for one that is not code."""
     has_tests: bool = False
     """Whether it holds tests that become items of their own."""
+    on_ranks: bool = False
+    """Whether it may be started on several ranks."""
     preload: bool = False
     """Whether its process gains from having torch imported already."""
 
@@ -38,7 +40,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("not code", not_code.accepts),
     Kind("session", session.accepts, entry="rankbook.harness.session:run", preload=True),
     Kind("test", test_module.accepts, entry="rankbook.harness.test_module:run", has_tests=True, preload=True),
-    Kind("script", script.accepts, entry="rankbook.harness.script:run", arguments=script.arguments, preload=True),
+    Kind("script", script.accepts, entry="rankbook.harness.script:run", arguments=script.arguments, on_ranks=True, preload=True),
     Kind("import", script.is_library, entry="rankbook.harness.script:run", arguments=script.library_arguments, preload=True),
     Kind("shell", shell.accepts, entry="rankbook.harness.shell:run", arguments=shell.arguments),
     Kind("data", data.accepts, entry="rankbook.harness.data:run", arguments=data.arguments),

@@ -17,6 +17,10 @@ SUFFIXES = {"python": ".py", "pycon": ".pycon", "bash": ".sh", "console": ".cons
 """Suffix of the file of a hand-written listing, by canonical language."""
 
 
+LONGEST = 150
+"""Bytes of such a file's name without its suffix."""
+
+
 class Sources(Protocol):
     """Where a listing finds the other files of its tree: on pages, or in a source tree that the user names."""
 
@@ -85,7 +89,13 @@ def file_of(listing: Listing) -> str:
         return listing.about.source
     language = by_fence(listing.language)
     suffix = SUFFIXES.get(language.name if language else "", ".txt")
-    return "_".join(re.sub(r"\W+", "_", part) for part in (PurePosixPath(listing.page).stem, listing.name)) + suffix
+    name = "_".join(re.sub(r"\W+", "_", part) for part in (PurePosixPath(listing.page).stem, listing.name))
+    return _short(name) + suffix
+
+
+def _short(name: str) -> str:
+    """Cut a name to what a file system takes: 255 bytes, of which pytest and Python want some for the names that they make of it."""
+    return name.encode()[:LONGEST].decode(errors="ignore")
 
 
 def is_inside(path: str) -> bool:

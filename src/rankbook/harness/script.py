@@ -20,15 +20,16 @@ from rankbook.listing import Listing, Program, RankRecord, Runtime
 GUARD = ("if __name__ == ", "if __name__==", "if '__main__' ==", 'if "__main__" ==')
 OUTPUT_SHOWN = 64 * 1024
 """Bytes shown of a rank's output at each end."""
-MESSAGE_SHOWN = 30_000
-"""Characters of a rank's traceback that travel: less than a pipe holds, so that a dying rank never waits for its reader."""
+MESSAGE_SHOWN = 7_000
+"""Characters of a rank's message, and of its traceback, that travel: both, of four bytes each, are less than a pipe holds, so that a
+dying rank never waits for its reader."""
 
 
 def accepts(listing: Listing) -> bool:
-    """Say whether a listing is a program: Python of a hand-written page, or a source with a main guard."""
+    """Say whether a listing is a program: Python of a hand-written page, or a source with a main guard or that is started on ranks."""
     if not _is_python(listing):
         return False
-    return listing.about is None or any(line.startswith(GUARD) for line in listing.text.splitlines())
+    return listing.about is None or "ranks" in listing.options or any(line.startswith(GUARD) for line in listing.text.splitlines())
 
 
 def is_library(listing: Listing) -> bool:
@@ -72,7 +73,7 @@ def _alone(path: Path, *, importing: bool) -> dict[str, Any] | None:
     except SystemExit as error:
         return _left(error, path)
     except BaseException as error:  # noqa: BLE001 - whatever a listing raises is its outcome
-        return _raised(error, path)
+        return failure_of(error, path)
     return None
 
 
@@ -124,7 +125,8 @@ def _left(error: SystemExit, path: Path) -> dict[str, Any] | None:
     return {"outcome": "failed", "reason": reason, "text": reason, "line": _line_of(error, path)}
 
 
-def _raised(error: BaseException, path: Path) -> dict[str, Any]:
+def failure_of(error: BaseException, path: Path) -> dict[str, Any]:
+    """Say how an exception that left a listing counts, and where on the listing it arose."""
     outcome = "skipped" if type(error).__name__ in ("SkipTest", "Skipped") else "failed"
     reason = str(error) if outcome == "skipped" else _named(error)
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
@@ -161,6 +163,13 @@ def sections(ranks: list[RankRecord]) -> Iterator[tuple[str, str]]:
             text = _both_ends(Path(record.output))
             if text.strip():
                 yield f"Captured output of {rank_name(record.name)}", text
+
+
+def both_ends_of(text: str, shown: int = OUTPUT_SHOWN) -> str:
+    """Leave out the middle of a long text, and say so."""
+    if len(text) <= 2 * shown:
+        return text
+    return f"{text[:shown]}\n[... {len(text) - 2 * shown:,} characters left out ...]\n{text[-shown:]}"
 
 
 def rank_name(process: str) -> str:
@@ -256,7 +265,7 @@ def rank_main(path: str, rank: int, count: int, port: int, errors: Any) -> None:
             errors.put(failure)
         raise
     except BaseException as error:  # noqa: BLE001 - whatever a rank raises is its outcome
-        raised = _raised(error, Path(path))
+        raised = failure_of(error, Path(path))
         errors.put(raised | {"reason": raised["reason"][:MESSAGE_SHOWN], "text": raised["text"][-MESSAGE_SHOWN:]})
         sys.stderr.write(raised["text"])
         sys.stderr.flush()

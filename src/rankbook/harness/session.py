@@ -54,6 +54,9 @@ def run(program: Program, runtime: Runtime) -> int:
     except ValueError as error:
         runtime.emit({**report, "outcome": "failed", "reason": str(error), "text": str(error)})
         return 1
+    if problem := _idle(test):
+        runtime.emit({**report, **problem})
+        return 0
     text = io.StringIO()
     runner = _Runner(optionflags=FLAGS)
     result = runner.run(test, out=text.write, clear_globs=False)
@@ -63,3 +66,13 @@ def run(program: Program, runtime: Runtime) -> int:
         return 1
     runtime.emit({**report, "outcome": "passed"})
     return 0
+
+
+def _idle(test: doctest.DocTest) -> dict[str, Any] | None:
+    """Say what a session that runs no statement is: wrong when it shows none, skipped when it skips all of them."""
+    if not test.examples:
+        reason = "no statement: a session shows each after '>>> '"
+        return {"outcome": "failed", "reason": reason, "text": reason, "line": 1}
+    if all(example.options.get(doctest.SKIP) for example in test.examples):
+        return {"outcome": "skipped", "reason": "all its statements carry '# doctest: +SKIP'"}
+    return None

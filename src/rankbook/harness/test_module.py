@@ -7,14 +7,13 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rankbook.harness import evidence
-from rankbook.harness.script import sections
+from rankbook.harness import evidence, script
 from rankbook.languages import by_fence
 from rankbook.listing import Listing, Program, Runtime
 
@@ -25,6 +24,8 @@ QUIET = ("-q", "-p", "no:cacheprovider", "-p", "no:rankbook", "-W", "ignore::pyt
 LEFT_OUT = "PYTEST_"
 """Variables of the surrounding pytest that the inner one must not see."""
 
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
 
 def accepts(listing: Listing) -> bool:
     """Say whether a listing is a test module: by its file name as pytest does, else by what it defines."""
@@ -34,19 +35,36 @@ def accepts(listing: Listing) -> bool:
     if listing.about is not None:
         return TEST_FILE.search(listing.about.source) is not None
     try:
-        module = ast.parse(listing.data())
+        statements = list(_statements(ast.parse(listing.data())))
     except (SyntaxError, ValueError, RecursionError):
         return False
-    return any(_is_test(node) for node in module.body)
+    classes = {node.name: node for node in statements if isinstance(node, ast.ClassDef)}
+    return any(_is_test(node, classes) for node in statements)
 
 
-def _is_test(node: ast.stmt) -> bool:
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements of a module, also those below `if`, `try`, `with` and the like, but none of a function or a class."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield child
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case) and not isinstance(child, _SCOPES):
+            yield from _statements(child)
+
+
+def _is_test(node: ast.stmt, classes: Mapping[str, ast.ClassDef]) -> bool:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return node.name.startswith("test_")
     if isinstance(node, ast.ClassDef):
-        named = node.name.startswith("Test") or any(ast.unparse(base).endswith(("TestCase", "TestBase")) for base in node.bases)
-        return named and any(isinstance(part, ast.FunctionDef) and part.name.startswith("test") for part in node.body)
+        methods = [part.name for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+        return _is_case(node, classes) or (node.name.startswith("Test") and any(name.startswith("test") for name in methods))
     return False
+
+
+def _is_case(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> bool:
+    """Say whether a class descends from a test case: from another of the listing that does, or from one that is imported, by its name."""
+    others = {name: other for name, other in classes.items() if name != node.name}
+    bases = [ast.unparse(base) for base in node.bases]
+    return any(_is_case(others[base], others) if base in others else "Test" in base.rpartition(".")[2] for base in bases)
 
 
 def run(program: Program, runtime: Runtime) -> int:
@@ -62,11 +80,7 @@ def run(program: Program, runtime: Runtime) -> int:
     reporter = Collector(runtime, path) if collect else Reporter(runtime, path)
     options = [*(program.arguments.get("options") or ()), *(["--collect-only"] if collect else [])]
     arguments = [*QUIET, "--rootdir", program.root, *options, *(selected or [path])]
-    try:
-        status = int(pytest.main(arguments, plugins=[reporter]))
-    except SystemExit as error:
-        runtime.emit({"type": "left", "code": error.code if isinstance(error.code, int) else 1 if error.code else 0})
-        return 0
+    status = int(pytest.main(arguments, plugins=[reporter]))
     runtime.emit({"type": "finished", "status": status})
     return 0
 
@@ -83,12 +97,40 @@ class Collector:
         self.runtime = runtime
         self.path = path
 
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Let a module that leaves while it is imported cost itself, with what it wrote: pytest itself would break down."""
+        try:
+            return (yield)
+        except SystemExit as error:
+            report = pytest.CollectReport(collector.nodeid, "failed", f"it left with {error.code}", [])
+            report.rankbook_left = error  # type: ignore[attr-defined]
+            return report
+
     def pytest_collectreport(self, report: Any) -> None:
         """Report a module that cannot be collected, or that skips itself."""
-        if report.failed:
+        if hasattr(report, "rankbook_left"):
+            self.leave(report.rankbook_left, "".join(text for _, text in report.sections))
+        elif report.failed:
             self.runtime.emit({"type": "collect-error", "outcome": "failed", **_crash(report, self.path)})
         elif report.skipped:
             self.runtime.emit({"type": "collect-error", "outcome": "skipped", "reason": _skip_reason(report), "text": ""})
+
+    def leave(self, error: SystemExit, said: str) -> None:
+        """Report that the module left."""
+        self.runtime.emit({"type": "left", "code": error.code if isinstance(error.code, int) else 1 if error.code else 0, "said": said})
+
+    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Report what pytest itself cannot stand: an error in a plugin."""
+        self._broken_off(excinfo)
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Report a listing that ends the whole session: by `KeyboardInterrupt` or by `pytest.exit`."""
+        self._broken_off(excinfo)
+
+    def _broken_off(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        raised = script.failure_of(excinfo.value, Path(self.path))
+        self.runtime.emit({"type": "broken-off", **raised, "reason": f"it ended the whole pytest session: {raised['reason']}"})
 
     def pytest_collection_finish(self, session: Any) -> None:
         """Report the tests, in the order in which they run."""
@@ -190,12 +232,12 @@ class Reporter(Collector):
         event: dict[str, Any] = {
             "type": "report", "id": inner_id(report.nodeid), "when": report.when, "outcome": report.outcome, "duration": report.duration,
             "ranks": getattr(report, "rankbook_ranks", 0), "vacuous": getattr(report, "rankbook_vacuous", False),
-            "sections": [*report.sections],
+            "sections": [(title, script.both_ends_of(text)) for title, text in report.sections],
         }  # fmt: skip
         if hasattr(report, "wasxfail"):
             event["wasxfail"] = report.wasxfail
         if report.when == "call" and report.failed:
-            event["sections"] += list(sections(self.runtime.ranks[self.before :]))
+            event["sections"] += list(script.sections(self.runtime.ranks[self.before :]))
         if report.failed:
             event |= _crash(report, self.path)
         elif report.skipped:

@@ -16,10 +16,12 @@ from rankbook.model import Class, Constant, Expression, Function, Module, Projec
 from rankbook.pages.dependencies import Dependency, dependencies
 from rankbook.pages.entries import Entry, entries_by_kind
 from rankbook.pages.evidence import Note, notes
+from rankbook.pages.executed import is_executed
 from rankbook.pages.fence import fence, source_fence
 from rankbook.pages.needs import Need, needs_of, special_needs
 from rankbook.pages.running import Run, how_to_run
 from rankbook.pages.text import markdown, summary
+from rankbook.pages.titles import titles
 from rankbook.requirements import Requirement
 
 _FENCES = {language.name: language.fences[0] for language in LANGUAGES}
@@ -30,6 +32,7 @@ class FileTask:
     """All that is needed to make the pages of one file; it travels to the process that makes them."""
 
     module: Module
+    title: str
     tests: tuple[Test, ...]
     requirements: tuple[Requirement, ...]
     relations: tuple[Relation, ...]
@@ -49,19 +52,20 @@ def unlisted_sources(project: Project) -> frozenset[str]:
 
 def file_tasks(project: Project) -> Iterator[FileTask]:
     """Gather what a project knows of each of its files."""
-    unlisted = unlisted_sources(project)
+    unlisted, named = unlisted_sources(project), titles(project.modules.values())
     importers: dict[str, list[str]] = {}
     for path in sorted(project.imports):
         for target in sorted(set(project.imports[path].values()) - {path}):
             importers.setdefault(target, []).append(path)
     for path in project.modules:
-        task = _file_task(project, path, tuple(importers.get(path, ())))
+        task = _file_task(project, path, named[path], tuple(importers.get(path, ())))
         yield replace(task, unlisted=unlisted & _named(task))
 
 
-def _file_task(project: Project, path: str, importers: tuple[str, ...]) -> FileTask:
+def _file_task(project: Project, path: str, title: str, importers: tuple[str, ...]) -> FileTask:
     return FileTask(
         module=project.modules[path],
+        title=title,
         tests=project.tests.get(path, ()),
         requirements=project.requirements.get(path, ()),
         relations=project.relations.get(path, ()),
@@ -93,6 +97,30 @@ class FileView:
     def path(self) -> str:
         """Path below the root."""
         return self.source.path
+
+    @property
+    def title(self) -> str:
+        """Title of its page."""
+        return self.task.title
+
+    @property
+    def is_titled(self) -> bool:
+        """Whether the title is more than the file's name."""
+        return self.title != self.source.name
+
+    @property
+    def is_executed(self) -> bool:
+        """Whether running the book executes it, or listings inside it."""
+        return is_executed(self.fence_word, self.text or "")
+
+    @cached_property
+    def tests_by_class(self) -> Mapping[str, tuple[Test, ...]]:
+        """Its tests by their class, the empty one for functions."""
+        found: dict[str, tuple[Test, ...]] = {}
+        for test in self.tests:
+            name = test.id.rpartition("::")[0]
+            found[name] = (*found.get(name, ()), test)
+        return found
 
     @property
     def tests(self) -> tuple[Test, ...]:

@@ -93,6 +93,7 @@ class FolderRow:
 
     path: str
     name: str
+    """Path below the folder of the table: a folder that holds nothing but one other is passed over."""
     summary: str
     totals: Totals
 
@@ -101,7 +102,6 @@ class FolderRow:
 class Place:
     """Where a keyword of a folder's index stands first in a file."""
 
-    kind: str
     path: str
     line: int
 
@@ -111,7 +111,8 @@ class Letter:
     """All keywords with one first letter."""
 
     letter: str
-    words: tuple[tuple[str, tuple[Place, ...]], ...]
+    words: tuple[tuple[str, Mapping[str, tuple[Place, ...]]], ...]
+    """Each word with its places by kind, definitions first."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,11 @@ class FolderView:
     """Kinds that the keyword index lists; the others are left out of it, because they are too many."""
     unlisted: frozenset[str]
     """Files below it whose pages have no listing."""
+
+    @property
+    def label(self) -> str:
+        """Its path; the book's title for the root."""
+        return self.path or self.title
 
     @property
     def keywords(self) -> int:
@@ -226,7 +232,7 @@ def _view(survey: _Survey, folder: Folder) -> FolderView:
         parent=folder.path.rpartition("/")[0] if folder.path else None,
         role=role,
         role_path=role_path,
-        folders=tuple(_folder_row(survey, path) for path in sorted(folder.folders)),
+        folders=tuple(_folder_row(survey, folder, path) for path in sorted(folder.folders)),
         files=tuple(survey.rows[path] for path in sorted(folder.files)),
         totals=totals,
         most_tests=_most(files, survey.rows, "tests"),
@@ -237,9 +243,12 @@ def _view(survey: _Survey, folder: Folder) -> FolderView:
     )
 
 
-def _folder_row(survey: _Survey, path: str) -> FolderRow:
+def _folder_row(survey: _Survey, above: Folder, path: str) -> FolderRow:
     folder = survey.project.folders[path]
-    return FolderRow(path, folder.name, _role(folder, survey.rows)[0], survey.totals[path])
+    while len(folder.folders) == 1 and not folder.files:
+        folder = survey.project.folders[folder.folders[0]]
+    name = folder.path.removeprefix(above.path).removeprefix("/")
+    return FolderRow(folder.path, name, _role(folder, survey.rows)[0], survey.totals[folder.path])
 
 
 def _role(folder: Folder, rows: Mapping[str, FileRow]) -> tuple[str, str]:
@@ -269,14 +278,15 @@ def _shown(keywords: Counter[str]) -> tuple[str, ...]:
 
 
 def _letters(modules: Iterable[Module], shown: tuple[str, ...]) -> Iterator[Letter]:
-    words: dict[str, list[Place]] = {}
+    words: dict[str, dict[str, list[Place]]] = {}
     for module in modules:
         for kind, entries in entries_by_kind(module.keywords).items():
             for entry in entries if kind in shown else ():
-                words.setdefault(entry.name, []).append(Place(kind, module.source.path, entry.lines[0]))
-    letters: dict[str, list[tuple[str, tuple[Place, ...]]]] = {}
+                words.setdefault(entry.name, {}).setdefault(kind, []).append(Place(module.source.path, entry.lines[0]))
+    letters: dict[str, list[tuple[str, Mapping[str, tuple[Place, ...]]]]] = {}
     for word in sorted(words, key=alphabetical):
-        letters.setdefault(_letter(word), []).append((word, tuple(words[word])))
+        places = {kind: tuple(words[word][kind]) for kind in KINDS if kind in words[word]}
+        letters.setdefault(_letter(word), []).append((word, places))
     for letter in sorted(letters, key=lambda letter: (letter == "Other", letter)):
         yield Letter(letter, tuple(letters[letter]))
 

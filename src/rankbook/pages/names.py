@@ -11,7 +11,7 @@ from markupsafe import Markup
 from rankbook.errors import PageError
 from rankbook.model import Project
 from rankbook.pages.fence import line_anchor
-from rankbook.pages.text import code, markdown, url
+from rankbook.pages.text import code, markdown, text, url
 
 FILE_PAGES = {"file": "_docs.md", "keywords": "_kw.md"}
 """Kind of page of a file: what its name adds to the file's name."""
@@ -88,6 +88,17 @@ class Links:
     def name(self, path: str, line: int = 0) -> Markup:
         """Link to a file's page, or to a line of its listing, labelled by the file's path."""
         return markdown(f"[{code(path)}]({self._file(path, line)})")
+
+    def trail(self, folder: str, root: str) -> Markup:
+        """Link to the folders on the way to a page, the root first, each followed by a slash.
+
+        Args:
+            folder: the last folder on the way.
+            root: title of the root folder.
+        """
+        steps = folder.split("/") if folder else []
+        labels = {"": root} | {"/".join(steps[: count + 1]): step for count, step in enumerate(steps)}
+        return markdown("".join(f"[{text(label)}]({self.index(path)}) / " for path, label in labels.items()))
 
     def _file(self, path: str, line: int) -> str:
         anchor = f"#{line_anchor(line)}" if line > 0 and path not in self.unlisted else ""

@@ -7,8 +7,6 @@ import re
 from dataclasses import dataclass
 from html import escape
 
-from markupsafe import Markup
-
 from rankbook.embedding import Embedded, embed
 from rankbook.front_matter import Stamp, write
 from rankbook.kinds import KINDS
@@ -16,8 +14,11 @@ from rankbook.pages import fence, packs
 from rankbook.pages.files import FileTask, FileView
 from rankbook.pages.folders import FolderView
 from rankbook.pages.names import Links, page_of_file, page_of_folder
+from rankbook.pages.text import markdown, one_line
 
-LAST_RUN = Markup("<!-- rankbook:last-run -->")
+LAST_RUN_NOTE = "The site shows here how the listings of this page ended when they were last run."
+"""What a page says in the place of the outcomes, for a reader who is not on the site."""
+LAST_RUN_MARKER = "<!-- rankbook:last-run -->"
 """Line of a page that the site replaces by the recorded outcomes."""
 
 
@@ -60,7 +61,7 @@ def folder_pages(book: Book, view: FolderView) -> tuple[Page, ...]:
     Raises:
         TemplateError: a template is broken.
     """
-    titles = {"index": view.title, "folder": f"About {view.title}", "subtree": f"Keywords of {view.title}"}
+    titles = {"index": view.label, "folder": f"About {view.label}", "subtree": f"Keywords of {view.label} and below"}
     return tuple(_folder_page(book, kind, title, view) for kind, title in titles.items())
 
 
@@ -78,8 +79,10 @@ def _file_page(book: Book, view: FileView) -> Page:
     source = view.source
     name = page_of_file("file", view.path)
     links = Links(name, view.path, view.task.unlisted)
-    stamp = Stamp("file", _title(source.name), view.path, source.size, source.sha256, source.embedding)
-    body = packs.fill(book.folders, "file", book=book, file=view, links=links, kinds=KINDS, last_run=LAST_RUN)
+    stamp = Stamp("file", _title(view.title), view.path, source.size, source.sha256, source.embedding)
+    body = packs.fill(
+        book.folders, "file", book=book, file=view, links=links, kinds=KINDS, last_run=markdown(f"{LAST_RUN_NOTE}\n\n{LAST_RUN_MARKER}")
+    )
     # The pack chooses by which word the listing's language is named.
     choices = (listing for listing in (view.listing_by_extension, view.listing) if listing and listing in body)
     listing = next(choices, view.listing)
@@ -104,7 +107,7 @@ def _folder_page(book: Book, kind: str, title: str, view: FolderView) -> Page:
 
 def _title(title: str) -> str:
     """Themes put a page's title into HTML as it stands."""
-    return escape(title, quote=False)
+    return escape(one_line(title), quote=False)
 
 
 def _page(name: str, stamp: Stamp, body: str, listing: str | None = None) -> Page:

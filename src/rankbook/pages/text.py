@@ -16,10 +16,11 @@ _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _RISKY = re.compile(
     r"[\\`*\[\]<>&|~^{}$@]"
     r"|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])_"
-    r"|:(?=//|\w+:)|(?<=www)\.|==+"
-    r"|^[-+#=!:?/%]|^\d+[.)]",
+    r"|:(?=//|\w+:)|(?<=www)\.|==+",
     re.IGNORECASE,
 )
+_RISKY_START = re.compile(r"[-+#=!:?/%]|\d+[.)]")
+"""What begins a block of its own at the start of a line."""
 _BACKSLASHED = {character: "\\" + character for character in "`*_[]"}
 _NAMED = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _SENTENCE = re.compile(r"(.+?[.!?])(?=\s|$)(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc\.)", re.DOTALL)
@@ -69,8 +70,9 @@ def text(value: object) -> Markup:
 @lru_cache(maxsize=4096)
 def _text(value: str) -> Markup:
     line = one_line(value)
-    pieces: list[str] = []
-    position = 0
+    start = _RISKY_START.match(line)
+    position = start.end() if start else 0
+    pieces = [_entities(line[:position])]
     for match in _CODE_SPAN.finditer(line):
         pieces += [_escaped(line[position : match.start()]), code(match[2])]
         position = match.end()
@@ -82,6 +84,11 @@ def first_sentence(value: str | None) -> str:
     paragraph = one_line(re.split(r"\n[ \t]*\n", (value or "").strip(), maxsplit=1)[0])
     match = _SENTENCE.match(paragraph)
     return match[1] if match else paragraph
+
+
+def plain(said: str) -> str:
+    """Give the words of a line of Markdown, without its links, emphasis and code marks."""
+    return one_line(_MARKUP.sub(r"\1", said).replace("`", ""))
 
 
 def summary(said: str | None, *, is_markdown: bool) -> str:
@@ -121,6 +128,17 @@ def listed(values: Any) -> Markup:
     return markdown(", ".join(code(value) for value in values))
 
 
+def table(written: object) -> Markup:
+    """Tidy a Markdown table as a template writes it: a column in which no row says anything is left out.
+
+    Args:
+        written: one row per line, the heading and its rule first; no cell holds a pipe, because `code` and `text` write none.
+    """
+    rows = [[cell.strip() for cell in line.strip()[1:-1].split("|")] for line in str(written).splitlines() if line.strip()]
+    shown = [index for index in range(len(rows[0])) if any(row[index] for row in rows[2:])]
+    return markdown("".join(f"| {' | '.join(row[index] for index in shown)} |\n" for row in rows))
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "code": code,
     "text": text,
@@ -128,12 +146,17 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "size": size,
     "plural": plural,
     "listed": listed,
+    "table": table,
     "within": within,
 }
 
 
 def _escaped(line: str) -> str:
-    return _RISKY.sub(lambda match: "".join(_entity(character) for character in match[0]), line)
+    return _RISKY.sub(lambda match: _entities(match[0]), line)
+
+
+def _entities(characters: str) -> str:
+    return "".join(map(_entity, characters))
 
 
 def _entity(character: str) -> str:

@@ -1,0 +1,117 @@
+"""The main job in a project of its own: pages, proof, site, and a summary whose sum is what the site shows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mkdocs")
+pytest.importorskip("material")
+
+MKDOCS = """site_name: Tiny
+use_directory_urls: false
+theme:
+  name: material
+  font: false
+markdown_extensions:
+  - admonition
+  - attr_list
+  - tables
+  - pymdownx.details
+  - pymdownx.highlight:
+      anchor_linenums: true
+  - pymdownx.superfences:
+      preserve_tabs: true
+  - pymdownx.tabbed:
+      alternate_style: true
+plugins:
+  - search
+  - rankbook
+"""
+INDEX = """# Tiny
+
+```python
+print("a guide's listing")
+```
+
+!!! note
+
+    ```python
+    assert 1 + 1 == 2
+    ```
+
+=== "Shell"
+
+    ```bash
+    true
+    ```
+
+=== "Text"
+
+    ```text
+    not code
+    ```
+
+````markdown
+```python
+raise SystemExit("shown, not run")
+```
+````
+"""
+TEST = "def test_one():\n    assert True\n\n\ndef test_two():\n    assert 2 == {two}\n"
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    """A project with one test file, a Markdown source and one hand-written page."""
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["suite"]\n')
+    (tmp_path / "mkdocs.yml").write_text(MKDOCS)
+    (tmp_path / "docs" / "index.md").write_text(INDEX)
+    (tmp_path / "suite" / "test_tiny.py").write_text(TEST.format(two=2))
+    (tmp_path / "suite" / "NOTES.md").write_text("# Notes\n\n```python\nprint('inside')\n```\n")
+    return tmp_path
+
+
+def book(project: Path) -> subprocess.CompletedProcess[str]:
+    """Run the main job."""
+    return subprocess.run([sys.executable, "-m", "rankbook.cli", "book"], cwd=project, capture_output=True, text=True, check=False)
+
+
+def shown(project: Path) -> int:
+    """Count the listings that the built site shows."""
+    pages = (project / "site").rglob("*.html")
+    return sum(len(re.findall(r'<div (?:[^>]* )?class="(?:[\w-]+ )*highlight"', page.read_text())) for page in pages)
+
+
+def test_sum_is_what_the_site_shows(project):
+    """Every listing of the site is counted once, in one way to end."""
+    done = book(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    numbers = dict(re.findall(r"^\s*(sources|pages|listings|passed|failed|skipped|not code)\s+(\d+)", done.stdout, re.MULTILINE))
+    assert numbers["sources"] == "2"
+    assert int(numbers["listings"]) == shown(project)
+    inside = 1
+    assert sum(int(numbers.get(name, 0)) for name in ("passed", "failed", "skipped", "not code")) == shown(project) + inside
+    assert "look at it" in done.stdout
+
+
+def test_a_failing_listing_fails_the_book_but_not_the_site(project):
+    """A failure makes the status non-zero; the site is built all the same and shows it."""
+    (project / "suite" / "test_tiny.py").write_text(TEST.format(two=3))
+    done = book(project)
+    assert done.returncode == 1
+    page = next((project / "site").rglob("test_tiny.py_docs.html")).read_text()
+    assert "assert 2 == 3" in page
+    assert "failed" in page
+
+
+def test_an_unchanged_book_writes_no_page(project):
+    """The second run finds everything as it is."""
+    book(project)
+    assert re.search(r"\(\d+ generated: 0 written, \d+ unchanged\)", book(project).stdout)

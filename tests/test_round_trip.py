@@ -1,0 +1,64 @@
+"""Whole real trees come back from their pages byte for byte."""
+
+from __future__ import annotations
+
+import importlib.util
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+import test
+
+from rankbook import listings
+from rankbook.cli import main
+from rankbook.embedding import Embedded, embed
+
+TORCH = importlib.util.find_spec("torch")
+TREES = {
+    "CPython's Lib/test": Path(test.__file__).parent,
+    "torch/testing": Path(TORCH.origin).parent / "testing" if TORCH and TORCH.origin else Path("/nowhere"),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_every_file_comes_back(name, tmp_path):
+    """Each file of the tree has a page; its listing gives back the file, or the page says why it has none."""
+    tree = TREES[name]
+    if not tree.is_dir():
+        pytest.skip(f"no {name} here")
+    assert main(["gen", ".", "--root", str(tree), "--out", str(tmp_path / "docs"), "--jobs", "2"]) == 0
+    pages = sorted((tmp_path / "docs").rglob("*_docs.md"))
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        wrong = [
+            problem for problem in pool.map(compare, pages, [tmp_path / "docs"] * len(pages), [tree] * len(pages), chunksize=20) if problem
+        ]
+    assert wrong == []
+    sources = {page.relative_to(tmp_path / "docs").as_posix().removesuffix("_docs.md") for page in pages}
+    assert sources == {path for path in files(tree) if path in sources or not left_out(path)}
+    assert len(sources) > 50
+
+
+def files(tree: Path) -> set[str]:
+    """Give all files of a tree."""
+    return {path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file()}
+
+
+def left_out(path: str) -> bool:
+    """Say whether a file is no source: what the interpreter made, or what tools keep in hidden folders."""
+    return "__pycache__" in path or any(part.startswith(".") for part in path.split("/"))
+
+
+def compare(page: Path, docs: Path, tree: Path) -> str:
+    """Say what is wrong with a page; empty when nothing is."""
+    source = page.relative_to(docs).as_posix().removesuffix("_docs.md")
+    data = (tree / source).read_bytes()
+    found = embed(data)
+    if not isinstance(found, Embedded):
+        # The reason is prose on the page, so its punctuation may be escaped.
+        said = page.read_text(encoding="utf-8").replace("\\", "")
+        return "" if found.reason in said else f"{source}: no reason on its page"
+    shown = [listing for listing in listings.collect(page, page.name) if listing.about is not None]
+    if not data:
+        return "" if not shown else f"{source}: an empty file has a listing"
+    return "" if len(shown) == 1 and shown[0].data() == data else f"{source}: differs"
