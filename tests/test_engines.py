@@ -290,6 +290,13 @@ def test_hang(engine, entry, trace):
     assert time.monotonic() - started < 15
 
 
+def test_hang_leaves_no_semaphore(engine):
+    """A program that is ended by force leaves none of its named semaphores: the helper that removes them outlives it for a moment."""
+    events, ended = run(engine, "hang_with_semaphore", timeout=1)
+    assert ended.hung
+    assert not Path("/dev/shm", "sem." + events[0]["name"].removeprefix("/")).exists()
+
+
 def test_events_are_signs_of_life(engine):
     """Each event gives a program its whole timeout again."""
     execution = engine.start(program("say_slowly", timeout=1.5))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -181,7 +183,7 @@ def test_collect_only(project):
     assert result.reports == []
 
 
-@pytest.mark.parametrize("options", [["-n", "2"], ["-n", "2", "--dist", "load"]])
+@pytest.mark.parametrize("options", [["-n", "2"], ["-n", "2", "--dist", "load"], ["-n", "2", "--dist", "loadgroup"]])
 def test_xdist(project, options):
     """Under xdist the same items end alike, and the summary counts each listing once."""
     pytest.importorskip("xdist")
@@ -313,6 +315,87 @@ def test_ledger_remembers(project):
         ("TestChild::test_value", "passed"),
     ]
     assert all(run.machine and run.when and run.engine == "local" for run in runs)
+
+
+MARKS = """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.nodeid.endswith("test_one"):
+            item.add_marker(pytest.mark.skip(reason="not today"))
+        elif item.nodeid.endswith("test_two"):
+            item.add_marker(pytest.mark.xfail(reason="known"))
+"""
+
+
+def test_marks_of_a_conftest_file_hold(project):
+    """What the user's own conftest file skips or expects to fail ends so for pytest, the summary and the ledger."""
+    from rankbook.ledger import Ledger
+
+    (project / "conftest.py").write_text(MARKS)
+    result = prove(project, "docs/page.md::first")
+    assert result.status == 0
+    assert "1 pages, 3 listings: 0 passed, 0 failed, 1 skipped, 1 not code, 1 not run" in result.output
+    runs = Ledger(project / ".rankbook" / "ledger.sqlite").last_by_page("docs/page.md")
+    assert [(str(run.outcome), run.reason) for run in runs] == [("skipped", "not today"), ("skipped", "expected to fail: known")]
+
+
+def test_a_skipped_test_does_not_run(project):
+    """A test that the user's conftest file skips is not run with those of its listing."""
+    page = PAGE.replace("    assert True\n", "    open(r'{}', 'w').close()\n".format(project / "trace"))
+    (project / "docs" / "page.md").write_text(page)
+    (project / "conftest.py").write_text(MARKS)
+    prove(project, "docs/page.md::first")
+    assert not (project / "trace").exists()
+
+
+def test_ledger_that_cannot_be_written(project):
+    """Outcomes stand, and their status, when the ledger cannot be written; one line says so."""
+    (project / ".rankbook").write_text("in the way")
+    result = prove(project, "docs/page.md::second")
+    assert result.status == 0
+    assert "the ledger was not written: " in result.output
+    assert "1 passed" in result.output
+
+
+def test_command_from_a_folder_below(project):
+    """The command that runs a failure again holds where pytest was started, not at the root of the project."""
+    (project / "docs" / "sub").mkdir()
+    (project / "docs" / "sub" / "page.md").write_text(PAGE)
+    (project / "pytest.ini").write_text("[pytest]\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "sub/page.md::first::test_two"]
+    done = subprocess.run(command, cwd=project / "docs", capture_output=True, text=True, check=False)
+    assert "docs/sub/page.md:11: assert False" in done.stdout
+    assert "run it again: pytest --doctest-glob='*.md' sub/page.md::first::test_two" in done.stdout
+
+
+def test_broken_conftest_of_the_tree(project):
+    """A test module whose own conftest file cannot be imported is a failure, not a module without tests."""
+    generated(project / "docs", "test_child.py", "def test_one():\n    pass\n")
+    generated(project / "docs", "conftest.py", "import nowhere_to_be_found\n")
+    result = prove(project, "docs/suite/test_child.py_docs.md")
+    assert set(result.outcomes().values()) == {"failed"}
+    assert "nowhere_to_be_found" in result.output
+
+
+def test_interrupted(project):
+    """Ctrl-C ends what runs at once, and what has ended is in the ledger."""
+    from rankbook.ledger import Ledger
+
+    (project / "docs" / "page.md").write_text("# P\n\n```python\nprint(1)\n```\n\n## Q\n\n```bash\ntouch started\nsleep 4711\n```\n")
+    (project / "docs" / "page.md").write_text((project / "docs" / "page.md").read_text().replace("started", str(project / "started")))
+    command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs"]
+    (project / "pytest.ini").write_text("[pytest]\n")
+    under_way = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    end = time.monotonic() + 60
+    while not (project / "started").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    under_way.send_signal(signal.SIGINT)
+    output, _ = under_way.communicate(timeout=20)
+    assert under_way.returncode == 2, output
+    assert [run.node_id for run in Ledger(project / ".rankbook" / "ledger.sqlite").last_by_page("docs/page.md")] == ["docs/page.md::p"]
+    assert "sleep 4711" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from typing import Any
 from rankbook import engines, listings
 from rankbook.config import Settings
 from rankbook.errors import PageError
-from rankbook.harness import KINDS, Kind, kind_of, shell
+from rankbook.harness import KINDS, Kind, kind_of, preloaded, shell
 from rankbook.harness.mirror import Mirror, is_inside
 from rankbook.languages import by_fence
 from rankbook.listing import About, Ended, Engine, Event, Listing, Outcome, Program
@@ -143,7 +143,7 @@ class Prover:
     def engine(self) -> Engine:
         """The engine, made when it is first needed."""
         if self._engine is None:
-            self._engine = engines.create(self.settings.engine)
+            self._engine = engines.create(self.settings.engine, preload=preloaded())
         return self._engine
 
     def close(self) -> None:

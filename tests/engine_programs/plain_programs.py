@@ -1,5 +1,6 @@
 """Entries that the engine tests run as main processes: one way to live or to die each; torch is not needed."""
 
+import multiprocessing
 import os
 import random
 import re
@@ -128,6 +129,13 @@ def hang_asleep(program, runtime):
     runtime.emit({"type": "ready"})
     print("going to sleep", flush=True)
     time.sleep(1000)
+
+
+def hang_with_semaphore(program, runtime):
+    """Say the name of a semaphore that multiprocessing is to remove, and wait for ever."""
+    lock = multiprocessing.get_context("spawn").Lock()
+    runtime.emit({"type": "semaphore", "name": lock._semlock.name})
+    time.sleep(3600)
 
 
 def hang_in_c(program, runtime):

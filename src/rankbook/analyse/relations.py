@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -78,7 +79,8 @@ def _by_calls(draft: Draft) -> Iterator[tuple[str, Relation, float]]:
             shared[pair].append((len(paths), name))
     for (path, other), names in shared.items():
         if len(names) > 1:
-            yield path, Relation(other, _calls_clause(names), _SHARES), -sum(1 / count for count, _ in names)
+            # fsum: a plain sum of floats depends on its order, which is that of a set.
+            yield path, Relation(other, _calls_clause(names), _SHARES), -math.fsum(1 / count for count, _ in names)
 
 
 def _pairs(paths: list[str]) -> Iterator[_Pair]:

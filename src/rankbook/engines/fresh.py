@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -23,8 +24,13 @@ JOB = "job.json"
 """The job, in its own folder."""
 
 
-def create() -> FreshEngine:
-    """Make the engine."""
+def create(preload: Sequence[str] = ()) -> FreshEngine:
+    """Make the engine.
+
+    Args:
+        preload: of no use here, where each program imports what it needs.
+    """
+    del preload
     return FreshEngine()
 
 

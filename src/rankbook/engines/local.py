@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rankbook.engines import execution, roles, wire
 from rankbook.engines.execution import SupervisedExecution, SupervisorLostError
@@ -51,9 +51,13 @@ MOST_LOSSES = 2
 """Zygotes that may be lost before the engine gives up."""
 
 
-def create() -> LocalEngine:
-    """Make the engine."""
-    return LocalEngine()
+def create(preload: Sequence[str] = ()) -> LocalEngine:
+    """Make the engine.
+
+    Args:
+        preload: modules that its programs import, besides torch and its harnesses.
+    """
+    return LocalEngine(preload)
 
 
 class LocalEngine:
@@ -61,7 +65,8 @@ class LocalEngine:
 
     name = "local"
 
-    def __init__(self) -> None:
+    def __init__(self, preload: Sequence[str] = ()) -> None:
+        self._preload = tuple(preload)
         self._fresh = FreshEngine()
         self._zygote: Zygote | None = None
         self._losses = 0
@@ -95,7 +100,7 @@ class LocalEngine:
             raise EngineError(
                 f"the process that has imported torch was lost {self._losses} times", right="run with the engine 'fresh', which needs none"
             )
-        zygote = Zygote()
+        zygote = Zygote(self._preload)
         self._hindrance = zygote.hindrance
         if not self._hindrance:
             return zygote
@@ -130,16 +135,19 @@ def differing_at_import(before: Mapping[str, str], after: Mapping[str, str]) -> 
 class Zygote:
     """The engine's side of a zygote.
 
+    Args:
+        preload: modules that it imports besides its own.
+
     Raises:
         EngineError: it could not be started.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, preload: Sequence[str] = ()) -> None:
         self.environment = dict(os.environ)
         """The caller's environment when the zygote was started."""
         self._control, theirs = socket.socketpair()
         with theirs:
-            command = roles.command("zygote", theirs.fileno())
+            command = roles.command("zygote", theirs.fileno(), *preload)
             environment = {**self.environment, **ENVIRONMENT}
             try:
                 self._process = subprocess.Popen(

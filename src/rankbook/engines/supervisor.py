@@ -25,6 +25,8 @@ MOMENT = 0.25
 """Seconds that processes have to end by themselves once the main process has ended."""
 HELPERS_MOMENT = 2.0
 """The same for the helpers of multiprocessing, which clean up and then end."""
+HELPERS_LIMIT = 1.0
+"""The same when all else was killed."""
 KILL_LIMIT = 5.0
 """Seconds after which a process that does not even die by SIGKILL is given up."""
 HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
@@ -257,14 +259,27 @@ class Supervisor:
             self._turn(rest)
 
     def _kill_all(self) -> None:
-        end = time.monotonic() + KILL_LIMIT
+        """End all processes; the helpers of multiprocessing may first remove what the others have left, such as semaphores."""
+        self._kill(self._workers, KILL_LIMIT)
+        end = time.monotonic() + HELPERS_LIMIT
+        while processes.descendants(self.pid) and not self._workers() and time.monotonic() < end:
+            time.sleep(0.002)
+            self._reap()
+        self._kill(lambda: processes.descendants(self.pid), KILL_LIMIT)
+
+    def _workers(self) -> list[int]:
+        return [pid for pid in processes.descendants(self.pid) if not _is_helper(pid)]
+
+    def _kill(self, due: Callable[[], list[int]], limit: float) -> None:
+        end = time.monotonic() + limit
         self._reap()
-        while not self.childless and time.monotonic() < end:
-            for pid in processes.descendants(self.pid):
+        while (pids := due()) and time.monotonic() < end:
+            for pid in pids:
                 processes.send_signal(pid, signal.SIGKILL)
             self._drain()
             time.sleep(0.002)
             self._reap()
+        self._reap()
 
     def _description(self, pid: int) -> str:
         if pid in self.names:

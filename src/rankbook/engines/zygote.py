@@ -11,6 +11,7 @@ import importlib
 import os
 import signal
 import socket
+from collections.abc import Iterable
 from typing import NoReturn
 
 from rankbook.engines import main_process, processes, spawning, wire
@@ -56,11 +57,16 @@ KEPT = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
 """Variables of `ENVIRONMENT` that programs keep, so that a main process that only counts devices may still fork."""
 
 
-def main(control: str) -> NoReturn:
-    """Be the zygote; `control` is the descriptor of a socket to the engine, which ends it by closing its side."""
+def main(control: str, *others: str) -> NoReturn:
+    """Be the zygote.
+
+    Args:
+        control: descriptor of a socket to the engine, which ends the zygote by closing its side.
+        others: modules to import besides `PRELOAD`.
+    """
     engine = socket.socket(fileno=received(control))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors report to the caller; nobody waits for them here
-    preload()
+    preload((*PRELOAD, *others))
     wire.send(engine, {"hindrance": hindrance()})
     while (request := wire.receive(engine)) is not None:
         message, (channel, events) = request
@@ -70,9 +76,9 @@ def main(control: str) -> NoReturn:
     os._exit(0)
 
 
-def preload() -> None:
+def preload(names: Iterable[str]) -> None:
     """Import what programs need, and take it out of the collector's sight, so that forks share it."""
-    for name in PRELOAD:
+    for name in names:
         with contextlib.suppress(Exception):  # a program that needs it will say why it cannot be imported
             importlib.import_module(name)
     spawning.disown_finalizers()

@@ -12,7 +12,7 @@ from typing import Any
 from rankbook.harness import data, not_code, script, session, shell, test_module, unrunnable
 from rankbook.listing import Listing
 
-__all__ = ["KINDS", "Kind", "kind_of"]
+__all__ = ["KINDS", "Kind", "kind_of", "preloaded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,12 @@ KINDS: tuple[Kind, ...] = (
     Kind("data", data.accepts, entry="rankbook.harness.data:run", arguments=data.arguments),
     Kind("unrunnable", unrunnable.accepts, reason=unrunnable.reason),
 )
+
+
+def preloaded() -> tuple[str, ...]:
+    """Name the modules that programs of these kinds import, for an engine that can share them."""
+    entries = (kind.entry.partition(":")[0] for kind in KINDS if kind.preload)
+    return tuple(dict.fromkeys((*entries, *test_module.preloaded())))
 
 
 def kind_of(listing: Listing) -> Kind:

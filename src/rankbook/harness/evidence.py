@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import inspect
 import multiprocessing.process
+import os
 import signal
 import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 from rankbook.harness.script import rank_name
 from rankbook.listing import RankRecord
@@ -47,6 +49,8 @@ class Watch:
         self.before = before
         self.waited_for: int | None = None
         """Ranks that the main process waited for; None while it waited for none and ran the body itself."""
+        self.exits: list[tuple[int, object]] = []
+        """Ranks that are threads and left by `SystemExit`, with its code."""
         for name in JOINS:
             if instance is not None and hasattr(instance, name):
                 self._observe(name)
@@ -57,9 +61,22 @@ class Watch:
         def observed(instance: Any, *args: Any) -> Any:
             ranks = args[0] if name == "_join_threads" else instance.processes
             self.waited_for = len(ranks)
-            return original(*args)
+            if name != "_join_threads":
+                return original(*args)
+            with mock.patch.object(type(instance), "_check_return_codes", self._noting_exits()):
+                return original(*args)
 
         setattr(self.instance, name, types.MethodType(observed, self.instance))
+
+    def _noting_exits(self) -> Callable[..., Any]:
+        """Give the harness's check of what its threads raised: it passes a test of which one left with a status that is no skip."""
+        check = self.instance._check_return_codes
+
+        def noting(failed_ranks: Any, *args: Any) -> Any:
+            self.exits = [(rank, raised[1].code) for rank, raised in failed_ranks if isinstance(raised[1], SystemExit)]
+            return check(failed_ranks, *args)
+
+        return noting
 
     def count(self, records: list[RankRecord]) -> int:
         """Give the number of ranks, processes or threads, that the test ran on."""
@@ -70,7 +87,7 @@ class Watch:
         """Judge a test that is `passed` or `skipped` so far; None when the evidence agrees."""
         if outcome == "passed" and self._nobody_ran():
             return self._vacuous()
-        return self._dead_rank(outcome, records[self.before :])
+        return self._thread_that_left(outcome) or self._dead_rank(outcome, records[self.before :])
 
     def _nobody_ran(self) -> bool:
         if self.waited_for is not None:
@@ -87,6 +104,12 @@ class Watch:
         return Verdict(
             "failed", f"vacuous: the harness started no rank although the world size is {size}; does setUp start them?", vacuous=True
         )
+
+    def _thread_that_left(self, outcome: str) -> Verdict | None:
+        for rank, code in self.exits:
+            if code not in (None, 0) and code not in AGREED_SKIPS:
+                return Verdict("failed", f"rank {rank} left with exit status {code}, but the test ended as {outcome}")
+        return None
 
     def _dead_rank(self, outcome: str, records: list[RankRecord]) -> Verdict | None:
         allowed = _allowed_codes(self.instance, outcome)
@@ -150,6 +173,8 @@ def _allowed_codes(instance: Any, outcome: str) -> set[int] | range | None:
 
 # A test that reads a child's exit status, or ends the child itself, knows how it ended; only a death that nobody looked at is hidden.
 _looked_at: set[int] = set()
+# Torch's harness polls all its ranks but judges only the first; its looks, and those from here, say nothing.
+_HARNESS = ("torch.testing._internal.common_distributed", "rankbook.")
 
 
 def watch_looks() -> None:
@@ -164,22 +189,35 @@ def watch_looks() -> None:
 
     base.exitcode = property(exitcode)  # type: ignore[assignment,method-assign]
     for name in ("terminate", "kill"):
-        setattr(base, name, _noting(getattr(base, name)))
+        setattr(base, name, _noting_end(getattr(base, name)))
+    os.kill = _noting_signal(os.kill)
 
 
-def _noting(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _noting_end(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def noting(process: Any) -> Any:
-        if not _reads_of_harness():
+        if not _caller_is(_HARNESS):  # a pool of multiprocessing ends its workers on purpose
             _looked_at.add(process.pid)
         return method(process)
 
     return noting
 
 
+def _noting_signal(kill: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    def noting(pid: int, number: int, /) -> None:
+        if number and not _caller_is(_HARNESS):
+            _looked_at.add(pid)
+        kill(pid, number)
+
+    return noting
+
+
 def _reads_of_harness() -> bool:
-    """Whether the look comes from torch's harness, which polls all its ranks but judges only the first, or from here."""
-    name: str = sys._getframe(2).f_globals.get("__name__", "")
-    return name.startswith(("torch.testing._internal.common_distributed", "rankbook.", "multiprocessing."))
+    return _caller_is((*_HARNESS, "multiprocessing."), 3)
+
+
+def _caller_is(modules: tuple[str, ...], depth: int = 2) -> bool:
+    name: str = sys._getframe(depth).f_globals.get("__name__", "")
+    return name.startswith(modules)
 
 
 def _was_looked_at(record: RankRecord) -> bool:

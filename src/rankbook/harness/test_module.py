@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import pkgutil
 import re
 import sys
 from collections.abc import Generator, Iterator, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import _pytest
 import pytest
 
 from rankbook.harness import evidence, script
@@ -25,6 +28,12 @@ LEFT_OUT = "PYTEST_"
 """Variables of the surrounding pytest that the inner one must not see."""
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def preloaded() -> Iterator[str]:
+    """Name the modules that pytest imports whenever it starts: its own, and the plugins that are installed."""
+    yield from (f"_pytest.{module.name}" for module in pkgutil.iter_modules(_pytest.__path__) if not module.name.startswith("__"))
+    yield from (entry.module for entry in metadata.entry_points(group="pytest11") if not entry.module.startswith("rankbook."))
 
 
 def accepts(listing: Listing) -> bool:
@@ -205,13 +214,16 @@ class Reporter(Collector):
         return report
 
     def _judge(self, report: Any, records: Any) -> None:
-        if self.watch is None or report.outcome not in ("passed", "skipped") or hasattr(report, "wasxfail"):
+        if self.watch is None or report.outcome not in ("passed", "skipped") or (report.skipped and hasattr(report, "wasxfail")):
             return
         verdict = self.watch.verdict(report.outcome, records)
-        if verdict is not None:
-            report.outcome = verdict.outcome
-            report.longrepr = (self.path, 0, verdict.reason) if verdict.outcome == "skipped" else verdict.reason
-            report.rankbook_vacuous = verdict.vacuous
+        if verdict is None:
+            return
+        report.outcome = verdict.outcome
+        report.longrepr = (self.path, 0, verdict.reason) if verdict.outcome == "skipped" else verdict.reason
+        report.rankbook_vacuous = verdict.vacuous
+        if hasattr(report, "wasxfail"):  # a test that was to fail did so: it has not passed unexpectedly
+            report.outcome = "skipped"
 
     def _judge_class(self, report: Any, item: Any, cls: type | None) -> None:
         nextitem = getattr(item, "_rankbook_next", None)
