@@ -16,6 +16,7 @@ FORMAT = 1
 _COLUMNS = ("page", "node_id", "listing", "source", "line", "kind", "outcome", "reason", "duration", "ranks", "at", "machine", "engine",
             "torch", "commit_id")  # fmt: skip
 _SCHEMA = f"""
+BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS runs (
   id INTEGER PRIMARY KEY,
   {", ".join(f"{name} NOT NULL" for name in _COLUMNS)}
@@ -23,6 +24,7 @@ CREATE TABLE IF NOT EXISTS runs (
 CREATE INDEX IF NOT EXISTS runs_by_source ON runs (source, node_id, id);
 CREATE INDEX IF NOT EXISTS runs_by_page ON runs (page, node_id, id);
 PRAGMA user_version = {FORMAT};
+COMMIT;
 """
 assert len(_COLUMNS) == len(fields(Run))
 
@@ -69,7 +71,8 @@ class Ledger:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            connection = sqlite3.connect(self.path, timeout=30)
+            # A transaction that takes its lock at once waits its turn; one that asks for it half-way is refused.
+            connection = sqlite3.connect(self.path, timeout=30, isolation_level="IMMEDIATE")
             try:
                 self._prepare(connection)
                 yield connection
@@ -85,7 +88,6 @@ class Ledger:
                 f"format {version} is newer than this rankbook's {FORMAT}", where=self.path, right="use the rankbook that wrote it"
             )
         if version < FORMAT:
-            connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(_SCHEMA)
 
 

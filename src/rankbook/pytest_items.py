@@ -69,6 +69,7 @@ class PageFile(pytest.File):
             found = listings.collect(self.path, self.nodeid)
         except PageError as error:
             found = (_unreadable(self.nodeid, str(error)),)
+        self._complain_of_site()
         self.jobs = list(plan(found))
         self.collected: dict[int, Collected] = {}
         nodes: list[pytest.Item | pytest.Collector] = []
@@ -96,6 +97,12 @@ class PageFile(pytest.File):
             classes, name = split_id(case.id)
             holder, inside = self._holder((*job.names, *classes), nodes)
             inside.append(ListingItem.make(holder, name, job, self, case))
+
+    def _complain_of_site(self) -> None:
+        """Say which extensions of the site cannot be had here: a listing that only they show is missed."""
+        site = listings.site_of(self.path)
+        known = self.session_state.complaints
+        known += [said for said in (f"{site.config}: {what}" for what in site.left_out) if said not in known]
 
     def _holder(
         self, names: tuple[str, ...], nodes: list[pytest.Item | pytest.Collector]
