@@ -1,4 +1,4 @@
-"""The private names of pytest that the plugin cannot do without, each with the reason; nothing else in rankbook uses any.
+"""The private names of pytest that the plugin cannot do without, each with the reason; `rewriting` has the only other one.
 
 - `_pytest.doctest.DoctestTextfile`: the collector that pytest's own plugin makes for a file that matches `--doctest-glob`. It has to be
   told from others to take `*.md` over: dropping the glob or the plugin would change what happens to `*.txt` files.

@@ -30,7 +30,8 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 import rankbook
-from rankbook.engines import rewriting, wire
+from rankbook import rewriting
+from rankbook.engines import wire
 from rankbook.listing import RankRecord
 
 NUMBER = struct.Struct("!q")

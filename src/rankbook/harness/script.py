@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rankbook import rewriting
 from rankbook.languages import by_fence
 from rankbook.listing import Listing, Program, RankRecord, Runtime
 
@@ -88,7 +89,7 @@ def run_as_main(path: Path) -> None:
         __name__="__main__", __file__=str(path), __builtins__=__builtins__, __spec__=None, __package__=None, __doc__=None,
         __loader__=None, __cached__=None,
     )  # fmt: skip
-    exec(compile(path.read_bytes(), str(path), "exec"), names)  # noqa: S102 - that is what rankbook does
+    exec(rewriting.compiled(path.read_bytes(), str(path)), names)  # noqa: S102 - that is what rankbook does
 
 
 def import_file(path: Path) -> None:
@@ -137,7 +138,7 @@ def _named(error: BaseException) -> str:
     """Name an error on one line; a syntax error's own text spans several."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg}"
-    return "".join(traceback.format_exception_only(error)).strip()
+    return "".join(traceback.format_exception_only(error)).strip().partition("\n")[0]
 
 
 def _line_of(error: BaseException, path: Path) -> int | None:

@@ -1,7 +1,7 @@
-"""Assertions of a program's modules that show both values in ranks too.
+"""Assertions that show both values in scripts and in ranks too.
 
-`pytest` rewrites the asserts of the test modules that it imports itself, but a rank imports them again, with nothing to tell
-why `assert a == b` failed. This is the one file that uses private names of pytest: its rewriter has no public door.
+`pytest` rewrites the asserts of the test modules that it imports itself, but a script is not imported, and a rank imports a test module
+again, with nothing to tell why `assert a == b` failed. This file uses a private name of pytest: its rewriter has no public door.
 """
 
 from __future__ import annotations
