@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
 import shutil
 import signal
 import subprocess
@@ -392,11 +394,15 @@ def test_interrupted(project):
     """Ctrl-C ends what runs at once, and what has ended is in the ledger."""
     from rankbook.ledger import Ledger
 
-    (project / "docs" / "page.md").write_text("# P\n\n```python\nprint(1)\n```\n\n## Q\n\n```bash\ntouch started\nsleep 4711\n```\n")
-    (project / "docs" / "page.md").write_text((project / "docs" / "page.md").read_text().replace("started", str(project / "started")))
+    nap = f"sleep {100_000 + os.getpid()}"
+    shell = f"touch {project / 'started'}\n{nap}\n"
+    (project / "docs" / "page.md").write_text(f"# P\n\n```python\nprint(1)\n```\n\n## Q\n\n```bash\n{shell}```\n")
     command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs"]
     (project / "pytest.ini").write_text("[pytest]\n")
-    under_way = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    # A shell in the background starts its commands with SIGINT ignored; a terminal does not.
+    heeding = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    options = {"cwd": project, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    under_way = subprocess.Popen(command, **options, preexec_fn=heeding)  # noqa: PLW1509 - this process has no other thread
     end = time.monotonic() + 60
     while not (project / "started").exists() and time.monotonic() < end:
         time.sleep(0.05)
@@ -404,7 +410,7 @@ def test_interrupted(project):
     output, _ = under_way.communicate(timeout=20)
     assert under_way.returncode == 2, output
     assert [run.node_id for run in Ledger(project / ".rankbook" / "ledger.sqlite").last_by_page("docs/page.md")] == ["docs/page.md::p"]
-    assert [line for line in command_lines() if line == "sleep 4711"] == []
+    assert [line for line in command_lines() if line == nap] == []
 
 
 @pytest.fixture(autouse=True)
