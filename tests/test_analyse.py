@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankbook import model
-from rankbook.analyse import PASSES, analyse
+from rankbook.analyse import analyse
 from rankbook.sources.parse import parse_bytes
 
 CASE = "import unittest\n\n\nclass Base(unittest.TestCase):\n    def test_base(self): ...\n"
@@ -25,11 +25,6 @@ def of(files: dict[str, str]) -> model.Project:
 
 def found_in(result: model.Project, path: str) -> dict[str, model.Test]:
     return {test.id: test for test in result.tests.get(path, ())}
-
-
-def test_passes_are_named_once() -> None:
-    """The list of passes is the table of contents of the analysis."""
-    assert [name for name, _ in PASSES] == ["folders", "imports", "inheritance", "tests", "requirements", "keywords", "relations"]
 
 
 def test_an_empty_tree_has_a_root() -> None:
@@ -67,7 +62,7 @@ def test_folders() -> None:
 def test_imports_find_their_file(path: str, text: str, name: str | None, target: str | None) -> None:
     """An import leads to its file as pytest would find it; the standard library is not shadowed."""
     files = {"suite/common.py": "", "suite/types.py": "", "lib/__init__.py": "", "lib/tools.py": "", "lib/sub/__init__.py": ""}
-    found = of(files | {path: text}).imports.get(path, {})
+    found = of(files | {path: text}).surveys[path].imports
     assert dict(found) == ({name: target} if name else {})
 
 
@@ -194,7 +189,7 @@ def test_unresolved_bases() -> None:
     result = project(
         test_it="import enum, torch.nn as nn, unittest\nclass A(nn.Module, enum.Enum, unittest.TestCase, Exception): ...\nclass B(A): ...\n"
     )
-    assert [(base.text, base.line) for base in result.unresolved["test_it.py"]] == [("nn.Module", 2)]
+    assert [(base.text, base.line) for base in result.surveys["test_it.py"].unresolved] == [("nn.Module", 2)]
 
 
 def test_keywords_know_tests() -> None:
@@ -213,16 +208,16 @@ def test_relations_say_why() -> None:
         other="from torch.futures import collect_all, wait_all\nwait_all()\ncollect_all()\n",
         unrelated="import json\njson.loads('1')\n",
     )
-    shown = {path: [(relation.path, relation.why) for relation in relations] for path, relations in result.relations.items()}
+    shown = {path: [(relation.path, relation.why, relation.line) for relation in relations] for path, relations in result.relations.items()}
     assert shown["suite/test_a.py"] == [
-        ("suite/base.py", "holds the base class Base"),
-        ("suite/tools.py", "is imported here (line 1)"),
+        ("suite/base.py", "holds Base, a base class of TestA", 3),
+        ("suite/tools.py", "is imported here", 1),
     ]
     assert shown["suite/base.py"] == [
-        ("suite/test_a.py", "holds TestA, a subclass of Base"),
-        ("other.py", "calls the same APIs: torch.futures.collect_all, torch.futures.wait_all"),
+        ("suite/test_a.py", "holds TestA, a subclass of Base", 3),
+        ("other.py", "calls the same APIs: torch.futures.collect_all, torch.futures.wait_all", 0),
     ]
-    assert shown["suite/tools.py"] == [("suite/test_a.py", "imports it (line 1)")]
+    assert shown["suite/tools.py"] == [("suite/test_a.py", "imports it", 1)]
     assert "unrelated.py" not in shown
 
 

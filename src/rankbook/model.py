@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
 
 from rankbook.embedding import Embedding
 from rankbook.requirements import Requirement
+
+PACKAGES = "site-packages/"
+"""Start of the path of a file that is no file of the tree, but of a package that the tree imports; it has no page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +178,10 @@ class Module:
     """`pytestmark` of the module."""
     calls: tuple[Expression, ...] = ()
     """Module-level calls that stand as statements, as written: `instantiate_parametrized_tests(TestX)`."""
+    loops: tuple[Expression, ...] = ()
+    """Module-level loops that define something, each whole as written: `for n in (2, 4): globals()[f"Test{n}"] = type(...)`."""
+    references: tuple[Keyword, ...] = ()
+    """Imported names that it mentions without calling them, by full dotted name (kind `reference`); first use per scope."""
     deleted: tuple[str, ...] = ()
     """Module-level names that a `del` takes away."""
     owners: tuple[str, ...] = ()
@@ -189,16 +197,20 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One test that would run, inherited ones included."""
+    """One test that would run, inherited and generated ones included."""
 
     id: str
-    """Node id within its file: `TestClass::test_name`."""
+    """Node id within its file: `TestClass::test_name`, `test_name[gloo-2]`."""
     name: str
+    """What stands last in the node id: `test_name_backend_gloo`."""
     line: int
     """Line of the function that runs."""
     path: str
     """Source of that function: another file when it is inherited from there."""
+    function: str = ""
+    """Name of that function; differs from `name` in a generated test."""
     class_name: str | None = None
+    """Class under which it is collected; a generated one has no definition of its own."""
     inherited_from: str | None = None
     """Class that defines it, when that is not `class_name`."""
     docstring: str | None = None
@@ -207,6 +219,77 @@ class Test:
     requirements: tuple[Requirement, ...] = ()
     parameters: tuple[str, ...] = ()
     """Parametrisations as written."""
+    case: tuple[tuple[str, str], ...] = ()
+    """Of a generated test: its parameters and what they are, as written; the device comes as `device`."""
+    family: str = ""
+    """Why this entry stands for several tests whose names cannot be read, as a clause; empty when it is one test."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An imported name that a file uses: one row of the API index."""
+
+    name: str
+    """Full dotted name: `torch.distributed.all_reduce`."""
+    lines: tuple[int, ...]
+    """Lines of the file, sorted."""
+    tests: tuple[str, ...] = ()
+    """Node ids of the tests that reach one of them, by their own body, by helper methods or by helper functions of the file."""
+    is_called: bool = True
+    """Whether some use is a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Descent:
+    """A class of the file that derives, near or far, from a class of another."""
+
+    name: str
+    """Qualified name of the class of this file."""
+    line: int
+    """Where it is defined."""
+    ancestor: str
+    """Qualified name of the other."""
+    path: str
+    """Its file."""
+    distance: int
+    """Place in the order in which Python looks attributes up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a linter says of a line."""
+
+    rule: str
+    """Its code: `S301`."""
+    name: str
+    """Its name in words: `suspicious-pickle-usage`."""
+    message: str
+    line: int
+    url: str
+    """Page that explains the rule; empty when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What one file says, read together with the files that it names."""
+
+    path: str
+    imports: Mapping[str, str] = field(default_factory=dict)
+    """Module as imported (with its leading dots) to the source of the tree that it names."""
+    import_lines: Mapping[str, int] = field(default_factory=dict)
+    """By source that is imported: the first line that names it."""
+    descents: tuple[Descent, ...] = ()
+    unresolved: tuple[Expression, ...] = ()
+    """Base classes that no known file holds and no table names."""
+    tests: tuple[Test, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
+    """What the file as a whole needs: the union over its tests."""
+    uses: tuple[Use, ...] = ()
+    """By name."""
+    reads: frozenset[str] = frozenset()
+    """Other files that these answers were read from."""
+    asked: frozenset[str] = frozenset()
+    """Last parts of the modules that were looked for, so that a new file of such a name may change the answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +298,13 @@ class Relation:
 
     path: str
     why: str
-    """A clause: `imports it (line 7)`, `holds the base class AbstractDDPSingleRank`."""
+    """A clause: `imports it`, `holds the base class AbstractDDPSingleRank`."""
     rank: int = 0
     """Order: lower is nearer."""
+    line: int = 0
+    """Line that says so; 0 when no single line does."""
+    where: str = ""
+    """File of that line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,15 +332,22 @@ class Project:
     """By source path, sorted."""
     folders: Mapping[str, Folder]
     """By path, the root under the empty path."""
-    tests: Mapping[str, tuple[Test, ...]] = field(default_factory=dict)
-    """By source path; a file without tests has no entry."""
-    unresolved: Mapping[str, tuple[Expression, ...]] = field(default_factory=dict)
-    """Base classes that no file of the tree holds and no table names, by source path."""
+    surveys: Mapping[str, Survey] = field(default_factory=dict)
+    """By source path; a file of which nothing is said has an empty one."""
     relations: Mapping[str, tuple[Relation, ...]] = field(default_factory=dict)
-    requirements: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)
-    """What a file as a whole needs: the union over its tests, by source path."""
-    imports: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By source path: module as imported (with its leading dots) to the source of the tree that it names."""
+    """By source path, nearest first; a file without any has no entry."""
+    findings: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
+    """By source path; a file without any has no entry."""
+
+    @cached_property
+    def tests(self) -> Mapping[str, tuple[Test, ...]]:
+        """Tests by source path; a file without tests has no entry."""
+        return {path: survey.tests for path, survey in self.surveys.items() if survey.tests}
+
+    @cached_property
+    def requirements(self) -> Mapping[str, tuple[Requirement, ...]]:
+        """What a file as a whole needs, by source path; a file that needs nothing has no entry."""
+        return {path: survey.requirements for path, survey in self.surveys.items() if survey.requirements}
 
 
 def tree(value: object, name: str = "") -> str:

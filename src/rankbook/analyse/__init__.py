@@ -1,5 +1,5 @@
 """What the files say together: imports, inheritance, tests, requirements and relations across the tree."""
 
-from rankbook.analyse.run import PASSES, analyse
+from rankbook.analyse.run import analyse, survey
 
-__all__ = ["PASSES", "analyse"]
+__all__ = ["analyse", "survey"]

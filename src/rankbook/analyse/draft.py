@@ -1,13 +1,16 @@
-"""What the passes have found so far."""
+"""The tree while it is analysed: every answer about a file notes which other files it was read from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from rankbook.analyse.names import Names
-from rankbook.model import Class, Expression, Folder, Function, Module, Project, Relation, Test
-from rankbook.requirements import Requirement
+from rankbook.analyse.reads import Reads
+from rankbook.model import Class, Function, Module, Test
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +18,11 @@ class Ancestor:
     """A class in the line of inheritance of another, that class included."""
 
     name: str
-    """Qualified name; the full dotted name of one outside the tree."""
+    """Qualified name; the full dotted name of one that no known file holds."""
     path: str = ""
-    """Its source; empty outside the tree."""
+    """Its source; empty when no known file holds it."""
     facts: Class | None = None
-    """None outside the tree."""
+    """None when no known file holds it."""
 
     @property
     def last(self) -> str:
@@ -29,7 +32,7 @@ class Ancestor:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A test with what its requirements are read from."""
+    """A test with what its requirements and its uses are read from."""
 
     test: Test
     function: Function
@@ -40,31 +43,26 @@ class Collected:
 class Draft:
     """The tree while it is analysed.
 
+    A question about one file is answered from `modules`, `names` and answers that were remembered, never by a walk over all files: what an
+    answer has read is what it must be asked again for.
+
     Args:
-        modules: the facts of each file.
+        modules: the facts of each file, by path; it may read them when they are asked for.
+        paths: all files of the tree.
+        packages: the facts of files outside the tree that imports lead to, by path; None when none are known.
     """
 
-    def __init__(self, modules: Iterable[Module]) -> None:
-        self.modules: dict[str, Module] = {module.source.path: module for module in sorted(modules, key=lambda each: each.source.path)}
-        self.names = Names(self.modules)
-        self.folders: dict[str, Folder] = {}
-        self.lineages: dict[tuple[str, str], tuple[Ancestor, ...]] = {}
-        """By path and qualified name."""
-        self.unresolved: dict[str, tuple[Expression, ...]] = {}
-        self.collected: dict[str, list[Collected]] = {}
-        self.tests: dict[str, tuple[Test, ...]] = {}
-        self.requirements: dict[str, tuple[Requirement, ...]] = {}
-        self.relations: dict[str, tuple[Relation, ...]] = {}
-        self.imports: dict[str, dict[str, str]] = {}
+    def __init__(self, modules: Mapping[str, Module], paths: frozenset[str], packages: Mapping[str, Module] | None = None) -> None:
+        self.reads = Reads()
+        self.modules: Mapping[str, Module] = self.reads.watched(modules, packages)
+        self.names = Names(self.modules, paths, self.reads)
+        self._answers: dict[Hashable, Any] = {}
 
-    def project(self) -> Project:
-        """Give the finished tree."""
-        return Project(
-            modules=self.modules,
-            folders=self.folders,
-            tests=self.tests,
-            unresolved=self.unresolved,
-            relations=self.relations,
-            requirements=self.requirements,
-            imports=self.imports,
-        )
+    def remember(self, question: Hashable, answer: Callable[[], _Answer]) -> _Answer:
+        """Answer a question once; later askers take over what the answer was read from.
+
+        Args:
+            question: what tells it from all others.
+            answer: finds the answer.
+        """
+        return self.reads.remembered(self._answers, question, answer)

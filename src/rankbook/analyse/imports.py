@@ -1,28 +1,29 @@
-"""Pass: which imports name files of the tree."""
+"""Which imports name files of the tree."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from rankbook.analyse.draft import Draft
-from rankbook.model import Import, Module
+from rankbook.model import PACKAGES, Import
 
 
-def run(draft: Draft) -> None:
-    """Link each import to its file: the same folder first, as pytest has it, then the root and the folders between."""
-    for path, module in draft.modules.items():
-        if module.imports:
-            found = dict(_targets(draft, path, module))
-            if found:
-                draft.imports[path] = found
+def targets(draft: Draft, path: str) -> Iterator[tuple[str, str, int]]:
+    """Link each import of a file to the file of the tree that it names: pytest's order of folders, the nearest first.
 
+    Args:
+        draft: the tree.
+        path: the file that imports.
 
-def _targets(draft: Draft, path: str, module: Module) -> Iterator[tuple[str, str]]:
-    for entry in module.imports:
+    Returns:
+        Modules as written, with the file and the line of each.
+    """
+    for entry in draft.modules[path].imports:
         for name in imported_modules(entry):
             target = draft.names.target(path, name)
             if target is not None and target != path:
-                yield name, target
+                if not target.startswith(PACKAGES):
+                    yield name, target, entry.line
                 break
 
 

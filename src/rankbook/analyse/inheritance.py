@@ -1,4 +1,4 @@
-"""Pass: the line of inheritance of each class, across files."""
+"""The line of inheritance of each class, across files."""
 
 from __future__ import annotations
 
@@ -8,34 +8,39 @@ from collections.abc import Iterator, Sequence
 
 from rankbook import requirements
 from rankbook.analyse.draft import Ancestor, Draft
-from rankbook.model import Class, Expression
+from rankbook.model import PACKAGES, Class, Descent, Expression
 
 _Key = tuple[str, str]
 
 
-def run(draft: Draft) -> None:
-    """Put the ancestors of each class into the order in which Python looks attributes up."""
-    for path, module in draft.modules.items():
-        outside: list[Expression] = []
-        for each in module.classes:
-            _lineage(draft, path, each, ())
-            outside += [base for base in each.bases if _is_unknown(draft, path, each, base)]
-        if outside:
-            draft.unresolved[path] = tuple(outside)
+def lineage_of(draft: Draft, path: str, each: Class) -> tuple[Ancestor, ...]:
+    """Put the ancestors of a class into the order in which Python looks attributes up, the class itself first."""
+    return _lineage(draft, path, each, ())
+
+
+def unresolved(draft: Draft, path: str) -> tuple[Expression, ...]:
+    """Give the base classes of a file that no known file holds and no table names."""
+    return tuple(base for each in draft.modules[path].classes for base in each.bases if _is_unknown(draft, path, each, base))
+
+
+def descents(draft: Draft, path: str) -> Iterator[Descent]:
+    """Tell which classes of a file derive from classes of others of the tree."""
+    for each in draft.modules[path].classes:
+        for distance, ancestor in enumerate(lineage_of(draft, path, each)[1:], start=1):
+            if ancestor.path and ancestor.path != path and not ancestor.path.startswith(PACKAGES):
+                yield Descent(each.qualname, each.line, ancestor.name, ancestor.path, distance)
 
 
 def _lineage(draft: Draft, path: str, each: Class, above: tuple[_Key, ...]) -> tuple[Ancestor, ...]:
     key = (path, each.qualname)
-    known = draft.lineages.get(key)
-    if known is not None and known[0].facts is each:
-        return known
     own = Ancestor(each.qualname, path, each)
     if key in above:  # a class that derives from one of its own name
         return (own,)
-    lines = [_line_of(draft, ancestor, (*above, key)) for ancestor in _bases(draft, path, each)]
-    lineage = (own, *_merge(lines))
-    draft.lineages[key] = lineage
-    return lineage
+
+    def lines() -> tuple[Ancestor, ...]:
+        return (own, *_merge([_line_of(draft, ancestor, (*above, key)) for ancestor in _bases(draft, path, each)]))
+
+    return draft.remember(("lineage", path, each.qualname, each.line), lines)
 
 
 def _line_of(draft: Draft, ancestor: Ancestor, above: tuple[_Key, ...]) -> tuple[Ancestor, ...]:

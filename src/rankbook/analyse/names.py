@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from rankbook.model import Class, Constant, Function, Import, Module
+from rankbook.analyse.reads import Reads
+from rankbook.model import PACKAGES, Class, Constant, Function, Import, Module
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _DEPTH = 16
@@ -23,15 +24,18 @@ class Place:
 
 
 class Names:
-    """Looks names up across the tree.
+    """Looks names up across the tree, and behind it in the packages that are known.
 
     Args:
-        modules: all files by path.
+        modules: all files by path, those of packages too.
+        paths: files of the tree.
+        reads: notes what is read and what is looked for.
     """
 
-    def __init__(self, modules: Mapping[str, Module]) -> None:
+    def __init__(self, modules: Mapping[str, Module], paths: frozenset[str], reads: Reads) -> None:
         self._modules = modules
-        self._files = {path for path, module in modules.items() if module.source.language == "python"}
+        self._files = paths
+        self._reads = reads
         self._definitions: dict[str, dict[str, Class | Function | Constant]] = {}
         self._bindings: dict[str, dict[str, Import]] = {}
         self._targets: dict[tuple[str, str], str | None] = {}
@@ -44,6 +48,7 @@ class Names:
             path: file that imports.
             module: dotted module, with its leading dots.
         """
+        self._reads.ask(module.rpartition(".")[2])
         folder = path.rpartition("/")[0]
         key = (folder, module)
         if key not in self._targets:
@@ -66,6 +71,7 @@ class Names:
         """
         if depth == 0 or not name or path not in self._modules:
             return None
+        self._reads.note(path)
         found = self._definition(path, name)
         if isinstance(found, Constant) and _DOTTED.fullmatch(found.value) and found.value != name:
             return self.find(path, found.value, depth - 1) or Place(path, found)
@@ -83,6 +89,7 @@ class Names:
 
     def bindings(self, path: str) -> dict[str, Import]:
         """Give the imports of a file by the name that they bind; those of the module win over those of functions."""
+        self._reads.note(path)
         if path not in self._bindings:
             module = self._modules[path]
             top = top_level_imports(module)
@@ -144,7 +151,7 @@ class Names:
         for base in [_up(folder, level - 1)] if level else self._bases(folder, name):
             stem = "/".join(part for part in (base, inside) if part)
             for path in _candidates(stem):
-                if path in self._files:
+                if path in self._files or (path.startswith(PACKAGES) and path in self._modules):
                     return path
         return None
 
@@ -154,7 +161,8 @@ class Names:
             yield ""
             return
         if folder not in self._roots:
-            self._roots[folder] = tuple(dict.fromkeys((self._import_root(folder), folder, "", *_parents(folder))))
+            own = () if f"{folder}/".startswith(PACKAGES) else (self._import_root(folder), folder, "", *_parents(folder))
+            self._roots[folder] = tuple(dict.fromkeys((*own, PACKAGES.rstrip("/"))))
         yield from self._roots[folder]
 
     def _import_root(self, folder: str) -> str:

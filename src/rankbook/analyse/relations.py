@@ -1,4 +1,4 @@
-"""Pass: which other files a reader of a file wants next, each with its why."""
+"""Which other files a reader of a file wants next, each with its why."""
 
 from __future__ import annotations
 
@@ -7,84 +7,73 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
-from rankbook.analyse.draft import Draft
-from rankbook.analyse.imports import imported_modules
-from rankbook.model import Module, Relation
+from rankbook.analyse.links import Links, Mentions
+from rankbook.model import Module, Relation, Survey
 
 _MOST = 10
 """Rows of a file."""
 _MOST_OF_A_KIND = 4
 """Rows of one kind, while there are others."""
-_RARE = 24
+RARE = 24
 """Files that may call a name for it to say that they are about the same thing; fewer in a small tree."""
 _SHOWN = 3
 """Names that a clause lists."""
 _BASE, _IMPORTS, _SUBCLASS, _IMPORTED_BY, _SHARES = range(5)
 
-_Pair = tuple[str, str]
+_Weighed = tuple[Relation, float]
 
 
-def run(draft: Draft) -> None:
-    """Relate files by inheritance, by imports and by the rare APIs that they call; the nearest come first."""
-    found: defaultdict[str, dict[str, Relation]] = defaultdict(dict)
-    weights: dict[_Pair, float] = {}
-    for path, relation, weight in [*_by_inheritance(draft), *_by_import(draft), *_by_calls(draft)]:
-        known = found[path].get(relation.path)
-        if relation.path != path and (known is None or relation.rank < known.rank):
-            found[path][relation.path] = relation
-            weights[path, relation.path] = weight
-    for path, relations in found.items():
-        ordered = sorted(relations.values(), key=lambda each: (each.rank, weights[path, each.path], _distance(path, each.path), each.path))
-        if ordered:
-            draft.relations[path] = _chosen(ordered)
+def relations_of(module: Module, survey: Survey, links: Links, mentions: Mentions) -> tuple[Relation, ...]:
+    """Relate a file to others by inheritance, by imports and by the rare APIs that they call; the nearest come first.
+
+    Args:
+        module: its facts.
+        survey: what it says of others.
+        links: what others say of it.
+        mentions: who calls which API.
+    """
+    path = survey.path
+    found: dict[str, _Weighed] = {}
+    for relation, weight in [*_by_inheritance(module, survey, links), *_by_import(survey, links), *_by_calls(survey, mentions)]:
+        known = found.get(relation.path)
+        if relation.path != path and (known is None or (relation.rank, weight) < (known[0].rank, known[1])):
+            found[relation.path] = relation, weight
+    ordered = sorted(found.values(), key=lambda each: (each[0].rank, each[1], _distance(path, each[0].path), each[0].path))
+    return _chosen([relation for relation, _ in ordered])
 
 
-def _by_inheritance(draft: Draft) -> Iterator[tuple[str, Relation, float]]:
-    for (path, name), lineage in draft.lineages.items():
-        for distance, ancestor in enumerate(lineage[1:], start=1):
-            if ancestor.path and ancestor.path != path:
-                yield path, Relation(ancestor.path, f"holds the base class {ancestor.name}", _BASE), distance
-                yield ancestor.path, Relation(path, f"holds {name}, a subclass of {ancestor.name}", _SUBCLASS), distance
+def _by_inheritance(module: Module, survey: Survey, links: Links) -> Iterator[_Weighed]:
+    path = module.source.path
+    for descent in survey.descents:
+        why = f"holds {descent.ancestor}, a base class of {descent.name}"
+        yield Relation(descent.path, why, _BASE, descent.line, path), descent.distance
+    for heir, descent in links.heirs(path):
+        why = f"holds {descent.name}, a subclass of {descent.ancestor}"
+        yield Relation(heir, why, _SUBCLASS, descent.line, heir), descent.distance
 
 
-def _by_import(draft: Draft) -> Iterator[tuple[str, Relation, float]]:
-    importers = Counter(target for targets in draft.imports.values() for target in set(targets.values()))
-    for path, targets in draft.imports.items():
-        lines = _import_lines(draft.modules[path])
-        for name, target in targets.items():
-            place = f"(line {lines[name]})" if name in lines else ""
-            yield path, Relation(target, f"is imported here {place}".rstrip(), _IMPORTS), importers[target]
-            yield target, Relation(path, f"imports it {place}".rstrip(), _IMPORTED_BY), len(targets)
+def _by_import(survey: Survey, links: Links) -> Iterator[_Weighed]:
+    for target, line in survey.import_lines.items():
+        yield Relation(target, "is imported here", _IMPORTS, line, survey.path), len(links.importers(target))
+    for path, line in links.importers(survey.path).items():
+        yield Relation(path, "imports it", _IMPORTED_BY, line, path), 0
 
 
-def _import_lines(module: Module) -> dict[str, int]:
-    lines: dict[str, int] = {}
-    for entry in module.imports:
-        for name in imported_modules(entry):
-            lines.setdefault(name, entry.line)
-    return lines
-
-
-def _by_calls(draft: Draft) -> Iterator[tuple[str, Relation, float]]:
+def _by_calls(survey: Survey, mentions: Mentions) -> Iterator[_Weighed]:
     """Relate files that call the same names; a name counts the more, the fewer files call it."""
-    callers: defaultdict[str, list[str]] = defaultdict(list)
-    for path, module in draft.modules.items():
-        for name in {keyword.name for keyword in module.keywords if keyword.kind == "call"}:
-            if name.partition(".")[0] not in sys.stdlib_module_names:
-                callers[name].append(path)
-    rare = min(_RARE, max(2, sum(bool(module.imports) for module in draft.modules.values()) // 4))
-    shared: defaultdict[_Pair, list[tuple[int, str]]] = defaultdict(list)
-    for name, paths in callers.items():
-        for pair in _pairs(paths) if len(paths) <= rare else ():
-            shared[pair].append((len(paths), name))
-    for (path, other), names in shared.items():
+    rare = min(RARE, max(2, mentions.importing // 4))
+    shared: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    for use in survey.uses:
+        if not use.is_called or use.name.partition(".")[0] in sys.stdlib_module_names:
+            continue
+        paths = mentions.callers(use.name)
+        if len(paths) <= rare:
+            for other in paths:
+                shared[other].append((len(paths), use.name))
+    for other, names in shared.items():
         if len(names) > 1:
-            # fsum: a plain sum of floats depends on its order, which is that of a set.
-            yield path, Relation(other, _calls_clause(names), _SHARES), -math.fsum(1 / count for count, _ in names)
-
-
-def _pairs(paths: list[str]) -> Iterator[_Pair]:
-    return ((path, other) for path in paths for other in paths if path != other)
+            # fsum: a plain sum of floats depends on its order.
+            yield Relation(other, _calls_clause(names), _SHARES), -math.fsum(1 / count for count, _ in names)
 
 
 def _calls_clause(names: Iterable[tuple[int, str]]) -> str:

@@ -1,4 +1,4 @@
-"""Pass: what each test needs, from its decorators, classes, harness and module."""
+"""What each test needs, from its decorators, classes, harness and module."""
 
 from __future__ import annotations
 
@@ -9,86 +9,82 @@ from rankbook import requirements as tables
 from rankbook.analyse.conditions import Evidence, expression, of_condition, of_decorator
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.values import Value, Values, parsed
-from rankbook.model import Class, Constant, Expression, Function, Module
+from rankbook.model import Class, Constant, Expression, Function, Module, Test
 from rankbook.requirements import HARNESSES, Requirement
 
 _SET_UP = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"})
 """Methods that run before each test of a class and may skip it."""
 
 
-def run(draft: Draft) -> None:
-    """Read the requirements of each test, and of each file as a whole."""
-    reader = _Reader(draft)
-    for path, module in draft.modules.items():
-        tests = draft.collected.get(path, [])
-        if tests:
-            draft.tests[path] = tuple(replace(each.test, requirements=reader.of_test(path, each)) for each in tests)
-        own = {each.test.path for each in tests} | {path}
-        common = [*reader.of_module(path, module)] if path in own else []
-        union = [*common, *(need for test in draft.tests.get(path, ()) for need in test.requirements)]
-        if union:
-            draft.requirements[path] = _sorted(_distinct(union))
+def of_tests(draft: Draft, path: str, collected: Iterable[Collected]) -> tuple[Test, ...]:
+    """Give the tests of a file with what each needs."""
+    return tuple(replace(each.test, requirements=_of_test(draft, path, each)) for each in collected)
 
 
-class _Reader:
-    """Reads requirements; what many tests share is read once."""
+def of_file(draft: Draft, path: str, tests: Iterable[Test]) -> tuple[Requirement, ...]:
+    """Give what a file as a whole needs: the union over its tests, and what its module needs."""
+    own = _of_module(draft, path, draft.modules[path])
+    return _sorted(_distinct([*own, *(need for test in tests for need in test.requirements)]))
 
-    def __init__(self, draft: Draft) -> None:
-        self.draft = draft
-        self._modules: dict[str, tuple[Requirement, ...]] = {}
-        self._classes: dict[tuple[Ancestor, ...], tuple[Requirement, ...]] = {}
 
-    def of_test(self, path: str, collected: Collected) -> tuple[Requirement, ...]:
-        files = dict.fromkeys([path, *(ancestor.path for ancestor in collected.lineage if ancestor.path), collected.test.path])
-        found = [need for file in files for need in self.of_module(file, self.draft.modules[file], marks=file == path)]
-        found += self.of_function(collected.test.path, collected.function, collected.lineage)
-        found += self.of_class(collected.lineage, collected.test.harness or "")
-        found += _of_ranks(collected.lineage, collected.test.harness or "", found)
-        return _sorted(_strongest(_distinct(found)))
+def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement, ...]:
+    files = dict.fromkeys([path, *(ancestor.path for ancestor in collected.lineage if ancestor.path), collected.test.path])
+    found = [need for file in files for need in _of_module(draft, file, draft.modules[file], marks=file == path)]
+    found += _of_function(draft, collected.test.path, collected.function, collected.lineage)
+    found += _of_class(draft, collected.lineage, collected.test.harness or "")
+    found += _of_ranks(collected.lineage, collected.test.harness or "", found)
+    return _sorted(_strongest(_distinct(found)))
 
-    def of_module(self, path: str, module: Module, *, marks: bool = True) -> tuple[Requirement, ...]:
-        if path not in self._modules:
-            values = Values(self.draft.names, path)
-            self._modules[path] = tuple(need for guard in module.guards for need in _of_skip(guard, values))
-        if not (marks and module.marks):
-            return self._modules[path]
-        values = Values(self.draft.names, path)
-        return (*self._modules[path], *(need for mark in module.marks for need in of_decorator(mark, values)))
 
-    def of_function(self, path: str, function: Function, lineage: tuple[Ancestor, ...]) -> list[Requirement]:
-        values = Values(self.draft.names, path, lineage)
-        found = [need for decorator in function.decorators for need in of_decorator(decorator, values)]
-        found += [need for skip in function.skips for need in _of_skip(skip, values)]
-        return [*found, *_of_guard(function, values)]
+def _of_module(draft: Draft, path: str, module: Module, *, marks: bool = True) -> tuple[Requirement, ...]:
+    def guards() -> tuple[Requirement, ...]:
+        values = Values(draft.names, path)
+        return tuple(need for guard in module.guards for need in _of_skip(guard, values))
 
-    def of_class(self, lineage: tuple[Ancestor, ...], harness: str) -> tuple[Requirement, ...]:
-        if lineage not in self._classes:
-            found = [need for ancestor in lineage if ancestor.facts for need in self._of_ancestor(ancestor, ancestor.facts, lineage)]
-            found += self._of_attributes(lineage)
-            found += _of_harness(lineage, harness, found)
-            self._classes[lineage] = tuple(found)
-        return self._classes[lineage]
+    found = draft.remember(("module needs", path), guards)
+    if not (marks and module.marks):
+        return found
+    values = Values(draft.names, path)
+    return (*found, *(need for mark in module.marks for need in of_decorator(mark, values)))
 
-    def _of_ancestor(self, ancestor: Ancestor, facts: Class, lineage: tuple[Ancestor, ...]) -> Iterator[Requirement]:
-        values = Values(self.draft.names, ancestor.path, lineage)
-        for decorator in facts.decorators:
-            yield from of_decorator(decorator, values)
-        for method in facts.methods:
-            if method.name in _SET_UP:
-                for skip in method.skips:
-                    yield from _of_skip(skip, values)
-        for mark in _class_marks(facts):
-            yield from of_decorator(mark, values)
-        yield from _of_guard(facts, values)
 
-    def _of_attributes(self, lineage: tuple[Ancestor, ...]) -> Iterator[Requirement]:
-        """Read what the class says of itself; of a harness that the tree holds, the table says it."""
-        own = tuple(ancestor for ancestor in lineage if ancestor.last not in HARNESSES)
-        for name, kind in tables.ATTRIBUTES.items():
-            values = Values(self.draft.names, "", own)
-            found = values.attribute(name)
-            if found is not None and (isinstance(found[1], Constant) or not found[1].parameters[1:]):
-                yield from _of_member(kind, found[1], values.in_file(found[0]))
+def _of_function(draft: Draft, path: str, function: Function, lineage: tuple[Ancestor, ...]) -> list[Requirement]:
+    values = Values(draft.names, path, lineage)
+    found = [need for decorator in function.decorators for need in of_decorator(decorator, values)]
+    found += [need for skip in function.skips for need in _of_skip(skip, values)]
+    return [*found, *_of_guard(function, values)]
+
+
+def _of_class(draft: Draft, lineage: tuple[Ancestor, ...], harness: str) -> tuple[Requirement, ...]:
+    def needs() -> tuple[Requirement, ...]:
+        found = [need for ancestor in lineage if ancestor.facts for need in _of_ancestor(draft, ancestor, ancestor.facts, lineage)]
+        found += _of_attributes(draft, lineage)
+        return (*found, *_of_harness(lineage, harness, found))
+
+    return draft.remember(("class needs", tuple((ancestor.path, ancestor.name) for ancestor in lineage)), needs)
+
+
+def _of_ancestor(draft: Draft, ancestor: Ancestor, facts: Class, lineage: tuple[Ancestor, ...]) -> Iterator[Requirement]:
+    values = Values(draft.names, ancestor.path, lineage)
+    for decorator in facts.decorators:
+        yield from of_decorator(decorator, values)
+    for method in facts.methods:
+        if method.name in _SET_UP:
+            for skip in method.skips:
+                yield from _of_skip(skip, values)
+    for mark in _class_marks(facts):
+        yield from of_decorator(mark, values)
+    yield from _of_guard(facts, values)
+
+
+def _of_attributes(draft: Draft, lineage: tuple[Ancestor, ...]) -> Iterator[Requirement]:
+    """Read what the class says of itself; of a harness that the tree holds, the table says it."""
+    own = tuple(ancestor for ancestor in lineage if ancestor.last not in HARNESSES)
+    for name, kind in tables.ATTRIBUTES.items():
+        values = Values(draft.names, "", own)
+        found = values.attribute(name)
+        if found is not None and (isinstance(found[1], Constant) or not found[1].parameters[1:]):
+            yield from _of_member(kind, found[1], values.in_file(found[0]))
 
 
 def _of_member(kind: str, member: Constant | Function, values: Values) -> Iterator[Requirement]:

@@ -1,4 +1,4 @@
-"""Pass: the tests that pytest and unittest would run, inherited ones included."""
+"""The tests that pytest and unittest would run, inherited ones included."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 
 from rankbook.analyse.draft import Ancestor, Collected, Draft
+from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.names import top_level_imports
 from rankbook.model import Class, Constant, Expression, Function, Module, Test
 from rankbook.requirements import HARNESSES
@@ -22,13 +23,12 @@ _Named = tuple[str, str, Class | Function]
 """Name in the file, source and definition."""
 
 
-def run(draft: Draft) -> None:
-    """Collect the tests of each file that has some."""
-    for path, module in draft.modules.items():
-        if module.source.language == "python" and module.error is None:
-            found = {collected.test.id: collected for collected in _collect(draft, path, module)}
-            if found:
-                draft.collected[path] = list(found.values())
+def collect(draft: Draft, path: str) -> list[Collected]:
+    """Collect the tests of a file, in the order in which pytest finds them."""
+    module = draft.modules[path]
+    if module.source.language != "python" or module.error is not None:
+        return []
+    return list({collected.test.id: collected for collected in _collect(draft, path, module)}.values())
 
 
 def is_test_file(path: str) -> bool:
@@ -46,9 +46,9 @@ def _collect(draft: Draft, path: str, module: Module) -> Iterator[Collected]:
             if test_file and name.startswith("test") and _is_test(definition):
                 yield _of_function(name, origin, definition)
             continue
-        lineage = draft.lineages.get((origin, definition.qualname), ())
-        if lineage and lineage[0].facts is definition and _is_collected(name, lineage, test_file=test_file):
-            yield from _of_class(module, name, lineage)
+        line = lineage_of(draft, origin, definition)
+        if _is_collected(name, line, test_file=test_file):
+            yield from _of_class(module, name, line)
 
 
 def _own(draft: Draft, path: str, module: Module) -> Iterator[_Named]:
@@ -63,8 +63,8 @@ def _is_reached(draft: Draft, path: str, each: Class) -> bool:
     """Tell whether pytest would come upon a class: at the top, or within plain classes that it collects."""
     outer = each.qualname.rpartition(".")[0]
     while outer:
-        lineage = draft.lineages.get((path, outer), ())
-        if not lineage or not outer.rpartition(".")[2].startswith("Test") or _is_test_case(lineage):
+        holder = next((known for known in draft.modules[path].classes if known.qualname == outer), None)
+        if holder is None or not holder.name.startswith("Test") or _is_test_case(lineage_of(draft, path, holder)):
             return False
         outer = outer.rpartition(".")[0]
     return True
@@ -87,6 +87,7 @@ def _of_function(name: str, origin: str, function: Function) -> Collected:
     test = Test(
         id=name,
         name=name,
+        function=function.name,
         line=function.line,
         path=origin,
         docstring=function.docstring,
@@ -104,6 +105,7 @@ def _of_class(module: Module, name: str, lineage: tuple[Ancestor, ...]) -> Itera
         test = Test(
             id=f"{name.replace('.', '::')}::{function.name}",
             name=function.name,
+            function=function.name,
             line=function.line,
             path=ancestor.path,
             class_name=name,

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from rankbook.embedding import Embedding
 from rankbook.languages import LANGUAGES, by_fence
-from rankbook.model import Class, Constant, Expression, Function, Module, Project, Relation, Source, Test
+from rankbook.model import Class, Constant, Expression, Function, Module, Project, Relation, Source, Survey, Test
 from rankbook.pages.dependencies import Dependency, dependencies
 from rankbook.pages.entries import Entry, entries_by_kind
 from rankbook.pages.evidence import Note, notes
@@ -54,8 +54,8 @@ def file_tasks(project: Project) -> Iterator[FileTask]:
     """Gather what a project knows of each of its files."""
     unlisted, named = unlisted_sources(project), titles(project.modules.values())
     importers: dict[str, list[str]] = {}
-    for path in sorted(project.imports):
-        for target in sorted(set(project.imports[path].values()) - {path}):
+    for path in sorted(project.surveys):
+        for target in sorted(project.surveys[path].import_lines):
             importers.setdefault(target, []).append(path)
     for path in project.modules:
         task = _file_task(project, path, named[path], tuple(importers.get(path, ())))
@@ -63,14 +63,15 @@ def file_tasks(project: Project) -> Iterator[FileTask]:
 
 
 def _file_task(project: Project, path: str, title: str, importers: tuple[str, ...]) -> FileTask:
+    survey = project.surveys.get(path, Survey(path))
     return FileTask(
         module=project.modules[path],
         title=title,
-        tests=project.tests.get(path, ()),
-        requirements=project.requirements.get(path, ()),
+        tests=survey.tests,
+        requirements=survey.requirements,
         relations=project.relations.get(path, ()),
-        unresolved=project.unresolved.get(path, ()),
-        imports=project.imports.get(path, {}),
+        unresolved=survey.unresolved,
+        imports=survey.imports,
         importers=importers,
         unlisted=frozenset(),
     )

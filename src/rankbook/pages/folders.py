@@ -190,7 +190,7 @@ def _depth(path: str) -> int:
 
 
 def _file_rows(project: Project) -> dict[str, FileRow]:
-    imported = Counter(target for path, targets in project.imports.items() for target in set(targets.values()) - {path})
+    imported = Counter(target for survey in project.surveys.values() for target in survey.import_lines)
     return {path: _file_row(project, module, imported[path]) for path, module in project.modules.items()}
 
 

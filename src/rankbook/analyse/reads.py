@@ -1,0 +1,88 @@
+"""Which files an answer has been read from, through everything that is remembered on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from rankbook.model import Module
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(slots=True)
+class Trace:
+    """What one answer rests on."""
+
+    read: set[str] = field(default_factory=set)
+    """Files."""
+    asked: set[str] = field(default_factory=set)
+    """Last parts of modules that were looked for, found or not."""
+
+
+class Reads:
+    """Notes what is read while an answer is found."""
+
+    def __init__(self) -> None:
+        self._trace = Trace()
+
+    def note(self, path: str) -> None:
+        """Note that a file is read."""
+        self._trace.read.add(path)
+
+    def ask(self, name: str) -> None:
+        """Note that a module of this name is looked for."""
+        self._trace.asked.add(name)
+
+    @contextmanager
+    def traced(self) -> Iterator[Trace]:
+        """Note in a trace of its own what is read inside; what is around it has read that too."""
+        outer, self._trace = self._trace, Trace()
+        try:
+            yield self._trace
+        finally:
+            inner, self._trace = self._trace, outer
+            outer.read |= inner.read
+            outer.asked |= inner.asked
+
+    def remembered(self, answers: dict[Hashable, Any], question: Hashable, answer: Callable[[], _Answer]) -> _Answer:
+        """Answer a question once; later askers take over its trace."""
+        known = answers.get(question)
+        if known is None:
+            with self.traced() as trace:
+                found = answer()
+            answers[question] = (found, frozenset(trace.read), frozenset(trace.asked))
+            return found
+        value: _Answer
+        value, read, asked = known
+        self._trace.read |= read
+        self._trace.asked |= asked
+        return value
+
+    def watched(self, modules: Mapping[str, Module], packages: Mapping[str, Module] | None) -> Mapping[str, Module]:
+        """Give the files of the tree, and those of packages behind them, noting each that is read."""
+        return _Watched(modules, packages or {}, self)
+
+
+class _Watched(Mapping[str, Module]):
+    """Files that note who reads them."""
+
+    def __init__(self, modules: Mapping[str, Module], packages: Mapping[str, Module], reads: Reads) -> None:
+        self._modules = modules
+        self._packages = packages
+        self._reads = reads
+
+    def __getitem__(self, path: str) -> Module:
+        self._reads.note(path)
+        return self._modules[path] if path in self._modules else self._packages[path]
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._modules or path in self._packages
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
