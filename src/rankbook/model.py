@@ -158,6 +158,22 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
+class Definition:
+    """What a file that is no Python source defines: a C++ function, a CMake target, a TOML table."""
+
+    kind: str
+    """What its language calls it: `struct`, `function`, `macro`, `target`, `table`."""
+    name: str
+    qualname: str
+    """With the names around it, joined as the language joins them."""
+    line: int
+    end_line: int
+    depth: int = 0
+    """Number of listed definitions around it."""
+    docstring: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Module:
     """All facts of one file."""
 
@@ -172,6 +188,8 @@ class Module:
     constants: tuple[Constant, ...] = ()
     keywords: tuple[Keyword, ...] = ()
     headings: tuple[Heading, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+    """Of a file that is no Python source, in the order of its lines."""
     guards: tuple[Expression, ...] = ()
     """Conditions under which the module ends early (`sys.exit`, `pytest.skip`, `raise SkipTest`), as written."""
     marks: tuple[Expression, ...] = ()

@@ -23,6 +23,8 @@ class Requirement:
     path: str = ""
     """Source in which it stands."""
     line: int = 0
+    otherwise: str = "skipped"
+    """What becomes of the test where this is not met: `skipped`; `absent`, when it is not even collected; empty when it runs all the same."""
 
     @property
     def text(self) -> str:
