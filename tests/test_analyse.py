@@ -165,8 +165,9 @@ def test_parameters() -> None:
         "instantiate_device_type_tests(Each, globals())\n"
     )
     found = found_in(result, "test_it.py")
-    assert found["TestIt::test_n"].parameters == ('pytest.mark.parametrize("n", [1, 2])', 'pytest.mark.parametrize("c", [1])')
-    assert found["Each::test_x"].parameters == ('parametrize("x", [True])', "instantiate_device_type_tests(Each, globals())")
+    assert list(found) == ["TestIt::test_n[1-1]", "TestIt::test_n[2-1]", "EachCPU::test_x_x_True_cpu", "EachCUDA::test_x_x_True_cuda"]
+    assert found["TestIt::test_n[1-1]"].parameters == ('pytest.mark.parametrize("n", [1, 2])', 'pytest.mark.parametrize("c", [1])')
+    assert found["EachCPU::test_x_x_True_cpu"].parameters == ('parametrize("x", [True])', "instantiate_device_type_tests(Each, globals())")
 
 
 def test_circles_end() -> None:
@@ -215,9 +216,9 @@ def test_relations_say_why() -> None:
     ]
     assert shown["suite/base.py"] == [
         ("suite/test_a.py", "holds TestA, a subclass of Base", 3),
-        ("other.py", "calls the same APIs: torch.futures.collect_all, torch.futures.wait_all", 0),
+        ("other.py", "calls the same APIs: torch.futures.collect_all, torch.futures.wait_all", 8),
     ]
-    assert shown["suite/tools.py"] == [("suite/test_a.py", "imports it", 1)]
+    assert shown["suite/tools.py"] == [("suite/test_a.py", "imports it, and has tests", 1)]
     assert "unrelated.py" not in shown
 
 

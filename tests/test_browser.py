@@ -26,6 +26,8 @@ PAGES = (
     "book/index.html",
     "book/sub.html",
     "book/doc.html",
+    "book/suite-hardware.html",
+    "book/suite-words.html",
     "book/suite/test_ring.py_docs.html",
     "book/suite/test_ring.py_kw.html",
     "book/suite/inner/hostile.py_docs.html",

@@ -1,4 +1,4 @@
-"""The bundled suite ends alike through its pages and run directly."""
+"""The bundled suite ends alike through its pages and run directly, and as rankbook says that it will."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from rankbook import model
+from rankbook.analyse import analyse
 from rankbook.cli import main
+from rankbook.machine import facts
+from rankbook.sources import parse
+from rankbook.sources.packages import INSTALLED, Packages, package_folders
+from rankbook.verdict import verdict
 
 ROOT = Path(__file__).parents[1]
 SUITE = "tests/distributed"
@@ -31,6 +37,15 @@ def through_pages(tmp_path_factory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("pages")
     assert main(["gen", SUITE, "--root", str(ROOT), "--out", str(folder / "docs")]) == 0
     return outcomes(folder / "junit.xml", "--doctest-glob=*.md", str(folder / "docs"))
+
+
+@pytest.fixture(scope="module")
+def inventory() -> dict[str, model.Test]:
+    """The suite's tests as rankbook reads them."""
+    paths = sorted((ROOT / SUITE).rglob("*.py"))
+    packages = Packages(package_folders(ROOT, (INSTALLED,)))
+    project = analyse([parse(ROOT, path.relative_to(ROOT).as_posix()) for path in paths], packages)
+    return {f"{Path(path).stem}::{test.id}": test for path, tests in project.tests.items() for test in tests}
 
 
 def outcomes(report: Path, *arguments: str) -> dict[str, str]:
@@ -60,3 +75,17 @@ def test_same_outcomes(direct, through_pages):
 def test_no_page_fails(through_pages):
     """No listing of the suite's pages fails, the ones that are no tests included."""
     assert {name: outcome for name, outcome in through_pages.items() if outcome in ("failure", "error")} == {}
+
+
+def test_static_inventory(direct, inventory):
+    """What rankbook reads is what pytest collects, in number and in name."""
+    assert sorted(inventory) == sorted(direct)
+    assert [name for name, test in inventory.items() if test.family] == []
+
+
+def test_static_verdicts(direct, inventory):
+    """What rankbook says of each test on this machine is what becomes of it."""
+    said = {name: verdict(test.requirements, facts()).word for name, test in inventory.items()}
+    really = {name: "skipped" if outcome == "skipped" else "runs" for name, outcome in direct.items()}
+    assert said == really
+    assert "runs" in said.values()

@@ -18,14 +18,14 @@ from rankbook.embedding import Embedded, embed
 from rankbook.harness import kind_of
 from rankbook.languages import LANGUAGES
 from rankbook.listing import Listing
-from rankbook.model import Folder, Heading, Module, Project, Source
-from rankbook.pages import all_pages, check_pack, pack_folders
+from rankbook.model import Folder, Heading, Module, Source
+from rankbook.pages import check_names, check_pack, pack_folders
 from rankbook.pages.executed import is_executed
 from rankbook.pages.fence import check, fence, source_fence
 from rankbook.pages.names import Links
 from rankbook.pages.packs import environment, fill
 from rankbook.pages.text import code, first_sentence, one_line, plural, size, summary, table, text, url
-from rankbook.pages.titles import titles
+from rankbook.pages.titles import distinct, title
 
 EXTENSIONS = ["tables", "attr_list", "toc", "admonition", "pymdownx.superfences", "pymdownx.details", "pymdownx.highlight"]
 HOSTILE = st.text(alphabet=st.one_of(st.sampled_from("|`*_[]()<>&#!:{}~^=$\\/-+.1 \n\t\"'@ax"), st.characters()), max_size=60)
@@ -83,6 +83,13 @@ def test_code_in_a_table_stays_one_cell_of_code(render, said):
     assert not re.search(r"<(?!/?(?:table|thead|tbody|tr|th|td|code|em)\b)", page)
 
 
+@pytest.mark.parametrize("blank", [" ", "\n", "\n" * 400])
+def test_long_code_is_cut(blank):
+    """A page shows the start of a value that is kept whole, and says that there is more; blanks do not count."""
+    assert code(f"f(1,{blank}2)") == "`f(1, 2)`"
+    assert str(code(f"f(1,{blank}" + "2, " * 5_000)) == "`f(1, " + "2, " * 78 + "2 …`"
+
+
 @given(path=st.text(alphabet=st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=20))
 def test_an_address_has_no_characters_that_end_a_link(path):
     """Whatever a file is called, its address is one word without brackets or quotes."""
@@ -127,7 +134,7 @@ def file(path, language="python", *headings):
 
 
 @pytest.mark.parametrize(
-    ("module", "title"),
+    ("module", "expected"),
     [
         (file("t/test_all_reduce.py"), "All reduce"),
         (file("t/test_c10d_nccl.py"), "c10d NCCL"),
@@ -152,15 +159,16 @@ def file(path, language="python", *headings):
         (file("LICENSE", "text"), "LICENSE"),
     ],
 )
-def test_a_file_has_a_title_that_a_reader_scans(module, title):
+def test_a_file_has_a_title_that_a_reader_scans(module, expected):
     """Python files are titled by the words of their names, documents by their first heading, and all others by their names."""
-    assert titles([module]) == {module.source.path: title}
+    assert title(module) == expected
 
 
 def test_files_that_would_share_a_title_are_called_by_their_names():
-    """Two files of one folder never have one title; files of different folders may."""
-    modules = [file("a/test_store.py"), file("a/store.py"), file("b/store.py")]
-    assert titles(modules) == {"a/test_store.py": "test_store.py", "a/store.py": "store.py", "b/store.py": "Store"}
+    """Two files of one folder never have one title."""
+    modules = [file("a/test_store.py"), file("a/store.py"), file("a/rank.py")]
+    found = distinct({module.source.path: title(module) for module in modules})
+    assert found == {"a/test_store.py": "test_store.py", "a/store.py": "store.py", "a/rank.py": "Rank"}
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.name)
@@ -270,10 +278,8 @@ def test_a_line_of_a_file_without_a_listing_is_not_linked():
 
 def test_a_folder_called_like_a_page_is_refused():
     """Two things that need one name are told of; neither overwrites the other."""
-    source = Source("index.md/x", 0, "", "text", "Text file")
-    folders = {"": Folder("", ("index.md",)), "index.md": Folder("index.md", (), ("index.md/x",))}
     with pytest.raises(PageError, match="called like a page"):
-        all_pages(Project({source.path: Module(source)}, folders))
+        check_names(["index.md/x"], ["", "index.md"])
 
 
 @pytest.mark.parametrize("pack", ["rankbook", "repository", "repo-book"])

@@ -1,11 +1,24 @@
 """What tests are found to need."""
 
+import os
+from pathlib import Path
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rankbook.analyse import analyse
+from rankbook.config import load
+from rankbook.errors import ConfigError
 from rankbook.model import Project
-from rankbook.requirements import HARNESSES, KINDS, NAMES, Requirement, Rule, find, looks_like_requirement
+from rankbook.requirements import HARNESSES, KINDS, OUTCOMES, Requirement, Rule, gpu_range, opposite
 from rankbook.sources.parse import parse_bytes
+from rankbook.vocabulary import BUILT_IN, Vocabulary, find, looks_like_requirement
+from rankbook.words import NAMES
+
+SHARED = Path(os.environ.get("RANKBOOK_SHARED", Path(__file__).parents[2] / "shared"))
+SEEDS = SHARED / "seeds"
+needs_seeds = pytest.mark.skipif(not SEEDS.is_dir(), reason=f"no seed pages at {SEEDS}")
 
 HEAD = """\
 import os, sys, unittest
@@ -24,12 +37,53 @@ HAS_BOTH = TEST_CUDA and LIMIT
 maybe = 1
 maybe = 2
 needs_two = unittest.skipIf(torch.cuda.device_count() < 2, "two")
+skip_all = functools.partial(unittest.skipIf, True)
+try:
+    import cupy
+    HAS_CUPY_TOO = True
+except ImportError:
+    HAS_CUPY_TOO = False
+
+def two_at_least():
+    return torch.cuda.device_count() >= 2
+
+def at_least(count):
+    return torch.cuda.device_count() >= count
+
+def needs(count):
+    '''Need GPUs.'''
+    return unittest.skipIf(torch.cuda.device_count() < count, "too few")
+
+def needs_or_skips(test):
+    return unittest.skipUnless(two_at_least(), "two")(test)
+
+def wraps_two(test):
+    @functools.wraps(test)
+    def wrapper(self):
+        if not at_least(2):
+            self.skipTest("two")
+        return test(self)
+    return wrapper
+
+def wraps(count):
+    def decorator(test):
+        def wrapper(*args):
+            if torch.cuda.device_count() < count:
+                raise unittest.SkipTest("too few")
+        return wrapper
+    return decorator
+
+def wraps_luck(test):
+    def wrapper(self):
+        if self.luck < 3:
+            self.skipTest("no luck")
+    return wrapper
 """
 
 
-def project(text: str, **others: str) -> Project:
+def project(text: str, vocabulary: Vocabulary = BUILT_IN, **others: str) -> Project:
     files = {"test_it": HEAD + text} | others
-    return analyse(parse_bytes(f"{name}.py", source.encode()) for name, source in files.items())
+    return analyse((parse_bytes(f"{name}.py", source.encode()) for name, source in files.items()), vocabulary=vocabulary)
 
 
 def needs(text: str, **others: str) -> list[str]:
@@ -45,7 +99,8 @@ def needs(text: str, **others: str) -> list[str]:
         ("skip_if_lt_x_gpu(LIMIT)", ["4 GPUs"]),
         ("skip_if_lt_x_gpu(TEST_GPU_NUM)", ["4 GPUs"]),
         ("skip_if_lt_x_gpu(maybe)", ["skip_if_lt_x_gpu(maybe)"]),
-        ("nccl_skip_if_lt_x_gpu('nccl', 2)", ["2 GPUs", "backend nccl"]),
+        ("nccl_skip_if_lt_x_gpu('nccl', 2)", ["2 GPUs"]),
+        ("skip_if_lt_x_gpu(2, allow_cpu=True)", ["2 GPUs or none"]),
         ("nccl_skip_if_lt_x_gpu('gloo', 2)", []),
         ("require_n_gpus_for_nccl_backend(2, BACKEND)", ["require_n_gpus_for_nccl_backend(2, BACKEND)"]),
         ("requires_nccl()", ["backend nccl"]),
@@ -59,7 +114,9 @@ def needs(text: str, **others: str) -> list[str]:
         ("pytest.mark.gpu", ["1 GPU"]),
         ("pytest.mark.gpu(n=3)", ["3 GPUs"]),
         ("pytest.mark.gpu('all')", ["pytest.mark.gpu('all')"]),
-        ("pytest.mark.slow", ["mark slow"]),
+        ("pytest.mark.slow", ["slow"]),
+        ("pytest.mark.nightly", ["mark nightly"]),
+        ("pytest.mark.timeout(5)", []),
         ("pytest.mark.parametrize('x', [1])", []),
         ("pytest.mark.skipif('not torch.cuda.is_available()', reason='')", ["1 GPU"]),
         ("pytest.mark.skipif(condition=torch.cuda.device_count() < 4, reason='')", ["4 GPUs"]),
@@ -67,9 +124,9 @@ def needs(text: str, **others: str) -> list[str]:
         ("skipUnless(TEST_CUDA and dist.is_nccl_available(), '')", ["1 GPU", "backend nccl"]),
         ("skipIf(not TEST_CUDA or torch.cuda.device_count() <= 2, '')", ["3 GPUs"]),
         ("skipIf(4 > torch.cuda.device_count(), '')", ["4 GPUs"]),
-        ("skipIf(torch.cuda.device_count() > 1, '')", ["torch.cuda.device_count() <= 1"]),
+        ("skipIf(torch.cuda.device_count() > 1, '')", ["at most 1 GPU"]),
         ("skipIf(not TEST_MULTIGPU, '')", ["2 GPUs"]),
-        ("skipIf(not HAS_BOTH, '')", ["HAS_BOTH"]),
+        ("skipIf(not HAS_BOTH, '')", ["1 GPU"]),
         ("skip_but_pass_in_sandcastle_if(SM100OrLater, '')", ["capability < 10.0"]),
         ("skipUnless(SM80OrLater, '')", ["capability >= 8.0"]),
         ("skipIf(torch.cuda.get_device_capability() < (7, 5), '')", ["capability >= 7.5"]),
@@ -79,18 +136,90 @@ def needs(text: str, **others: str) -> list[str]:
         ("skipIf(sys.version_info < (3, 12), '')", ["library Python >= 3.12"]),
         ("skipIf(torch.version.hip is not None, '')", ["platform not ROCm"]),
         ("skipUnless(os.environ.get('SLOW'), '')", ["environment SLOW set"]),
-        ("skipIf(TEST_CUDA and IS_WINDOWS, '')", ["not (TEST_CUDA and IS_WINDOWS)"]),
-        ("skipIf(TEST_CUDA, '')", ["not TEST_CUDA"]),
+        ("skipIf(TEST_CUDA and IS_WINDOWS, '')", ["no GPU or platform not Windows"]),
+        ("skipIf(TEST_CUDA, '')", ["no GPU"]),
         ("skipIf(BACKEND == 'mpi', '')", ["BACKEND != 'mpi'"]),
         ("skipIf(x := weird(), '')", ["not (x := weird())"]),
-        ("skipIf(True, 'broken')", ["skipIf(True, 'broken')"]),
+        ("skipIf(True, 'broken')", ["disabled: broken"]),
         ("skipIf(False, '')", []),
-        ("unittest.skip('broken')", ["unittest.skip('broken')"]),
+        ("unittest.skip('broken')", ["disabled: broken"]),
         ("skip_on_full_moon(3)", ["skip_on_full_moon(3)"]),
         ("requires_luck", ["requires_luck"]),
         ("unittest.expectedFailure", []),
         ("functools.wraps(f)", []),
         ("needs_two", ["2 GPUs"]),
+        ("skipIf(2 <= torch.cuda.device_count() < 5, '')", ["at most 1 GPU or 5 GPUs"]),
+        ("skipUnless(2 <= torch.cuda.device_count() < 5, '')", ["2 GPUs", "at most 4 GPUs"]),
+        ("skipIf(torch.cuda.device_count() != 2, '')", ["exactly 2 GPUs"]),
+        ("skipUnless(torch.cuda.device_count(), '')", ["torch.cuda.device_count()"]),
+        ("skipUnless(torch.cuda.device_count() >= int(os.environ['WORLD_SIZE']), '')", ["WORLD_SIZE GPUs"]),
+        ("skipUnless(dist.is_nccl_available() or dist.is_gloo_available(), '')", ["backend nccl or gloo"]),
+        ("skipUnless(dist.is_nccl_available() or weird(), '')", ["dist.is_nccl_available() or weird()"]),
+        ("skipIf(not dist.is_nccl_available() and IS_WINDOWS, '')", ["backend nccl or platform not Windows"]),
+        ("skipUnless(torch.cuda.is_available() or torch.cuda.device_count() > 1, '')", ["1 GPU"]),
+        ("skipIf(not (SM80OrLater and TEST_CUDA), '')", ["1 GPU", "capability >= 8.0"]),
+        ("skipIf(sys.platform in ('win32', 'darwin'), '')", ["platform not Windows", "platform not macOS"]),
+        ("skipUnless(sys.platform in ('linux', 'darwin'), '')", ["platform Linux or macOS"]),
+        ("skipUnless(sys.platform.startswith('linux'), '')", ["platform Linux"]),
+        ("skipIf('win' in sys.platform, '')", ["platform not Windows"]),
+        ("skipIf(torch.__version__ < '2.4', '')", ["library torch >= 2.4"]),
+        ("skipIf(version.parse(torch.__version__) < version.parse('2.4'), '')", ["library torch >= 2.4"]),
+        ("skipIf(numpy.__version__ < '1.24', '')", ["package numpy >= 1.24"]),
+        ("skipIf(sys.version_info[:2] >= (3, 14), '')", ["library Python < 3.14"]),
+        ("skipIf(torch.version.cuda is None, '')", ["library CUDA"]),
+        ("skipUnless('fbgemm' in torch.backends.quantized.supported_engines, '')", ["library FBGEMM"]),
+        ("skipIf(importlib.util.find_spec('cupy') is None, '')", ["package cupy"]),
+        ("skipUnless(HAS_CUPY_TOO, '')", ["package cupy"]),
+        ("skipIf(os.environ.get('MODE', 'a') == 'a', '')", ["environment MODE != a", "environment MODE != unset"]),
+        ("skipUnless(os.environ['MODE'] in ('a', 'b'), '')", ["environment MODE == a or b"]),
+        ("skipIf(os.getenv('MODE') is None, '')", ["environment MODE set"]),
+        ("skipIf(LIMIT > 3, 'too many')", ["disabled: too many"]),
+        ("skipIf(LIMIT < 3, 'too few')", []),
+        ("skipIf(two_at_least(), '')", ["at most 1 GPU"]),
+        ("skipIf(at_least(LIMIT), '')", ["at most 3 GPUs"]),
+        ("needs(3)", ["3 GPUs"]),
+        ("needs_or_skips", ["2 GPUs"]),
+        ("wraps_two", ["2 GPUs"]),
+        ("wraps(5)", ["5 GPUs"]),
+        ("wraps_luck", ["wraps_luck"]),
+        ("skip_all(reason='later')", ["disabled: later"]),
+        ("largeTensorTest('12GB')", ["memory 12GB"]),
+        ("slowTest", ["slow, runs with PYTORCH_TEST_WITH_SLOW=1"]),
+        ("pytest.mark.skip(reason='later')", ["disabled: later"]),
+        ("pytest.mark.skip", ["disabled"]),
+        ("onlyCUDA", ["device cuda"]),
+        ("skipCUDAIf(IS_WINDOWS, '')", ["platform not Windows"]),
+        # DeepSpeed
+        ("pytest.mark.world_size(2)", ["world size 2"]),
+        ("pytest.mark.sequential", ["mark sequential"]),
+        ("pytest.mark.skipif(not get_accelerator().is_available(), reason='')", ["1 GPU"]),
+        ("pytest.mark.skipif(get_accelerator().device_count() < 4, reason='')", ["4 GPUs"]),
+        ("pytest.mark.skipif(get_accelerator().device_name() == 'cpu', reason='')", ["1 GPU"]),
+        (
+            "pytest.mark.skipif(not deepspeed.ops.__compatible_ops__[FusedAdamBuilder.NAME], reason='')",
+            ["library DeepSpeed FusedAdamBuilder"],
+        ),
+        ("pytest.mark.skipif(not required_torch_version(max_version=2.0), reason='')", ["library torch <= 2.0"]),
+        # accelerate and transformers
+        ("require_multi_device", ["2 GPUs"]),
+        ("require_single_device", ["exactly 1 GPU"]),
+        ("require_non_multi_gpu", ["at most 1 GPU"]),
+        ("require_cpu", ["no GPU"]),
+        ("require_deepspeed", ["package deepspeed"]),
+        ("require_bnb", ["package bitsandbytes"]),
+        ("require_torch_min_version(version='2.5')", ["library torch >= 2.5"]),
+        ("require_torch_multi_accelerator", ["2 GPUs"]),
+        ("require_torch_up_to_2_accelerators", ["at most 2 GPUs"]),
+        ("slow", ["slow, runs with RUN_SLOW=1"]),
+        # Lightning
+        (
+            "RunIf(min_cuda_gpus=2, standalone=True, skip_windows=True, min_torch='2.1', mps=False)",
+            ["2 GPUs", "library torch >= 2.1", "platform not Windows", "environment PL_RUN_STANDALONE_TESTS == 1"],
+        ),
+        ("pytest.mark.skipif(not RequirementCache('numpy>=2.0'), reason='')", ["package numpy >= 2.0"]),
+        # Megatron
+        ("pytest.mark.skipif(not is_te_min_version('1.9.0'), reason='')", ["package transformer_engine >= 1.9.0"]),
+        ("pytest.mark.internal", ["mark internal"]),
     ],
 )
 def test_decorators(decorator: str, expected: list[str]) -> None:
@@ -138,7 +267,10 @@ def test_world_size(body: str, size: str) -> None:
 
 
 def test_requirements_are_inherited() -> None:
-    """Decorators, guards and `setUp` of base classes count in subclasses of other files; the greatest number of GPUs does."""
+    """Decorators, guards and `setUp` of base classes count in subclasses of other files.
+
+    Of several numbers of GPUs without which a test is skipped the greatest counts; the guard, without which there is no test, stays.
+    """
     found = needs(
         "import base\nclass TestIt(base.Base):\n    world_size = 2\n    @skip_if_lt_x_gpu(4)\n    def test_x(self): ...\n",
         base=(
@@ -150,7 +282,7 @@ def test_requirements_are_inherited() -> None:
             "        def setUp(self):\n            if torch.cuda.device_count() < 2:\n                self.skipTest('two')\n"
         ),
     )
-    assert found == ["4 GPUs", "world size 2", "backend nccl", "library torch.distributed"]
+    assert found == ["1 GPU", "4 GPUs", "world size 2", "backend nccl", "library torch.distributed"]
 
 
 def test_evidence_leads_to_the_line() -> None:
@@ -183,7 +315,7 @@ def test_class_marks_count() -> None:
     """`pytestmark` of a class says what its tests need."""
     assert needs("class TestIt:\n    pytestmark = [pytest.mark.gpu(2), pytest.mark.slow]\n    def test_x(self): ...\n") == [
         "2 GPUs",
-        "mark slow",
+        "slow",
     ]
 
 
@@ -214,3 +346,296 @@ def test_find_takes_the_longest_end() -> None:
     assert find({"c": 2}, "a.b.d") is None
     assert looks_like_requirement("common.skip_on_moon")
     assert not looks_like_requirement("functools.wraps")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("if not TEST_CUDA:\n    sys.exit(0)\ndef test_x(): ...\n", {"1 GPU": "absent"}),
+        ("np = pytest.importorskip('numpy')\ndef test_x(): ...\n", {"package numpy": "absent"}),
+        ("if TEST_CUDA:\n    def test_x(): ...\n", {"1 GPU": "absent"}),
+        ("if not IS_WINDOWS:\n    class TestIt(TestCase):\n        def test_x(self): ...\n", {"platform not Windows": "absent"}),
+        ("pytestmark = pytest.mark.skipif(not TEST_CUDA, reason='')\ndef test_x(): ...\n", {"1 GPU": "skipped"}),
+        ("def test_x():\n    if not TEST_CUDA:\n        pytest.skip('no')\n", {"1 GPU": "skipped"}),
+        ("def test_x():\n    pytest.importorskip('numpy')\n", {"package numpy": "skipped"}),
+        ("@pytest.mark.nightly\ndef test_x(): ...\n", {"mark nightly": ""}),
+        ("if TEST_CUDA:\n    @skipIf(not TEST_CUDA, '')\n    def test_x(): ...\n", {"1 GPU": "absent"}),
+        (
+            "class TestIt(MultiProcessTestCase):\n    world_size = 2\n    backend = 'nccl'\n    def test_x(self): ...\n",
+            {"world size 2": "", "backend nccl": ""},
+        ),
+        (
+            "class TestIt(MultiProcContinuousTest):\n    device_type = 'cuda'\n    backend_str = 'nccl'\n    def test_x(self): ...\n",
+            {"1 GPU": "skipped", "world size number of devices": "", "backend nccl": "skipped", "device cuda": ""},
+        ),
+        ("class TestIt(FSDPTest):\n    def test_x(self): ...\n", {"1 GPU": "skipped", "world size number of devices": ""}),
+        ("class TestIt(FSDPTest):\n    world_size = 4\n    def test_x(self): ...\n", {"4 GPUs": "skipped", "world size 4": ""}),
+        ("class TestIt(DTensorTestBase):\n    def test_x(self): ...\n", {"world size 4": ""}),
+        (
+            "class TestIt(MultiProcessTestCase):\n    world_size = min(2, torch.cuda.device_count())\n    def test_x(self): ...\n",
+            {"1 GPU": "skipped", "world size min(2, torch.cuda.device_count())": ""},
+        ),
+        (
+            "class TestIt(DTensorTestBase):\n    backend = 'cpu:gloo,cuda:nccl'\n    def test_x(self): ...\n",
+            {"4 GPUs": "skipped", "world size 4": "", "backend cpu:gloo,cuda:nccl": ""},
+        ),
+        (
+            "class TestIt(DistributedTest):\n    world_size = [2, 4]\n    def test_x(self): ...\n",
+            {"4 GPUs": "skipped", "world size 2, 4": ""},
+        ),
+        (
+            "class TestIt(DistributedTest):\n    world_size = 2\n    requires_cuda_env = False\n    def test_x(self): ...\n",
+            {"world size 2": ""},
+        ),
+    ],
+)
+def test_what_becomes_of_the_test(text: str, expected: dict[str, str]) -> None:
+    """A guard around a definition makes its tests absent, a skip skips them, and what only describes stops nothing."""
+    test = project(text.replace("MultiProcContinuousTest", "common_distributed.MultiProcContinuousTest")).tests["test_it.py"][-1]
+    assert {need.text: need.otherwise for need in test.requirements} == expected
+
+
+@pytest.mark.parametrize(
+    ("device", "decorator", "expected"),
+    [
+        ("cpu", "onlyCUDA", ["disabled: on cpu"]),
+        ("cpu", "onlyNativeDeviceTypes", []),
+        ("cpu", "skipCUDAIf(True, 'broken')", []),
+        ("cuda", "skipCUDAIf(True, 'broken')", ["1 GPU", "disabled: broken"]),
+        ("cpu", "skipCPUIf(IS_WINDOWS, '')", ["platform not Windows"]),
+        ("cpu", "skipMeta", []),
+        ("cuda", "deviceCountAtLeast(2)", ["1 GPU", "2 GPUs"]),
+    ],
+)
+def test_tests_made_for_a_device(device: str, decorator: str, expected: list[str]) -> None:
+    """What a decorator says of other devices does not count for a test that is made for one."""
+    text = (
+        "from torch.testing._internal.common_device_type import instantiate_device_type_tests\n"
+        f"class TestIt(TestCase):\n    @{decorator}\n    def test_x(self, device): ...\n"
+        "instantiate_device_type_tests(TestIt, globals(), only_for=('cpu', 'cuda'))\n"
+    )
+    (test,) = (test for test in project(text).tests["test_it.py"] if ("device", device) in test.case)
+    assert [need.text for need in test.requirements] == expected
+
+
+ROWS = """\
+[tool.rankbook.requirements]
+needs_two_gpus = { gpus = 2 }
+"mark.h100" = { capability = ">= 9.0", gpus = "1" }
+requires_ranks = { "world size" = "{0|n}", otherwise = "runs" }
+HAS_FAST_NET = { platform = "InfiniBand" }
+only_when = "condition"
+requires_transport = { backend = ["nccl", "ucc"] }
+for_nccl = { gpus = "{1|count}", when = "{0|backend} == nccl" }
+requires_luck = {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "expected"),
+    [
+        ("needs_two_gpus", ["2 GPUs"]),
+        ("pytest.mark.h100", ["1 GPU", "capability >= 9.0"]),
+        ("requires_ranks(n=LIMIT)", ["world size 4"]),
+        ("skipIf(not HAS_FAST_NET, '')", ["platform InfiniBand"]),
+        ("skipIf(HAS_FAST_NET, '')", ["platform not InfiniBand"]),
+        ("only_when(TEST_CUDA)", ["1 GPU"]),
+        ("requires_transport", ["backend nccl or ucc"]),
+        ("for_nccl('nccl', 3)", ["3 GPUs"]),
+        ("for_nccl('gloo', 3)", []),
+        ("requires_luck", []),
+    ],
+)
+def test_rows_of_the_project(tmp_path: Path, decorator: str, expected: list[str]) -> None:
+    """A project teaches rankbook its own names in `pyproject.toml`."""
+    (tmp_path / "pyproject.toml").write_text(ROWS)
+    vocabulary = Vocabulary(load(tmp_path).requirements)
+    test = project(f"@{decorator}\ndef test_x(): ...\n", vocabulary).tests["test_it.py"][-1]
+    assert [need.text for need in test.requirements] == expected
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("x = { gpu = 2 }", "the row 'x' of [tool.rankbook.requirements] has the unknown kind 'gpu'"),
+        ("x = { gpus = 1.5 }", "gives 'gpus' a value that is no string, whole number or list of them"),
+        ("x = { gpus = 'two' }", "gives 'gpus' the value 'two', which is no number of GPUs"),
+        ("x = 3", "is not a table"),
+        ("x = 'maybe'", "is neither a table nor 'condition' or 'not condition'"),
+        ("x = { gpus = 2, when = 'nccl' }", "has a 'when' that is not of the form 'PLACE == VALUE'"),
+        ("x = { gpus = 2, otherwise = 'fails' }", "has an 'otherwise' that is neither 'skipped', 'absent' nor 'runs'"),
+    ],
+)
+def test_wrong_rows_of_the_project(tmp_path: Path, row: str, message: str) -> None:
+    """A wrong row is one sentence with the file and what would be right."""
+    (tmp_path / "pyproject.toml").write_text(f"[tool.rankbook.requirements]\n{row}\n")
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path)
+    assert message in str(caught.value)
+    assert "; write needs_two_gpus" in str(caught.value)
+
+
+def test_long_and_deep_conditions_stay_bounded() -> None:
+    """A condition that no reader would write costs its own reading only, and is shown cut short."""
+    flags = "".join(f"F{level} = {' and '.join([f'F{level + 1}'] * 60)}\n" for level in range(6)) + "F6 = TEST_CUDA\n"
+    texts = {
+        "many": " or ".join(f"weird({number})" for number in range(3000)),
+        "deep": "not " * 150 + "TEST_CUDA",
+        "sum": "+".join(["1"] * 900) + " > LIMIT",
+        "flags": "F0",
+        "itself": "ITSELF",
+    }
+    for name, text in texts.items():
+        found = project(f"{flags}ITSELF = not ITSELF\n@skipIf({text}, '')\ndef test_x(): ...\n").tests["test_it.py"][-1].requirements
+        assert all(len(need.value) <= 240 and len(need.evidence) <= 240 for need in found), name
+
+
+_ATOMS = st.sampled_from(
+    ("TEST_CUDA", "IS_WINDOWS", "SM80OrLater", "dist.is_nccl_available()", "torch.cuda.device_count() < 4", "weird()", "True", "LIMIT == 4")
+)
+_CONDITIONS = st.recursive(
+    _ATOMS,
+    lambda inner: st.one_of(
+        inner.map(lambda text: f"not ({text})"),
+        st.tuples(inner, st.sampled_from(("and", "or")), inner).map(lambda parts: f"({parts[0]}) {parts[1]} ({parts[2]})"),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_CONDITIONS)
+def test_every_condition_is_read_or_shown(condition: str) -> None:
+    """Whatever a condition is made of, the same comes out each time, of known kinds, and an unreadable part is never lost."""
+    text = f"@skipIf({condition}, 'why')\ndef test_x(): ...\n"
+    found, again = (project(text).tests["test_it.py"][-1].requirements for _ in range(2))
+    assert found == again
+    assert {need.kind for need in found} <= set(KINDS)
+    assert {need.otherwise for need in found} <= set(OUTCOMES)
+    twice = project(f"@skipIf(not (not ({condition})), 'why')\ndef test_x(): ...\n").tests["test_it.py"][-1].requirements
+    assert [need.text for need in twice] == [need.text for need in found]
+
+
+@given(st.integers(0, 99), st.sampled_from(("", "== ", "<= ")))
+def test_opposites_of_numbers_of_gpus(number: int, sign: str) -> None:
+    """What meets a number of GPUs does not meet its opposite, and the other way round."""
+    value = f"{sign}{number}"
+    other = opposite("gpus", value)
+    if other is not None:
+        low, high = gpu_range(value) or (0, 0)
+        first, last = gpu_range(other) or (0, 0)
+        met = set(range(low, 200 if high is None else high + 1))
+        assert met ^ set(range(first, 200 if last is None else last + 1)) == set(range(200))
+
+
+def seed(name: str, path: str) -> Project:
+    """Analyse the listing of a seed page as the file that it shows."""
+    lines = next(SEEDS.glob(f"*{name}*")).read_text(encoding="utf-8").splitlines()
+    start = next(index for index, line in enumerate(lines) if line in ("```python", "```py"))
+    end = lines.index("```", start)
+    return analyse([parse_bytes(path, ("\n".join(lines[start + 1 : end]) + "\n").encode())])
+
+
+Row = tuple[str, str, int, str]
+"""Kind, value, line, and what becomes of the test otherwise."""
+
+GLOO, P2P, CUPY, PYPG = "test_c10d_spawn_gloo.py", "test_p2p_ipc.py", "test_cupy_as_tensor.py", "test_c10d_pypg.py"
+GLOO_FUNCTIONS = {"broadcast": 129, "reduce": 137, "allreduce": 145, "all_gather": 153, "all_to_all": 161, "all_to_all_single": 169}
+GLOO_FUNCTIONS |= {"gather": 178, "scatter": 209}
+
+BY_HAND: dict[str, dict[str, list[Row]]] = {
+    P2P: {
+        "P2PIpcTest::test_p2p_ipc": [
+            ("gpus", "2", 18, "skipped"),
+            ("world size", "number of devices", 19, ""),
+            ("backend", "gloo", 21, "skipped"),
+            ("device", "cuda", 30, ""),
+            ("peer access", "", 18, "skipped"),
+            ("capability", ">= 8.0", 18, "skipped"),
+        ],
+    },
+    CUPY: {
+        "CupyAsTensorTest::test_cupy_as_tensor": [
+            ("gpus", "2", 49, "skipped"),
+            ("world size", "number of devices", 50, ""),
+            ("backend", "gloo", 52, "skipped"),
+            ("device", "cuda", 64, ""),
+            ("peer access", "", 49, "skipped"),
+            ("capability", "< 10.0", 67, "skipped"),
+            ("capability", ">= 8.0", 49, "skipped"),
+        ],
+    },
+    GLOO: {
+        "DistributedDataParallelSingleProcessTest::test_cpu": [("backend", "gloo", 72, "skipped")],
+        "DistributedDataParallelSingleProcessTest::test_cuda": [("gpus", "1", 77, "skipped"), ("backend", "gloo", 76, "skipped")],
+        "DistributedDataParallelSingleProcessTest::test_rnn": [("gpus", "1", 82, "skipped"), ("backend", "gloo", 81, "skipped")],
+        **{
+            f"TestDistributedNNFunctionsGloo::test_{name}": [
+                ("gpus", "2", line + 1, "skipped"),
+                ("backend", "gloo", line, "skipped"),
+                ("library", "torch.distributed.nn", line + 2, "skipped"),
+                ("platform", "not debug ASAN", 127, "absent"),
+            ]
+            for name, line in GLOO_FUNCTIONS.items()
+        },
+    },
+    PYPG: {
+        **{
+            f"TestDDPWithWork{name}::test_ddp_{test}": [("world size", "1", 125, "")]
+            for name in ("Subclass", "Wrapper")
+            for test in ("invoke_work_object", "with_pypg", "with_pypg_with_grad_views", "no_init_sync")
+        },
+        "TestPyProcessGroup::test_attr_overrides": [],
+        "TestPyProcessGroup::test_abort_shutdown": [],
+        "TestPyProcessGroup::test_block_current_stream": [("gpus", "1", 216, "skipped")],
+        "TestPyProcessGroup::test_block_current_stream_use_after_free": [("gpus", "1", 243, "skipped")],
+    },
+}
+
+
+@needs_seeds
+@pytest.mark.parametrize("name", BY_HAND)
+def test_the_seeds_by_hand(name: str) -> None:
+    """The requirements of every test of the seed sources are those of a table that was written by reading them."""
+    tests = seed(name, f"test/distributed/{name}").tests[f"test/distributed/{name}"]
+    found = {test.id: [(need.kind, need.value, need.line, need.otherwise) for need in test.requirements] for test in tests}
+    assert found == BY_HAND[name]
+
+
+@needs_seeds
+def test_the_seed_without_tests() -> None:
+    """The fifth seed is a harness: it holds no tests, and ends early nowhere."""
+    path = "torch/testing/_internal/distributed/_shard/sharded_tensor/__init__.py"
+    result = seed("__init__", path)
+    assert path not in result.tests
+    assert path not in result.requirements
+
+
+INHERITED = {
+    "test_ddp_checkpointing_once": 543,
+    "test_ddp_checkpointing_unused_params": 568,
+    "test_ddp_checkpointing_twice": 601,
+    "test_ddp_checkpointing_twice_static_graph": 634,
+    "test_ddp_checkpointing_dynamic_module": 651,
+    "test_ddp_checkpointing_dynamic_weight_sharing": 670,
+    "test_ddp_checkpointing_weight_sharing": 690,
+    "test_ddp_checkpointing_twice_weight_sharing": 713,
+    "test_sync_batch_norm_only_empty_input": 891,
+    "test_sync_batch_norm_empty_input": 938,
+    "test_dataclass_output": 1036,
+    "test_dataclass_output_unused_param": 1040,
+}
+"""Functions of PyTorch 2.6's `CommonDistributedDataParallelTest` that need two GPUs, with the line that says so, by hand."""
+
+
+@pytest.mark.skipif("RANKBOOK_PYTORCH" not in os.environ, reason="RANKBOOK_PYTORCH names no PyTorch 2.6 source tree")
+def test_inherited_tests_of_the_seed() -> None:
+    """In the tree of its siblings, each test that the seed inherits needs what the decorator in the other file says."""
+    folder = Path(os.environ["RANKBOOK_PYTORCH"]) / "test/distributed"
+    names = (PYPG, "test_c10d_common.py")
+    result = analyse(parse_bytes(f"test/distributed/{name}", (folder / name).read_bytes()) for name in names)
+    tests = [test for test in result.tests[f"test/distributed/{PYPG}"] if test.class_name == "TestDDPWithWorkSubclass"]
+    found = {test.function: need.line for test in tests for need in test.requirements if need.kind == "gpus" and need.value == "2"}
+    assert found == INHERITED
+    assert all(need.path == "test/distributed/test_c10d_common.py" for test in tests for need in test.requirements if need.kind == "gpus")
+    assert {need.value for test in tests for need in test.requirements if need.kind == "world size"} == {"1"}

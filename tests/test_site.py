@@ -23,6 +23,8 @@ from rankbook.config import Settings
 from rankbook.front_matter import Stamp
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome, Run
+from rankbook.pages import OVERVIEWS
+from rankbook.pages.contents import TOPICS
 from rankbook.site import NOT_RUN, expanded, listed
 
 LAST_RUN_ROWS = re.compile(r"<tr><td><code>.*?</tr>")
@@ -80,14 +82,16 @@ def test_search_knows_names_and_leaves_listings_out(site):
 
 
 def test_navigation_has_titles_by_folder(project, site):
-    """The navigation lists the file pages under their titles and the folders under theirs, and no other page."""
+    """The navigation lists the first pages about the whole suite, then folders and files under their titles, and no other page."""
     text = (site / "book/suite/index.html").read_text(encoding="utf-8")
     sidebar = text[text.index("md-sidebar--primary") : text.index("md-sidebar--secondary")]
     links = Html(sidebar).links
     assert not [link for link in links if "_kw" in link or link.endswith(("doc.html", "sub.html"))]
     assert [link for link in links if link.endswith("test_ring.py_docs.html")]
     labels = re.findall(r'<span class="md-ellipsis">\s*(.*?)\s*</span>', sidebar, re.DOTALL)
-    assert labels == ["A tiny project", "The tiny suite", "suite", "Ring", ".settings", "inner"]
+    overviews = [topic.title for kind, topic in TOPICS.items() if (project / f"docs/book/{kind}.md").is_file()]
+    assert {"Hardware", "Words from A to Z", "Owners"} <= set(overviews)
+    assert labels == ["A tiny project", "The tiny suite", *overviews, "suite", "Ring", ".settings", "inner"]
 
 
 def test_page_outside_the_navigation_shows_that_of_its_folder(site):
@@ -283,6 +287,17 @@ def test_navigation_passes_over_folders_that_hold_one_folder():
     shown = listed(stamps("t/dist/a.py", "t/dist/fsdp/b.py", "t/dist/fsdp/c.py"), 500)
     fsdp = {"fsdp": ["s/t/dist/fsdp/index.md", "s/t/dist/fsdp/b.py_docs.md", "s/t/dist/fsdp/c.py_docs.md"]}
     assert expanded(["s/"], shown) == [{"Suite": ["s/index.md", {"t/dist": ["s/t/dist/index.md", "s/t/dist/a.py_docs.md", fsdp]}]}]
+
+
+def test_navigation_names_the_pages_about_the_whole_suite():
+    """Below the book's own page stand those about the whole suite, in the order of their topics; their further parts are not listed."""
+    whole = {f"s/{name}.md": Stamp(name, name, "") for name in ("suite-words", "suite-words-a", "suite-hardware")}
+    everything = {**stamps("t/a.py", "t/b.py"), **whole}
+    first = ["s/index.md", "s/suite-hardware.md", "s/suite-words.md"]
+    assert expanded(["s/"], listed(everything, 500, OVERVIEWS)) == [
+        {"Suite": [*first, {"t": ["s/t/index.md", "s/t/a.py_docs.md", "s/t/b.py_docs.md"]}]},
+    ]
+    assert expanded(["s/"], listed(everything, 1, OVERVIEWS)) == [{"Suite": [*first, {"t": ["s/t/index.md"]}]}]
 
 
 def test_navigation_of_a_large_book_is_of_folders():

@@ -1,5 +1,6 @@
 """Which files belong to the book, and what is read from each."""
 
+import ast
 import os
 import pickle
 import subprocess
@@ -15,7 +16,7 @@ from rankbook import front_matter, languages
 from rankbook.config import Settings
 from rankbook.errors import SourceError
 from rankbook.kinds import KINDS
-from rankbook.model import tree
+from rankbook.model import Keyword, Module, tree
 from rankbook.sources import discover, parse
 from rankbook.sources.globs import matcher
 from rankbook.sources.parse import parse_bytes
@@ -98,6 +99,186 @@ def test_text_is_cut_by_characters_not_by_bytes() -> None:
     """Letters beyond ASCII before an expression do not shift its text."""
     module = parse_bytes("a.py", b"# coding: latin-1\n\xe9 = '\xe4'; b = f(\xe9)\n")
     assert [(constant.name, constant.value) for constant in module.constants] == [("é", "'ä'"), ("b", "f(é)")]
+
+
+PIECES = [
+    ("(1,\n 2)", "(1, 2)"),
+    ("[  # comment\n    'a',\n\n    # comment (\n    'b#',\n]", "['a', 'b#']"),
+    ("f(\n    a,\n    b=1,\n)", "f(a, b=1)"),
+    ("(\n    1,\n)", "(1,)"),
+    ("{\n    'a': '''x\n  y''',\n}", "{'a': '''x\\n  y'''}"),
+    ("g(\n    'a\\\nb',\n    \"it's\", '(' # it's\n)", "g('ab', \"it's\", '(')"),
+    ("a + \\\n    b", "a + b"),
+    ("not (\n    a  and  b\n)", "not (a  and  b)"),
+    ("r(\n    r'''x\n\\y''')", "r('x\\n\\\\y')"),
+    ("f'''{\na}\n'''", "f'{a}\\n'"),
+    ("x[\n    1,\n]", "x[1,]"),
+]
+
+
+@pytest.mark.parametrize(("written", "shown"), PIECES, ids=[shown for _, shown in PIECES])
+def test_a_piece_that_spans_lines_is_joined(written: str, shown: str) -> None:
+    """A value is shown on one line, without comments, and means what it means in the source."""
+    module = parse_bytes("a.py", f"value = {written}\n".encode())
+    assert [constant.value for constant in module.constants] == [shown]
+    assert ast.dump(ast.parse(shown)) == ast.dump(ast.parse(written))
+
+
+def test_long_pieces_are_whole() -> None:
+    """Decorators, calls, bases and values are kept whole as long as they can be read again; what is endless is cut."""
+    cases = ",\n    ".join(f"({number}, 'case {number}')" for number in range(300))
+    source = f"VALUES = [\n    {cases},\n]\n@parametrize('x', [\n    {cases},\n])\nclass A(make([{cases}])): ...\nregister([{cases}])\n"
+    module = parse_bytes("a.py", source.encode())
+    (decorator,), (base,), (call,), (constant,) = module.classes[0].decorators, module.classes[0].bases, module.calls, module.constants
+    for text in (decorator.arguments[1], base.arguments[0], call.arguments[0], constant.value):
+        assert ast.literal_eval(text) == [(number, f"case {number}") for number in range(300)]
+    for text in (decorator.text, base.text, call.text):
+        ast.parse(text)
+    endless = parse_bytes("a.py", b"x = [\n" + b"  1,\n" * 50_000 + b"]\ny = '" + b"z" * 50_000 + b"'\n")
+    assert [len(constant.value) <= 20_002 and constant.value.endswith(" …") for constant in endless.constants] == [True, True]
+
+
+USES = """
+import os, torch.distributed as dist
+from torch import nn
+from pytest import mark
+
+@mark.slow
+@dist.record
+class A(nn.Module, metaclass=dist.Meta):
+    size: nn.Linear = dist.ReduceOp.SUM
+
+    def setUp(self):
+        super().setUp()
+        self.helper(dist.ReduceOp.SUM)
+        self.helper(dist.ReduceOp.SUM, self.model.run(), super(A, self).check(nn.init))
+        dist.all_reduce(x, op=dist.ReduceOp.MAX)[0].wait(nn.GELU().weight)
+        nn = dist.flag = 1
+
+    @classmethod
+    def run(cls, timeout=dist.TIMEOUT) -> dist.Work:
+        def inner():
+            return [helper(y) for y in cls.all()]
+        return A.run(inner, spawn(target=helper), inner())
+
+def helper(y):
+    return helper, os.environ
+"""
+
+
+def test_what_a_scope_mentions() -> None:
+    """What is imported and not called, the methods of its own class and the functions of its file: each once, by scope."""
+    module = parse_bytes("a.py", USES.encode())
+
+    def names(keywords: tuple[Keyword, ...]) -> list[tuple[str, str, int]]:
+        return [(keyword.name, keyword.scope, keyword.line) for keyword in keywords]
+
+    assert names(module.references) == [
+        ("torch.distributed.record", "", 7),
+        ("torch.distributed.Meta", "", 8),
+        ("torch.nn.Module", "", 8),
+        ("torch.distributed.ReduceOp.SUM", "A", 9),
+        ("torch.nn.Linear", "A", 9),
+        ("torch.distributed.ReduceOp.SUM", "A.setUp", 13),
+        ("torch.nn.init", "A.setUp", 14),
+        ("torch.distributed.ReduceOp.MAX", "A.setUp", 15),
+        ("torch.distributed.flag", "A.setUp", 16),
+        ("torch.distributed.TIMEOUT", "A", 19),
+        ("torch.distributed.Work", "A", 19),
+        ("os.environ", "helper", 25),
+    ]
+    assert names(module.self_calls) == [
+        ("setUp", "A.setUp", 12),
+        ("helper", "A.setUp", 13),
+        ("check", "A.setUp", 14),
+        ("all", "A.run.inner", 21),
+    ]
+    assert [keyword.kind for keyword in module.self_calls] == ["super call", "self call", "super call", "self call"]
+    assert names(module.local_calls) == [
+        ("A", "A.setUp", 14),
+        ("helper", "A.run.inner", 21),
+        ("A.run", "A.run", 22),
+        ("helper", "A.run", 22),
+        ("inner", "A.run", 22),
+        ("helper", "helper", 25),
+    ]
+    assert not {"reference", "self call", "super call", "local call"} & {keyword.kind for keyword in module.keywords}
+
+
+LOOPS = """
+for name in "ab":
+    print(name)
+if True:
+    for n in (2,
+              4):  # ranks
+        class C:
+            text = '''
+  kept'''
+for n in (2, 4):
+    for m in (1, 2):
+        globals()[f"Test{n}{m}"] = type(f"Test{n}{m}", (Base,), {})
+try:
+    for n in (2, 4): setattr(A, f"test_{n}", type(n))
+finally:
+    for n in (2, 4): type(n)
+def f():
+    for n in (2, 4): vars()[n] = n
+if __name__ == "__main__":
+    for n in (2, 4): vars()[n] = n
+"""
+
+
+def test_loops_that_define_something_are_whole() -> None:
+    """A loop of the module that makes classes or sets names stands as it is written, and can be read again."""
+    loops = parse_bytes("a.py", LOOPS.encode()).loops
+    assert [(loop.name, loop.line) for loop in loops] == [("for", 5), ("for", 10), ("for", 14)]
+    assert loops[0].text == "for n in (2,\n          4):  # ranks\n    class C:\n        text = '''\n  kept'''"
+    assert [type(ast.parse(loop.text).body[0]) for loop in loops] == [ast.For] * 3
+
+
+@st.composite
+def layouts(draw: st.DrawFn) -> str:
+    """Python that is laid out in one of many ways: line ends, comments and blanks where they mean nothing."""
+    blank = st.sampled_from(["", " ", "\n", "\n        ", "  # it's \"odd\n  ", "\n\n# (\n", " \\\n "])
+    leaf = st.sampled_from(
+        ["dist.ReduceOp.SUM", "dist.barrier()", "1", "'a # b'", '"""x\n  y"""', "'''\\\n'''", "rb'''\n'''", "f'{nn.x}'", "self.go()"]
+    )
+
+    def inside(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        entries = st.lists(st.tuples(blank, inner, blank).map("".join), min_size=1, max_size=3)
+        shapes = st.sampled_from(["nn.f({})", "[{}]", "({},)", "helper({},)", "{{{}}}", "(lambda: ({}))", "super().go({})"])
+        return st.tuples(shapes, entries).map(lambda pair: pair[0].format(",".join(pair[1])))
+
+    piece = draw(st.recursive(leaf, inside, max_leaves=8))
+    value = draw(st.recursive(leaf, inside, max_leaves=8))
+    head = "import torch.distributed as dist\nfrom torch import nn\ndef helper(*a): ...\n"
+    body = f"class A(nn.B[{value}]):\n    y = {piece}\n    def f(self):\n        return {piece}\n"
+    return f"{head}helper({value})\nx = {value}\n@nn.mark({piece})\n{body}"
+
+
+@settings(max_examples=150, deadline=None)
+@given(source=layouts())
+def test_facts_do_not_depend_on_layout(source: str) -> None:
+    """However a file is laid out, what it says is the same."""
+    written, plain = parse_bytes("a.py", source.encode()), parse_bytes("a.py", ast.unparse(ast.parse(source)).encode())
+    for facts in ("keywords", "references", "self_calls", "local_calls"):
+        mentioned = [{(use.kind, use.name, use.scope) for use in getattr(module, facts)} for module in (written, plain)]
+        assert mentioned[0] == mentioned[1]
+    for module in (written, plain):
+        assert [constant.name for constant in module.constants] == ["x"]
+    for one, other in zip(_texts(written), _texts(plain), strict=True):
+        assert "\n" not in one
+        assert ast.dump(ast.parse(one)) == ast.dump(ast.parse(other))
+
+
+def _texts(module: Module) -> list[str]:
+    (each,) = module.classes
+    expressions = [*module.calls, *each.bases, *each.decorators]
+    return [
+        *(text for expression in expressions for text in (expression.text, *expression.arguments)),
+        *(constant.value for constant in (*module.constants, *each.attributes)),
+        *(method.returns or "" for method in each.methods),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from rankbook.config import Settings
-from rankbook.document import Progress, Report, document
+from rankbook.document import Progress, document
 from rankbook.errors import RankbookError
+from rankbook.report import Report
 
 SITE = "site"
 """Folder of the built site, below the root."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-from rankbook import __version__, book
+from rankbook import __version__, freshness
 from rankbook.config import find_root, load
-from rankbook.document import Report, document
 from rankbook.errors import RankbookError
-from rankbook.pages import plural
+from rankbook.report import Report, plural
+
+_DRAWN_EVERY = 0.1
+"""Seconds between two looks of a progress bar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0, 1 for a check that says no, 2 for an error.
     """
-    chosen = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    chosen = _parser(words).parse_args(words)
     try:
         return int(chosen.command.run(chosen))
     except RankbookError as error:
@@ -53,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """Make the parser, with the options of the commands that are named: those of others would have to be loaded."""
     parser = argparse.ArgumentParser(
         prog="rankbook", description="Turn a multi-GPU test suite into a book whose every listing is executed."
     )
@@ -61,7 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
         inner = commands.add_parser(command.name, help=command.help, description=command.help)
-        command.options(inner)
+        if command.name in words:
+            command.options(inner)
         inner.set_defaults(command=command)
     return parser
 
@@ -73,6 +76,9 @@ def _gen_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pack", help="template pack: rankbook, repository, repo-book, or one of your own")
     parser.add_argument("--include", action="append", metavar="GLOB", help="take only files that match (may be repeated)")
     parser.add_argument("--exclude", action="append", metavar="GLOB", help="leave out files that match (may be repeated)")
+    parser.add_argument(
+        "--package-path", action="append", metavar="DIR", help="read imported packages in this folder; 'installed' for those of this Python"
+    )
     parser.add_argument("--jobs", type=_jobs, metavar="N", help="processes; 0 for one per core")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 and say which pages would change")
 
@@ -91,10 +97,18 @@ def _gen(chosen: argparse.Namespace) -> int:
         "pack": chosen.pack,
         "include": chosen.include and tuple(chosen.include),
         "exclude": chosen.exclude and tuple(chosen.exclude),
+        "package_path": chosen.package_path and tuple(chosen.package_path),
         "jobs": chosen.jobs,
     }
+    settings = load(root, overrides)
+    changes = None if chosen.check else freshness.compare(settings)
+    if changes is not None and changes.report is not None:
+        return _show(changes.report, check=False)
+    # What makes pages is loaded only when there is something to do.
+    from rankbook.document import document
+
     with _progress() as progress:
-        report = document(load(root, overrides), check=chosen.check, progress=progress)
+        report = document(settings, check=chosen.check, progress=progress, changes=changes)
     return _show(report, check=chosen.check)
 
 
@@ -137,15 +151,26 @@ def _say(line: str, stream: TextIO | None = None) -> None:
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], None]]:
     """Show a bar for each step where a person watches."""
-    console = Console(stderr=True)
+    if not sys.stderr.isatty():
+        yield lambda _step, _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description:>9}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    # Without a thread of its own that draws: beside threads, work is not spread over processes.
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bars:
         tasks = {}
+        drawn = 0.0
 
         def progress(step: str, done: int, total: int) -> None:
+            nonlocal drawn
             if step not in tasks:
                 tasks[step] = bars.add_task(step, total=total)
             bars.update(tasks[step], completed=done, total=total)
+            if (now := time.monotonic()) - drawn > _DRAWN_EVERY:
+                drawn = now
+                bars.refresh()
 
         yield progress
 
@@ -156,6 +181,8 @@ def _book_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _book(chosen: argparse.Namespace) -> int:
+    from rankbook import book
+
     settings = load(_root(chosen))
     with _progress() as progress:
         made = book.make_book(settings, chosen.docs, progress)
@@ -167,9 +194,22 @@ def _book(chosen: argparse.Namespace) -> int:
     return made.status
 
 
+def _query_options(parser: argparse.ArgumentParser) -> None:
+    from rankbook import asking
+
+    asking.options(parser)
+
+
+def _query(chosen: argparse.Namespace) -> int:
+    from rankbook import asking
+
+    return asking.ask(chosen, _root(chosen), _say)
+
+
 COMMANDS = (
     Command("gen", "Turn sources into pages, and write what has changed.", _gen_options, _gen),
     Command("book", "Generate the pages, execute every listing, build the site.", _book_options, _book),
+    Command("query", "Ask which tests need or exercise what.", _query_options, _query),
 )
 """All subcommands; a new one is a row."""
 

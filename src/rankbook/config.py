@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rankbook.errors import ConfigError
+from rankbook.requirements import Rule
+from rankbook.vocabulary import rule_of
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,20 @@ class Settings:
     """Processes; 0 for one per core."""
     title: str = ""
     """Title of the book's root page; the root folder's name when empty."""
+    findings: tuple[str, ...] = ("S", "PERF", "PT", "B")
+    """Rules of ruff whose findings the pages show, by code or by a code's beginning; empty for none."""
+    apis: tuple[str, ...] = ()
+    """Modules whose public names tests should exercise: `torch.distributed`; `mypkg.*` for all modules below `mypkg`."""
     engine: str = "local"
     """Engine that executes listings: `local` or `fresh`."""
     listing_timeout: float = 300.0
     """Seconds without a sign of life after which a listing counts as hung."""
+    package_path: tuple[str, ...] = ()
+    """Folders in which the packages that the sources import are read, below the root or absolute; `installed` for those of this Python."""
     source_path: tuple[str, ...] = ()
     """Source trees in which a listing may find files that have no page."""
+    requirements: Mapping[str, Rule] = field(default_factory=dict)
+    """What names of decorators, marks and flags mean in this project, beside the names that rankbook knows."""
     ledger: str = ".rankbook/ledger.sqlite"
     """The record of runs, below the root or absolute."""
 
@@ -65,7 +75,7 @@ def load(root: Path, overrides: Mapping[str, Any] | None = None) -> Settings:
     for key, value in table.items():
         if key not in known:
             raise ConfigError(f"unknown setting '{key}' in [tool.rankbook]", where=path, right=f"known are {', '.join(known)}")
-        values[known[key]] = _checked(known[key], key, value, path)
+        values[known[key]] = _rules(value, path) if key == "requirements" else _checked(known[key], key, value, path)
     values.update({key: value for key, value in (overrides or {}).items() if value is not None})
     return replace(Settings(root=root), **values)
 
@@ -87,6 +97,25 @@ def _table(path: Path) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ConfigError("[tool.rankbook] is not a table", where=path, right="write it as a TOML table")
     return table
+
+
+def _rules(rows: object, path: Path) -> dict[str, Rule]:
+    """Read `[tool.rankbook.requirements]`."""
+    if not isinstance(rows, dict):
+        raise ConfigError(
+            "setting 'requirements' is not a table", where=path, right="write [tool.rankbook.requirements] with a row per name"
+        )
+    rules = {}
+    for name, row in rows.items():
+        try:
+            rules[name] = rule_of(row)
+        except ValueError as error:
+            raise ConfigError(f"the row '{name}' of [tool.rankbook.requirements] {error}", where=path, right=f"write {ROW}, say") from error
+    return rules
+
+
+ROW = 'needs_two_gpus = { gpus = "2" }'
+"""A row of `[tool.rankbook.requirements]`, as an example."""
 
 
 def _checked(name: str, key: str, value: object, path: Path) -> object:

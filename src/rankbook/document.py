@@ -1,173 +1,501 @@
-"""The documents wing, told once: sources in, pages out."""
+"""The documents wing, told once: sources in, pages out; what has not changed since the last run is taken from what that run kept."""
 
 from __future__ import annotations
 
 import os
+import pickle
+import secrets
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
-from functools import partial
-from itertools import islice
-from multiprocessing import get_context
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from rankbook import pages
-from rankbook.analyse import analyse
+from rankbook import findings, freshness, pages
+from rankbook.analyse import Draft, folders_of, public_names, survey, targets, unknown_modules, unmentioned
+from rankbook.collecting import rules_of
 from rankbook.config import Settings
-from rankbook.model import Project
-from rankbook.pages import Book, Fate, FileTask, FolderView, Page, Writer
-from rankbook.sources import discover, parse
+from rankbook.freshness import Changes, Manifest
+from rankbook.knowledge import Brief, Knowledge
+from rankbook.model import Module, Project, Survey, Test, Use
+from rankbook.pages import Book, Fate, Page, Writer
+from rankbook.printing import Made, Press
+from rankbook.report import Report
+from rankbook.sources import Packages, discover, package_folders, parse
+from rankbook.store import Kept, Store, StoreError
+from rankbook.suite import Suite
+from rankbook.vocabulary import Vocabulary
+from rankbook.workers import processes, spread
 
 Progress = Callable[[str, int, int], None]
 """Told of each step: its name, how much is done, how much there is."""
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-_SMALL_TREE = 200
+_FEW = 200
 """Files up to which starting processes costs more time than it saves."""
-_CHUNK = 25
-"""Files that travel to a process at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a run has done, or would do."""
-
-    sources: int
-    pages: int
-    """Pages of the book."""
-    written: tuple[str, ...]
-    """Pages that are new or have changed."""
-    unchanged: int
-    removed: tuple[str, ...]
-    """Pages whose source is gone."""
-    kept: tuple[str, ...]
-    """Pages not written because a person made what stands in their place."""
-    warnings: tuple[str, ...]
-    """What a user should know, a sentence each."""
-    seconds: Mapping[str, float]
-    """Time of each step."""
-
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """Pages written and removed."""
-        return tuple(sorted((*self.written, *self.removed)))
-
-
-def document(settings: Settings, *, check: bool = False, progress: Progress | None = None) -> Report:
+def document(settings: Settings, *, check: bool = False, progress: Progress | None = None, changes: Changes | None = None) -> Report:
     """Turn the sources into pages, and write what has changed.
 
     Args:
         settings: what to document, where to and how.
         check: tell what would change, and write nothing.
         progress: told of each step.
+        changes: what a look at all files has told; None to look now.
 
     Raises:
         RankbookError: a setting, a source, a template or the folder of the pages is not as it must be.
     """
-    clock = _Clock(progress or _silent)
-    book = Book(settings.title or settings.root.name, pages.pack_folders(settings))
-    pages.check_pack(book.folders)
-    writer = Writer(settings.below_root(settings.out), dry=check)
-    with clock.step("discover"):
-        found = discover(settings)
-    with _workers(settings.jobs, len(found.paths)) as workers:
-        with clock.step("parse", len(found.paths)) as count:
-            modules = list(count(_each(workers, partial(parse, settings.root), found.paths)))
-        with clock.step("analyse"):
-            project = analyse(modules)
-            made = pages.all_pages(project)
-        with clock.step("render", len(project.modules) + len(project.folders)) as count:
-            make = partial(_make, settings.root, book, writer)
-            results = list(count(_each(workers, make, _tasks(project, book))))
-    with clock.step("sweep"):
-        removed = writer.sweep(made)
-    return _report(project, results, removed, found.warnings, clock.seconds)
+    pages.check_pack(pages.pack_folders(settings))
+    if check:
+        return _documented(settings, Store(None, ""), None, progress, check=True)
+    changes = changes or freshness.compare(settings)
+    if changes is not None and changes.report is not None:
+        return changes.report
+    store = Store(freshness.cache_folder(settings), freshness.world(settings))
+    if changes is not None and changes.manifest.generation == store.generation:
+        try:
+            return _documented(settings, store, changes, progress)
+        except StoreError:
+            store.close()
+    store.clear()
+    return _documented(settings, store, None, progress)
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """What became of the pages of one file or folder."""
+def survey_tree(settings: Settings, apis: Sequence[str] = ()) -> Project:
+    """Survey the sources, from what the last run kept where nothing has changed since; nothing is written.
 
-    fates: tuple[tuple[str, Fate], ...]
-    warning: str = ""
+    Args:
+        settings: what is documented.
+        apis: modules whose public names are of interest, instead of those that the settings name.
 
-
-def _tasks(project: Project, book: Book) -> Iterator[FileTask | FolderView]:
-    yield from pages.file_tasks(project)
-    yield from pages.folder_views(project, book.title, pages.unlisted_sources(project))
-
-
-def _make(root: Path, book: Book, writer: Writer, task: FileTask | FolderView) -> _Made:
-    """Render and write the pages of one file or folder; this runs in any process."""
-    if isinstance(task, FolderView):
-        return _put(writer, pages.folder_pages(book, task))
-    source = task.module.source
-    if not source.sha256:  # it could not be read when its facts were taken, and its page says so
-        return _put(writer, pages.file_pages(book, task, None))
-    try:
-        data = (root / source.path).read_bytes()
-    except OSError:
-        data = b""
-    if pages.is_unchanged(task, data):
-        return _put(writer, pages.file_pages(book, task, data))
-    return _Made((), f"{source.path} has changed while it was being documented, so its pages are not written; run again")
+    Raises:
+        RankbookError: a setting or a source is not as it must be.
+    """
+    changes = freshness.compare(settings)
+    store = Store(freshness.cache_folder(settings), freshness.world(settings))
+    if changes is not None and changes.manifest.generation == store.generation:
+        try:
+            return _surveyed(settings, store, changes, apis)
+        except StoreError:
+            store.close()
+    return _surveyed(settings, Store(None, ""), None, apis)
 
 
-def _put(writer: Writer, made: Iterable[Page]) -> _Made:
-    return _Made(tuple((page.path, writer.put(page)) for page in made))
-
-
-def _report(
-    project: Project, results: Iterable[_Made], removed: tuple[str, ...], warnings: tuple[str, ...], seconds: Mapping[str, float]
-) -> Report:
-    by_fate: dict[Fate, list[str]] = {fate: [] for fate in Fate}
-    changed = []
-    for made in results:
-        changed += [made.warning] if made.warning else []
-        for path, fate in made.fates:
-            by_fate[fate].append(path)
-    kept = tuple(sorted(by_fate[Fate.KEPT]))
-    return Report(
-        sources=len(project.modules),
-        pages=sum(map(len, by_fate.values())),
-        written=tuple(sorted(by_fate[Fate.WRITTEN])),
-        unchanged=len(by_fate[Fate.UNCHANGED]),
-        removed=removed,
-        kept=kept,
-        warnings=(*warnings, *changed, *(f"{path} is kept: a person made it, and a page is to stand in its place" for path in kept)),
-        seconds=seconds,
+def _surveyed(settings: Settings, store: Store, changes: Changes | None, apis: Sequence[str]) -> Project:
+    run = _Run(settings, store, changes, _Clock(_silent), Writer(settings.below_root(settings.out), dry=True))
+    surveys, _ = run.survey(*run.parse(run.discover()))
+    return Project(
+        modules=run.modules,
+        folders=folders_of(run.paths),
+        surveys=dict(surveys.items()),
+        public=public_names(run.draft, apis or settings.apis),
     )
 
 
-def _workers(jobs: int, files: int) -> AbstractContextManager[Executor | None]:
-    jobs = jobs or len(os.sched_getaffinity(0))
-    if jobs <= 1 or files <= _SMALL_TREE:
-        return nullcontext()
-    # New processes rather than forks: a caller may have threads.
-    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+def _documented(settings: Settings, store: Store, changes: Changes | None, progress: Progress | None, *, check: bool = False) -> Report:
+    started = time.time_ns()
+    book = Book(settings.title or settings.root.name, pages.pack_folders(settings))
+    if not check:
+        freshness.discard(settings)
+    run = _Run(settings, store, changes, _Clock(progress or _silent), Writer(settings.below_root(settings.out), dry=check))
+    report = run.report(book)
+    if not check:
+        run.keep(started, report)
+    store.close()
+    return report
 
 
-def _each(workers: Executor | None, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
-    """Apply a function to all items in order, here or in the workers, with few chunks under way at a time."""
-    if workers is None:
-        yield from map(function, items)
-        return
-    pending: deque[Future[list[_Result]]] = deque()
-    rest = iter(items)
-    while chunk := list(islice(rest, _CHUNK)):
-        pending.append(workers.submit(_apply, function, chunk))
-        if len(pending) > 32:
-            yield from pending.popleft().result()
-    while pending:
-        yield from pending.popleft().result()
+class _Run:
+    """One run, step by step; each step leaves for the next what it found.
+
+    Args:
+        settings: of the run.
+        store: what the last run kept; empty when there is none that counts.
+        changes: what has changed since then; None when nothing is known.
+        clock: takes the time.
+        writer: of the pages.
+    """
+
+    def __init__(self, settings: Settings, store: Store, changes: Changes | None, clock: _Clock, writer: Writer) -> None:
+        self.settings = settings
+        self.store = store
+        self.changes = changes
+        self.clock = clock
+        self.writer = writer
+        self.jobs = processes(settings.jobs)
+        self.knowledge: Knowledge = store.get("indexes", "knowledge") or Knowledge()
+        self.packages = Packages(package_folders(settings.root, settings.package_path))
+        self.suite = Suite(store)
+        self.paths: tuple[str, ...] = ()
+        self.warnings: tuple[str, ...] = ()
+        """Of the search for sources."""
+        self.surroundings: tuple[str, ...] | None = None
+        """Of a search for sources; None when there was none."""
+        self.unknown: tuple[str, ...] = ()
+        """Warnings of modules that are named and not there."""
+        self.notes: list[str] = []
+        """Warnings of this run alone."""
+        self.fates: dict[str, Fate] = {}
+        """Of the pages that this run has made."""
+        self.is_whole = True
+        """Whether all is as it must be; else the next run starts anew."""
+        self.are_entries_changed = False
+        """Whether a file offers other names to links than before."""
+        self.obsolete: set[str] = set()
+        """Pages that this run could have made and has not."""
+        self.before: dict[str, Brief] = {}
+        """The files as the last run knew them."""
+        self.pages: tuple[str, ...] = ()
+        """All pages of the book."""
+
+    def report(self, book: Book) -> Report:
+        """Do all steps."""
+        with self.clock.step("discover"):
+            suspects = self.discover()
+        changed, gone = self.parse(suspects)
+        with (
+            self.clock.step("analyse"),
+            findings.start(self.settings.root, self._python(changed), self.settings.findings, self.settings.jobs) as linter,
+        ):
+            surveys, shown = self.survey(changed, gone)
+            self._keep_findings(changed | gone, linter.result())
+        self._print(self._press(book, surveys), changed, gone, shown)
+        with self.clock.step("sweep"):
+            removed = self._sweep(gone)
+        return self._told(removed)
+
+    # Sources
+
+    def discover(self) -> list[str]:
+        """Find the sources; give those that may have changed."""
+        changes = self.changes
+        if changes is None:
+            self._search()
+            return list(self.paths)
+        self.paths = changes.manifest.sources.paths
+        self.warnings = self.store.get("indexes", "warnings")
+        if changes.surroundings or any(path.lower().endswith(".md") for path in changes.sources):
+            self._search()
+        known = self.knowledge.briefs
+        present = set(self.paths)
+        return sorted(present.intersection(changes.sources) | (present - known.keys()))
+
+    def _search(self) -> None:
+        found = discover(self.settings)
+        self.paths, self.warnings, self.surroundings = found.paths, found.warnings, found.surroundings
+
+    def parse(self, suspects: list[str]) -> tuple[set[str], set[str]]:
+        """Read the facts of files; give those that are new or have changed, and those that are gone."""
+        briefs = self.knowledge.briefs
+        self.before = dict(briefs)
+        root = self.settings.root
+
+        def read(paths: Sequence[str]) -> list[tuple[str, Brief, bytes]]:
+            return [(path, _brief(module := parse(root, path)), _packed(module)) for path in paths]
+
+        changed = set()
+        with self.clock.step("parse", len(suspects)) as count:
+            for path, brief, data in count(self._spread(read, suspects)):
+                if not brief.sha256 or brief.sha256 != getattr(briefs.get(path), "sha256", None):
+                    changed.add(path)
+                    briefs[path] = brief
+                    self.store.put("facts", path, data)
+        known = briefs.keys() | (() if self.changes is None else self.changes.manifest.sources.paths)
+        gone = set(known) - set(self.paths)
+        for path in gone:
+            briefs.pop(path, None)
+            self.store.put("facts", path, None)
+        return changed, gone
+
+    def _python(self, paths: Iterable[str]) -> list[str]:
+        return sorted(path for path in paths if path in self.knowledge.briefs and self.knowledge.briefs[path].is_python)
+
+    # Surveys
+
+    def survey(self, changed: set[str], gone: set[str]) -> tuple[Kept[Survey], set[str]]:
+        """Read files together with those that they name; give what they say, and the other files on whose pages that may show."""
+        self.modules: Kept[Module] = Kept(self.store, "facts", self.paths, lambda path: parse(self.settings.root, path))
+        foreign = self._changed_packages()
+        appeared = (changed - self.before.keys()) | gone
+        briefs = self.knowledge.briefs
+        doubtful = {path for path in changed | self.knowledge.to_survey(changed | gone | foreign, appeared) if path in briefs}
+        mute = {path for path in doubtful if not briefs[path].is_surveyed}
+        before = {path: known for path in sorted(doubtful | gone) if (known := self.store.get("surveys", path)) is not None}
+        packages = _KeptPackages(self.store, self.packages)
+        vocabulary, rules = Vocabulary(self.settings.requirements), rules_of(self.settings.root)
+        draft = self.draft = Draft(self.modules, frozenset(self.paths), packages, vocabulary, rules)
+
+        def read(paths: Sequence[str]) -> list[tuple[Survey, bytes, dict[str, bytes]]]:
+            return [(_gist(made := survey(draft, path)), _packed(made), packages.taken()) for path in paths]
+
+        after = {}
+        for gist, data, read_packages in self._spread(read, sorted(doubtful - mute)):
+            self.store.put("surveys", gist.path, data)
+            after[gist.path] = gist
+            for path, facts in read_packages.items():
+                self.store.put("packages", path, facts)
+        for path in gone | mute:
+            self.store.put("surveys", path, None)
+        shown = self.knowledge.exchange(before, after)
+        if self.changes is not None:
+            shown |= {path for path in doubtful if before.get(path) != self.store.get("surveys", path)}
+        return Kept(self.store, "surveys", self.paths, Survey), shown
+
+    def _changed_packages(self) -> set[str]:
+        """Name the files of packages that have changed, and forget their facts."""
+        if self.changes is None or not self.changes.foreign:
+            return set()
+        changed = set(self.changes.foreign)
+        found = {path for path in self.knowledge.foreign() if os.fspath(self.packages.file(path) or path) in changed}
+        for path in found:
+            self.store.put("packages", path, None)
+        return found
+
+    def _keep_findings(self, paths: Iterable[str], found: findings.Findings) -> None:
+        if found.warning:
+            self.notes.append(found.warning)
+            self.is_whole = False
+        for path in paths:
+            said = found.by_path.get(path)
+            self.store.put("findings", path, _packed(said) if said else None)
+
+    # Pages
+
+    def _press(self, book: Book, surveys: Kept[Survey]) -> Press:
+        folders = folders_of(self.paths)
+        return Press(
+            root=self.settings.root,
+            book=book,
+            writer=self.writer,
+            modules=self.modules,
+            surveys=surveys,
+            findings=Kept(self.store, "findings", self.paths, lambda _: ()),
+            knowledge=self.knowledge,
+            folders=folders,
+            rows=Kept(self.store, "rows", self.paths),
+            totals=Kept(self.store, "totals", folders),
+            unlisted=frozenset(path for path, brief in self.knowledge.briefs.items() if not brief.is_listed),
+        )
+
+    def _print(self, press: Press, changed: set[str], gone: set[str], shown: set[str]) -> None:
+        """Make and write the pages of all files and folders on which something may show."""
+        pages.check_names(self.paths, press.folders)
+        files, folders = set(self.paths), set(press.folders)
+        if self.changes is not None:
+            spoiled_files, spoiled_folders = _owners(self.changes.pages)
+            if any(path.endswith("/__init__.py") for path in (changed | gone) - (self.before.keys() & self.knowledge.briefs.keys())):
+                shown = files  # packages say how files are called that are imported
+            files &= changed | shown | self._retitled(press, changed | gone) | self._relisted(press, changed | gone) | spoiled_files
+            folders &= {folder for path in files | gone for folder in _above(path)} | spoiled_folders
+        with self.clock.step("render", len(files) + len(folders)) as count:
+            for made in count(self._spread(press.files, sorted(files))):
+                self._take(made)
+            for path in gone:
+                self.suite.drop(path)
+                self.store.put("rows", path, None)
+                self.store.put("entries", path, None)
+            for path in pages.deepest_first(folders):
+                self.store.put("totals", path, _packed(pages.totals_of(press.folders[path], press.rows, press.totals)))
+            public = public_names(self.draft, self.settings.apis) if self.settings.apis else ()
+            self.unknown = tuple(_unknown_sentence(api) for api in unknown_modules(self.draft, self.settings.apis))
+            untested = unmentioned(public, self.suite.mentioned())
+            press.suite = self.suite.links(untested)
+            if press.suite != self.store.get("indexes", "suite links"):
+                folders.add("")
+                self.store.put("indexes", "suite links", _packed(press.suite))
+            for made in count(self._spread(press.folder_pages, pages.deepest_first(folders))):
+                self._take(made)
+            for made in self.suite.print(press, untested, len(public), self._spread, anew=self._is_spoiled("suite-")):
+                self._take(made)
+            if self.are_entries_changed or gone or self._is_spoiled(pages.INVENTORY):
+                data = pages.inventory(self.store.values("entries", self.paths), press.book.title)
+                self._take(Made(pages.INVENTORY, press.put([Page(pages.INVENTORY, data)])))
+
+    def _is_spoiled(self, start: str) -> bool:
+        """Tell whether a page at the root whose name starts so is not as the last run left it, or there was none."""
+        return self.changes is None or any(page.startswith(start) for page in self.changes.pages)
+
+    def _take(self, made: Made) -> None:
+        self.fates.update(made.fates)
+        self.obsolete |= set(made.left)
+        if made.row is not None:
+            self.suite.take(made)
+            self.store.put("rows", made.path, _packed(made.row))
+            entries = _packed(made.entries)
+            self.are_entries_changed |= entries != self.store.data("entries", made.path)
+            self.store.put("entries", made.path, entries)
+        if made.warning:
+            self.notes.append(made.warning)
+            self.store.put("facts", made.path, None)
+            self.knowledge.briefs.pop(made.path, None)
+
+    def _retitled(self, press: Press, paths: set[str]) -> set[str]:
+        """Name the files that are called otherwise because of their neighbours."""
+        found = set()
+        for folder in {path.rpartition("/")[0] for path in paths} & press.folders.keys():
+            old = pages.distinct({path: brief.title for path, brief in self.before.items() if path.rpartition("/")[0] == folder})
+            found |= {path for path, title in press.titles(folder).items() if old.get(path) != title}
+        return found
+
+    def _relisted(self, press: Press, paths: set[str]) -> set[str]:
+        """Name the files that refer to one whose page has a listing now, or has none any more."""
+        found = set()
+        for path in paths:
+            old, new = self.before.get(path), self.knowledge.briefs.get(path)
+            if (old and old.is_listed) != (new and new.is_listed):
+                found |= self.knowledge.referring(path) | (targets(press.surveys[path]) if path in press.surveys else set())
+        return found
+
+    def _sweep(self, gone: set[str]) -> tuple[str, ...]:
+        """Remove the pages of what is gone."""
+        if self.changes is None:
+            return self.writer.sweep(self.fates)
+        left = {folder for path in gone for folder in _above(path)} - folders_of(self.paths).keys()
+        self.obsolete |= {page for path in gone for page in pages.pages_of_file(path)}
+        self.obsolete |= {page for path in left for page in pages.pages_of_folder(path)}
+        for path in left:
+            self.store.put("totals", path, None)
+        return self.writer.remove(sorted(self.obsolete - self.fates.keys()))
+
+    # What is left for the next run
+
+    def _told(self, removed: tuple[str, ...]) -> Report:
+        earlier = set() if self.changes is None else set(self.changes.manifest.pages.paths) - set(removed)
+        kept_earlier = set() if self.changes is None else set(self.changes.manifest.report.kept) - set(removed)
+        self.pages = tuple(sorted(earlier | self.fates.keys()))
+        kept = tuple(sorted((kept_earlier - self.fates.keys()) | {path for path, fate in self.fates.items() if fate is Fate.KEPT}))
+        written = tuple(sorted(path for path, fate in self.fates.items() if fate is Fate.WRITTEN))
+        return Report(
+            sources=len(self.paths),
+            pages=len(self.pages),
+            written=written,
+            unchanged=len(self.pages) - len(written) - len(kept),
+            removed=removed,
+            kept=kept,
+            warnings=(*self.warnings, *self.unknown, *self.notes, *(_kept_sentence(path) for path in kept)),
+            seconds=self.clock.seconds,
+        )
+
+    def keep(self, started: int, report: Report) -> None:
+        """Leave for the next run what this one found."""
+        generation = secrets.token_hex(8)
+        self.suite.keep()
+        self.store.put("indexes", "knowledge", _packed(self.knowledge))
+        self.store.put("indexes", "warnings", _packed(self.warnings))
+        if not (self.is_whole and self.store.commit(generation)):
+            return
+        root, out = os.fspath(self.settings.root), os.fspath(self.writer.out)
+        old = self.changes.manifest if self.changes is not None else None
+        foreign = [os.fspath(file) for path in self.knowledge.foreign() if (file := self.packages.file(path)) is not None]
+        known = set() if old is None else set(old.sources.paths) - set(self.changes.sources if self.changes else ())
+        looked = [path for path in self.paths if path not in known]
+        freshness.save(
+            self.settings,
+            Manifest(
+                world=freshness.world(self.settings),
+                generation=generation,
+                sources=freshness.merged(None if old is None else old.sources, self.paths, freshness.look(root, looked, started)),
+                surroundings=old.surroundings
+                if old is not None and self.surroundings is None
+                else freshness.look(root, self.surroundings or (), started),
+                foreign=freshness.look(root, foreign, started),
+                pages=freshness.merged(None if old is None else old.pages, self.pages, freshness.look(out, sorted(self.fates))),
+                report=replace(
+                    report, written=(), removed=(), unchanged=len(self.pages) - len(report.kept), warnings=self._lasting(report)
+                ),
+            ),
+        )
+
+    def _lasting(self, report: Report) -> tuple[str, ...]:
+        """Give the warnings that hold for as long as nothing changes."""
+        return tuple(warning for warning in report.warnings if warning not in self.notes)
+
+    def _spread(self, function: Callable[[Sequence[str]], list[_Result]], paths: Sequence[str]) -> Iterator[_Result]:
+        """Apply a function to paths, in several processes when they are many."""
+        for _, results in spread(function, paths, self.jobs if len(paths) > _FEW else 1):
+            yield from results
 
 
-def _apply(function: Callable[[_Item], _Result], items: list[_Item]) -> list[_Result]:
-    return [function(item) for item in items]
+class _KeptPackages(Mapping[str, Module]):
+    """Files of packages whose facts an earlier run may have kept.
+
+    Args:
+        store: where they lie.
+        packages: reads the others.
+    """
+
+    def __init__(self, store: Store, packages: Packages) -> None:
+        self._store = store
+        self._packages = packages
+        self._known: dict[str, Module] = {}
+        self._read: dict[str, bytes] = {}
+
+    def taken(self) -> dict[str, bytes]:
+        """Give the facts that were read since this was asked last, packed."""
+        read, self._read = self._read, {}
+        return read
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._packages
+
+    def __getitem__(self, path: str) -> Module:
+        if path not in self._known:
+            kept = self._store.get("packages", path)
+            if kept is None:
+                kept = self._packages[path]
+                self._read[path] = _packed(kept)
+            self._known[path] = kept
+        return self._known[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._packages)
+
+    def __len__(self) -> int:
+        return len(self._packages)
+
+
+def _brief(module: Module) -> Brief:
+    source = module.source
+    is_python = source.language == "python"
+    return Brief(source.sha256, pages.title(module), is_python, is_python or bool(module.imports), pages.has_listing(source))
+
+
+def _gist(made: Survey) -> Survey:
+    """Take from a survey what is known of the whole tree at once."""
+    tests = {(test.path, test.line): Test("", "", test.line, test.path) for test in made.tests}
+    used = tuple(Use(use.name, use.lines[:1]) for use in made.uses if use.is_called and use.lines)
+    return replace(made, tests=tuple(tests.values()), uses=used, requirements=(), unresolved=())
+
+
+def _packed(value: object) -> bytes:
+    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+
+
+def _above(path: str) -> Iterator[str]:
+    """Name the folders that hold a file, the root last."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _owners(spoiled: Iterable[str]) -> tuple[set[str], set[str]]:
+    """Name the files and the folders that pages are about."""
+    files: set[str] = set()
+    folders: set[str] = set()
+    for page in spoiled:
+        kind, source = pages.owner(page)
+        (files if kind == "file" else folders).add(source)
+    return files, folders
+
+
+def _unknown_sentence(api: str) -> str:
+    return f"the setting apis names '{api}', of which no file is known; add its source, or the folder of its package to package-path"
+
+
+def _kept_sentence(path: str) -> str:
+    return f"{path} is kept: a person made it, and a page is to stand in its place"
 
 
 def _silent(_step: str, _done: int, _total: int) -> None:
@@ -184,9 +512,12 @@ class _Clock:
     @contextmanager
     def step(self, name: str, total: int = 1) -> Iterator[Callable[[Iterable[_Item]], Iterator[_Item]]]:
         """Time a step; what it gives counts the items that pass."""
+        done = 0
 
         def count(items: Iterable[_Item]) -> Iterator[_Item]:
-            for done, item in enumerate(items, 1):
+            nonlocal done
+            for item in items:
+                done += 1
                 self.progress(name, done, total)
                 yield item
 

@@ -13,8 +13,13 @@ import re
 import tokenize
 from dataclasses import dataclass
 
+from rankbook.packed import Packed
+
 UTF8 = "utf-8"
 _MAGIC = re.compile(rb"^[ \t\f]*(?:#|//|/\*|<!--|%|;)?.*?coding[:=][ \t]*([-\w.]+)")
+_BAD_CHARACTERS = "\0\2\3"
+_BAD = re.compile(f"[{_BAD_CHARACTERS}]")
+"""What a Markdown page cannot show."""
 _BOMS = (
     (codecs.BOM_UTF8, UTF8),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -25,7 +30,7 @@ _BOMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Embedding:
+class Embedding(Packed):
     """How a file's bytes relate to the text of its listing."""
 
     encoding: str
@@ -77,16 +82,12 @@ def embed(data: bytes) -> Embedded | NotEmbedded:
         text = body.decode(encoding)
     except (UnicodeDecodeError, LookupError) as error:
         return NotEmbedded(_why_not(data, encoding, error), len(data), digest)
-    bad = re.search("[\x00\x02\x03]", text)
+    bad = _BAD.search(text) if any(character in text for character in _BAD_CHARACTERS) else None
     if bad and bad[0] == "\0":
         return NotEmbedded(_why_not(data, encoding, ValueError()), len(data), digest)
     if bad:
         return NotEmbedded(f"it holds the control character U+{ord(bad[0]):04X}, which a Markdown page cannot show", len(data), digest)
-    try:
-        faithful = bom + text.encode(encoding) == data and text.encode(UTF8).decode(UTF8) == text
-    except UnicodeEncodeError:
-        faithful = False
-    if not faithful:
+    if encoding != UTF8 and not _is_faithful(data, bom, encoding, text):
         return NotEmbedded(f"its {encoding} text does not give back the same bytes", len(data), digest)
     final = text == "" or text.endswith(("\n", "\r"))
     shown = text if final else text + "\n"
@@ -107,6 +108,14 @@ def restore(text: str, embedding: Embedding) -> bytes:
         text = text[:-1]
     body = text.encode(embedding.encoding, errors="surrogatepass" if embedding.encoding == UTF8 else "strict")
     return (_bom_of(embedding.encoding) if embedding.bom else b"") + body
+
+
+def _is_faithful(data: bytes, bom: bytes, encoding: str, text: str) -> bool:
+    """Tell whether a text gives back the bytes that it was read from; strict UTF-8 always does."""
+    try:
+        return bom + text.encode(encoding) == data and text.encode(UTF8).decode(UTF8) == text
+    except UnicodeEncodeError:
+        return False
 
 
 def _detect(data: bytes) -> tuple[bytes, str]:
@@ -132,9 +141,12 @@ def _bom_of(encoding: str) -> bytes:
 
 
 def _newline(text: str) -> str:
-    ends = set(re.findall(r"\r\n|\r|\n", text))
-    names = {"\n": "lf", "\r\n": "crlf", "\r": "cr"}
-    return "none" if not ends else names[ends.pop()] if len(ends) == 1 else "mixed"
+    if "\r" not in text:
+        return "lf" if "\n" in text else "none"
+    crlf = text.count("\r\n")
+    counts = {"lf": text.count("\n") - crlf, "crlf": crlf, "cr": text.count("\r") - crlf}
+    names = [name for name, count in counts.items() if count]
+    return names[0] if len(names) == 1 else "mixed"
 
 
 def _why_not(data: bytes, encoding: str, error: Exception) -> str:

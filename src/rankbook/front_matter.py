@@ -15,7 +15,9 @@ import yaml
 
 from rankbook.embedding import Embedding
 
-PAGE_KINDS = ("file", "keywords", "index", "folder", "subtree")
+SUITE_PAGES = ("suite-hardware", "suite-apis", "suite-untested", "suite-words", "suite-marks", "suite-owners", "suite-findings")
+"""Kinds of page that are about the whole suite."""
+PAGE_KINDS = ("file", "keywords", "index", "folder", "subtree", *SUITE_PAGES)
 _NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _BLOCK = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?\r?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 

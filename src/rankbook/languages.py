@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -80,8 +81,11 @@ LANGUAGES: tuple[Language, ...] = (
     Language("glsl", "GLSL shader", ("glsl",), (".glsl", ".glslh", ".vert", ".frag", ".comp", ".geom"), types={".glslh": "GLSL header"}),
     Language("hlsl", "HLSL shader", ("hlsl",), (".hlsl",)),
     Language("wgsl", "WebGPU shader", ("wgsl",), (".wgsl",)),
+    Language("opencl", "OpenCL kernel", ("c",), (".cl",)),
     Language("assembly", "Assembly source", ("gas", "asm", "nasm"), (".s", ".asm")),
     Language("llvm", "LLVM assembly", ("llvm",), (".ll",)),
+    Language("mlir", "MLIR source", _DATA, (".mlir",)),
+    Language("ptx", "PTX assembly", _DATA, (".ptx",)),
     Language("cmake", "CMake script", ("cmake",), (".cmake",), ("CMakeLists.txt",)),
     Language(
         "makefile", "Makefile", ("make", "makefile", "mf", "bsdmake"), (".mk", ".mak", ".makefile"), ("Makefile", "makefile", "GNUmakefile")
@@ -92,7 +96,7 @@ LANGUAGES: tuple[Language, ...] = (
         "starlark",
         "Bazel build file",
         ("starlark", "bazel"),
-        (".bzl", ".bazel", ".star"),
+        (".bzl", ".bazel", ".star", ".build"),
         ("BUILD", "WORKSPACE", "BUCK", "TARGETS", "BUCK.oss", "TARGETS.oss"),
         types={".bzl": "Starlark source", ".star": "Starlark source", "BUCK": "Buck build file", "BUCK.oss": "Buck build file"},
     ),
@@ -112,7 +116,7 @@ LANGUAGES: tuple[Language, ...] = (
         "JSON file",
         ("json", "json-object", "json5", "jsonld", "json-ld"),
         (".json", ".ipynb", ".jsonl", ".json5", ".webmanifest"),
-        (".babelrc", ".eslintrc"),
+        (".babelrc", ".eslintrc", "Pipfile.lock"),
         types={".ipynb": "Jupyter notebook", ".jsonl": "JSON lines"},
     ),
     Language(
@@ -226,9 +230,24 @@ LANGUAGES: tuple[Language, ...] = (
         types={"NOTICE": "Notice"},
     ),
     Language("requirements list", "Python requirements list", _DATA, (), ("requirements.txt", "constraints.txt")),
+    Language(
+        "lock file",
+        "Lock file",
+        _DATA,
+        (".lock",),
+        ("go.sum",),
+        types={"Gemfile.lock": "Bundler lock file", "yarn.lock": "Yarn lock file", "go.sum": "Go checksum list"},
+    ),
+    Language("typing marker", "Python typing marker", _DATA, (), ("py.typed",)),
     Language("text", "Text file", ("text", "output"), (".txt", ".text"), ("README", "AUTHORS", "CHANGELOG"), types={"README": "Read-me"}),
 )
 """All languages; the first row that names a suffix, a file or a fence holds it."""
+
+STRUCTURED = frozenset({
+    "python", "markdown", "rst", "cmake", "json", "yaml", "toml", "c", "cpp", "cuda", "metal", "objective-c", "objective-c++", "java",
+    "javascript", "typescript", "rust", "go", "bash", "starlark",
+})  # fmt: skip
+"""Languages of which definitions, imports or headings are read."""
 
 BINARY_TYPES: Mapping[str, str] = {
     ".png": "PNG image",
@@ -279,6 +298,25 @@ BINARY_TYPES: Mapping[str, str] = {
 }
 """What a reader calls a file that has no text, by suffix."""
 
+_HEADER_SIGNS: tuple[tuple[re.Pattern[str], str, str], ...] = (
+    (re.compile(r"^[ \t]*(?:@(?:interface|protocol|class|import)\b|#import\b)", re.MULTILINE), "objective-c++", "Objective-C header"),
+    (
+        re.compile(
+            r"^[ \t]*(?:inline |constexpr )?(?:namespace\b|template\b|class\b|using\b|constexpr\b|(?:public|private):)|\bstd::",
+            re.MULTILINE,
+        ),
+        "cpp",
+        "C++ header",
+    ),
+)
+"""What tells the language of a header that is named `.h`, with its language and type."""
+_NAME_PREFIXES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"Makefile\."), "Makefile"),
+    (re.compile(r"(?:.*[-_.])?(?:requirements|constraints)[-\w.]*\.(?:txt|in)$"), "requirements.txt"),
+    (re.compile(r"(?:LICEN[CS]ES?|COPYING)[-_.\w]*$"), "LICENSE"),
+)
+"""Names that say what a file is by how they start, each with a name that stands for it."""
+
 _TEMPLATE_SUFFIXES = (".in", ".template", ".tpl", ".tmpl", ".oss")
 """Ends of the names of files that become another file when they are filled in: `version.h.in` is a C++ header."""
 
@@ -301,14 +339,22 @@ def by_fence(word: str) -> Language | None:
     return _FENCES.get(word.lower())
 
 
-def type_of(path: str, first_line: str = "") -> str:
-    """Say what a reader calls a file: `Python source`, `C++ header`, `PNG image`."""
+def type_of(path: str, first_line: str = "", *, is_empty: bool = False) -> str:
+    """Say what a reader calls a file: `Python source`, `C++ header`, `PNG image`.
+
+    Args:
+        path: path or name of the file.
+        first_line: its first line, which tells the language of a script without a suffix.
+        is_empty: whether it holds nothing, so that only its name can say more.
+    """
     name = path.rsplit("/", 1)[-1]
     language = _by_name(name)
     if language is None and _suffix(name) in BINARY_TYPES:
         return BINARY_TYPES[_suffix(name)]
     if is_template(name):
         return f"{type_of(_stem(name))} template"
+    if language is None and is_empty:
+        return "Empty file"
     language = language or by_path(name, first_line)
     return language.types.get(name) or language.types.get(_suffix(name)) or language.type
 
@@ -316,17 +362,31 @@ def type_of(path: str, first_line: str = "") -> str:
 def is_template(path: str) -> bool:
     """Tell whether a file becomes another one when it is filled in, so that it does not follow its language's grammar."""
     name = path.rsplit("/", 1)[-1]
-    return name not in _FILENAMES and _suffix(name) in _TEMPLATE_SUFFIXES and bool(_stem(name))
+    return name not in _FILENAMES and _suffix(name) in _TEMPLATE_SUFFIXES and bool(_stem(name)) and _by_start(name) is None
+
+
+def header(text: str) -> tuple[str, str] | None:
+    """Tell the language and the type of a header that is named `.h`; None when its text leaves that open.
+
+    Args:
+        text: its text.
+    """
+    return next(((language, kind) for sign, language, kind in _HEADER_SIGNS if sign.search(text)), None)
 
 
 def _by_name(path: str) -> Language | None:
     name = path.rsplit("/", 1)[-1]
-    found = _FILENAMES.get(name) or _SUFFIXES.get(_suffix(name))
+    known = _FILENAMES["Dockerfile"] if name.startswith("Dockerfile.") else _FILENAMES.get(name)
+    found = known or _SUFFIXES.get(_suffix(name))
+    if found is None or found is _TEXT:
+        found = _by_start(name) or found
     if found is None and is_template(name):
         return _by_name(_stem(name)) or _TEXT
-    if found is None and name.startswith(("Dockerfile.", "Makefile.")):
-        return _FILENAMES[name.partition(".")[0]]
     return found
+
+
+def _by_start(name: str) -> Language | None:
+    return next((_FILENAMES[known] for start, known in _NAME_PREFIXES if start.match(name)), None)
 
 
 def _by_shebang(line: str) -> Language | None:

@@ -1,14 +1,21 @@
-"""What a run ran on: hardware, torch, commit."""
+"""What a run ran on: hardware, torch, commit; found without importing torch and without touching CUDA."""
 
 from __future__ import annotations
 
+import ast
 import os
 import platform
 import subprocess
+import sys
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
+
+from rankbook.verdict import Machine
+from rankbook.words import SYSTEMS
 
 SECONDS = 20
 """How long a query may take."""
@@ -17,21 +24,156 @@ SECONDS = 20
 @cache
 def hardware() -> str:
     """Name the visible GPUs as `nvidia-smi` does, without touching CUDA in this process; else the CPU's cores."""
-    listed = _said("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines()
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None:
-        listed = listed[: len([entry for entry in visible.split(",") if entry.strip()])]
-    gpus = ", ".join(f"{count} × {name}" for name, count in Counter(listed).items())
+    gpus = ", ".join(f"{count} × {name}" for name, count in Counter(_gpus("name")).items())
     return gpus or f"CPU, {os.cpu_count()} cores, {platform.machine()}"
+
+
+@cache
+def facts() -> Machine:
+    """Give what decides which tests run here."""
+    build = _torch_build()
+    cuda, hip = build.get("cuda"), build.get("hip")
+    gpus = _gpus("compute_cap,memory.total") if cuda else []
+    return Machine(
+        gpus=None if hip else len(gpus),
+        capabilities=tuple(gpu.split(",")[0].strip() for gpu in gpus),
+        gpu_memory=min((_mebibytes(gpu) for gpu in gpus), default=None),
+        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None,
+        peer_access=None if gpus else False,
+        multicast=None if gpus else False,
+        platform=_platform(),
+        python=platform.python_version(),
+        torch=torch_version(),
+        cuda=cuda,
+        hip=hip,
+        libraries=_libraries(build, has_gpus=bool(gpus)),
+        backends=_backends(build),
+        devices=_devices(build),
+        packages=_package,
+        environment=dict(os.environ),
+    )
+
+
+def _gpus(columns: str) -> list[str]:
+    """Give a line of each visible GPU."""
+    listed = _said("nvidia-smi", f"--query-gpu={columns}", "--format=csv,noheader").splitlines()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return listed if visible is None else listed[: len([entry for entry in visible.split(",") if entry.strip()])]
+
+
+def _mebibytes(line: str) -> int:
+    number = line.rpartition(",")[2].split()
+    return int(number[0]) * 1024**2 if number and number[0].isdecimal() else 0
+
+
+def _platform() -> frozenset[str]:
+    names = {SYSTEMS.get(name, name) for name in (sys.platform, os.name, platform.machine(), platform.python_implementation())}
+    return frozenset({*names, "CI on Windows"} if "Windows" in names and os.environ.get("CI") else names)
+
+
+@cache
+def _torch_build() -> Mapping[str, str | None]:
+    """Read what torch says of its own build, from the text of its `version.py`; None when it does not say."""
+    folder = _folder("torch")
+    try:
+        tree = ast.parse((folder / "version.py").read_text(encoding="utf-8")) if folder else None
+    except (OSError, ValueError, SyntaxError):
+        tree = None
+    found: dict[str, str | None] = {}
+    for node in tree.body if tree else ():
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.AnnAssign) else None
+        value = getattr(node, "value", None)
+        if isinstance(target, ast.Name) and isinstance(value, ast.Constant):
+            found[target.id] = "" if value.value is None else str(value.value)
+    return found
+
+
+def _folder(package: str) -> Path | None:
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        return None
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(places[0]) if places else None
+
+
+def _is_wheel(build: Mapping[str, str | None]) -> bool:
+    """Tell whether torch is one of the wheels that its project publishes."""
+    version = build.get("__version__") or ""
+    return bool(version) and "git" not in version and "a0" not in version
+
+
+def _backends(build: Mapping[str, str | None]) -> dict[str, bool]:
+    if not build:
+        return {}
+    accelerated = bool(build.get("cuda") or build.get("hip"))
+    found = {"gloo": True, "fake": True, "threaded": True, "nccl": accelerated and sys.platform == "linux", "xccl": bool(build.get("xpu"))}
+    wheels = {"mpi": False, "ucc": False, "hccl": False} if _is_wheel(build) else {}
+    return found | wheels
+
+
+def _devices(build: Mapping[str, str | None]) -> dict[str, bool]:
+    none = dict.fromkeys(("hpu", "mtia", "tpu", "xla", "lazy", "npu", "mlu", "musa", "sdaa", "privateuse1"), False)
+    mac = {} if sys.platform == "darwin" else {"mps": False}
+    return {**none, **mac, **({} if build.get("xpu") else {"xpu": False}), **({} if _package("torch_xla") == "" else {"xla": True})}
+
+
+_IN_EVERY_WHEEL = ("LAPACK", "MKL", "FFT", "oneDNN", "QNNPACK", "XNNPACK", "FBGEMM", "OpenMP", "Kineto", "TorchDynamo", "TorchInductor")
+_WITH_CUDA = ("cuDNN", "cuSPARSE", "cuSPARSELt", "cuSOLVER", "cuDSS", "MAGMA", "NCCL", "CUTLASS")
+_WITH_ROCM = ("MIOpen", "hipSPARSE", "hipBLASLt")
+_ON_GPUS = ("flash attention", "memory-efficient attention", "fused attention", "cuDNN attention", "symmetric memory")
+
+
+def _libraries(build: Mapping[str, str | None], *, has_gpus: bool) -> dict[str, str | bool]:
+    """Tell which libraries torch has, as far as the kind of its build says it."""
+    if not build:
+        return {}
+    found: dict[str, str | bool] = {"torch.distributed": True, "torch.distributed.nn": True}
+    found["torch.distributed.rpc"] = sys.platform != "win32"
+    if _is_wheel(build) and "x86" in _platform() and sys.platform == "linux":
+        found |= dict.fromkeys(_IN_EVERY_WHEEL, True)
+    if not build.get("cuda"):
+        found |= dict.fromkeys(_WITH_CUDA, False)
+    if not build.get("hip"):
+        found |= dict.fromkeys(_WITH_ROCM, False)
+    if not has_gpus:
+        found |= dict.fromkeys(_ON_GPUS, False)
+    nccl = _nccl() if build.get("cuda") else ""
+    return found | ({"NCCL": nccl} if nccl else {})
+
+
+def _nccl() -> str:
+    return next((version for name in ("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11") if (version := _version(name))), "")
+
+
+@cache
+def _package(name: str) -> str | None:
+    """Give the version of an importable package without importing it; `0` when it has none, empty when it is not installed."""
+    try:
+        there = find_spec(name.partition(".")[0]) is not None
+    except (ImportError, ValueError):
+        return None
+    if not there:
+        return ""
+    return _version(name) or next((version for dist in _distributions().get(name, ()) if (version := _version(dist))), "") or "0"
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return metadata.packages_distributions()
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except (metadata.PackageNotFoundError, ValueError):
+        return ""
 
 
 @cache
 def torch_version() -> str:
     """Give the version of the installed torch without importing it; empty when there is none."""
-    try:
-        return metadata.version("torch")
-    except metadata.PackageNotFoundError:
-        return ""
+    return _version("torch")
 
 
 @cache

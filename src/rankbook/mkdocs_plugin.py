@@ -19,7 +19,7 @@ from rankbook.config import Settings, load
 from rankbook.document import document
 from rankbook.errors import RankbookError
 from rankbook.ledger import Ledger
-from rankbook.pages import LAST_RUN_MARKER, LAST_RUN_NOTE
+from rankbook.pages import LAST_RUN_MARKER, LAST_RUN_NOTE, OVERVIEWS
 from rankbook.site import expanded, last_runs, listed
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 STYLE = "assets/rankbook.css"
 """Where the built site holds the style of outcomes and of long names."""
+SCRIPT = "assets/rankbook.js"
+"""Where it holds the script that filters long pages."""
 _SOURCE = '<h2 id="original-source"'
 """Heading of a source's listing, whose text the search leaves out: with it the index of a large book is slow to load."""
 _LAST_RUN = re.compile(rf"(?:<p>{re.escape(LAST_RUN_NOTE)}</p>\s*)?{re.escape(LAST_RUN_MARKER)}")
@@ -65,8 +67,9 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         self._serving = command == "serve"
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
-        """Add the style sheet, before those of the project, which may override it."""
+        """Add the style sheet and the script, before those of the project, which may override them."""
         config.extra_css = [STYLE, *config.extra_css]
+        config.extra_javascript = [SCRIPT, *config.extra_javascript]
         return config
 
     def on_pre_build(self, *, config: MkDocsConfig) -> None:
@@ -93,13 +96,14 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         """Say which generated pages the navigation lists, and write its part for each folder that `nav` names."""
         self._stamps = {file.src_uri: stamp for file, stamp in _stamped(files, config)}
         _warn_of_shared_addresses(files, self._stamps)
-        shown = listed(self._stamps, self.config.nav_files)
+        shown = listed(self._stamps, self.config.nav_files, OVERVIEWS)
         for path in self._stamps:
             # Set for all of them: left alone, MkDocs leaves out pages about sources such as `.github/ci.yml`.
             files.src_uris[path].inclusion = InclusionLevel.INCLUDED if path in shown else InclusionLevel.NOT_IN_NAV
         if config.nav is not None:
             config.nav = expanded(config.nav, shown)
-        files.append(File.generated(config, STYLE, abs_src_path=str(Path(__file__).with_name("site.css"))))
+        for asset, name in ((STYLE, "site.css"), (SCRIPT, "site.js")):
+            files.append(File.generated(config, asset, abs_src_path=str(Path(__file__).with_name(name))))
         return files
 
     def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:  # noqa: ARG002

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from rankbook.embedding import Embedding
+from rankbook.packed import Packed
 from rankbook.requirements import Requirement
 
 PACKAGES = "site-packages/"
@@ -17,7 +19,7 @@ PACKAGES = "site-packages/"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Source(Packed):
     """One file of the tree."""
 
     path: str
@@ -53,8 +55,7 @@ class Source:
         return dot + end if stem else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(NamedTuple):
     """A piece of source text with its place."""
 
     text: str
@@ -66,10 +67,11 @@ class Expression:
     """Positional arguments as written."""
     keywords: tuple[tuple[str, str], ...] = ()
     """Keyword arguments as written."""
+    guard: str | None = None
+    """Of a statement that calls: condition of the `if` in which it stands, as written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
+class Import(NamedTuple):
     """One imported name."""
 
     module: str
@@ -88,18 +90,19 @@ class Import:
         return self.alias or self.name or self.module.partition(".")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(NamedTuple):
     """A module-level or class-level assignment."""
 
     name: str
     value: str
-    """As written, on one line."""
+    """As written, on one line; `X + [1]` where `X += [1]` is written."""
     line: int
+    guard: str | None = None
+    """Condition of the `if` in which it stands, as written."""
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class Function(Packed):
     """A function or method."""
 
     name: str
@@ -120,7 +123,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Class:
+class Class(Packed):
     """A class."""
 
     name: str
@@ -136,8 +139,7 @@ class Class:
     """Condition of the `if` in which it is defined, as written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Keyword:
+class Keyword(NamedTuple):
     """A word of the keyword index: a real definition or use."""
 
     kind: str
@@ -149,7 +151,7 @@ class Keyword:
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Packed):
     """A heading of a prose file."""
 
     level: int
@@ -158,7 +160,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Packed):
     """What a file that is no Python source defines: a C++ function, a CMake target, a TOML table."""
 
     kind: str
@@ -174,7 +176,7 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class Module(Packed):
     """All facts of one file."""
 
     source: Source
@@ -200,6 +202,10 @@ class Module:
     """Module-level loops that define something, each whole as written: `for n in (2, 4): globals()[f"Test{n}"] = type(...)`."""
     references: tuple[Keyword, ...] = ()
     """Imported names that it mentions without calling them, by full dotted name (kind `reference`); first use per scope."""
+    self_calls: tuple[Keyword, ...] = ()
+    """Methods that its methods call or pass on, of `self` and `cls` (kind `self call`), and call on `super()`; first per scope."""
+    local_calls: tuple[Keyword, ...] = ()
+    """Functions and classes of its own that it calls or passes on, by the name as written (kind `local call`); first per scope."""
     deleted: tuple[str, ...] = ()
     """Module-level names that a `del` takes away."""
     owners: tuple[str, ...] = ()
@@ -211,10 +217,12 @@ class Module:
     error: str | None = None
     """Why it could not be parsed."""
     error_line: int | None = None
+    unread: str | None = None
+    """Why the definitions of a file that is no Python source are not read, as a clause."""
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class Test(Packed):
     """One test that would run, inherited and generated ones included."""
 
     id: str
@@ -244,21 +252,36 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class Use(Packed):
     """An imported name that a file uses: one row of the API index."""
 
     name: str
     """Full dotted name: `torch.distributed.all_reduce`."""
     lines: tuple[int, ...]
-    """Lines of the file, sorted."""
+    """Lines of the file, sorted; none when only base classes and helpers in other files use it."""
     tests: tuple[str, ...] = ()
-    """Node ids of the tests that reach one of them, by their own body, by helper methods or by helper functions of the file."""
+    """Node ids of the tests of the file that reach it: by their body, by helpers, by what is set up around them, by fixtures."""
     is_called: bool = True
     """Whether some use is a call."""
+    places: tuple[tuple[str, int], ...] = ()
+    """Paths and lines in other files, of base classes and of helpers, at which tests of this one reach it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Descent:
+class PublicName(Packed):
+    """A name that a module of the setting `apis` offers to others."""
+
+    name: str
+    """Full dotted name: `torch.distributed.all_reduce`."""
+    path: str
+    """File that defines it, or the one that imports it where no known file does."""
+    line: int
+    kind: str
+    """`class`, `function` or `constant`; `name` for one that no known file defines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Descent(Packed):
     """A class of the file that derives, near or far, from a class of another."""
 
     name: str
@@ -274,7 +297,7 @@ class Descent:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Packed):
     """What a linter says of a line."""
 
     rule: str
@@ -288,7 +311,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Packed):
     """What one file says, read together with the files that it names."""
 
     path: str
@@ -311,7 +334,7 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Packed):
     """Why another file is related."""
 
     path: str
@@ -326,7 +349,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Packed):
     """A folder of the tree."""
 
     path: str
@@ -356,6 +379,8 @@ class Project:
     """By source path, nearest first; a file without any has no entry."""
     findings: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
     """By source path; a file without any has no entry."""
+    public: tuple[PublicName, ...] = ()
+    """What the modules of the setting `apis` offer, by name."""
 
     @cached_property
     def tests(self) -> Mapping[str, tuple[Test, ...]]:
@@ -381,12 +406,13 @@ def tree(value: object, name: str = "") -> str:
 def _lines(value: object, name: str, depth: int) -> Iterator[str]:
     pad = "  " * depth
     label = f"{name}: " if name else ""
-    if is_dataclass(value) and not isinstance(value, type):
+    names = _names(value)
+    if names:
         yield f"{pad}{label}{type(value).__name__}"
-        for entry in fields(value):
-            inner = getattr(value, entry.name)
+        for entry in names:
+            inner = getattr(value, entry)
             if inner not in (None, (), "", {}, False):
-                yield from _lines(inner, entry.name, depth + 1)
+                yield from _lines(inner, entry, depth + 1)
     elif isinstance(value, tuple):
         if all(isinstance(entry, str) for entry in value):
             yield f"{pad}{label}{', '.join(value)}"
@@ -400,3 +426,10 @@ def _lines(value: object, name: str, depth: int) -> Iterator[str]:
             yield from _lines(entry, str(key), depth + 1)
     else:
         yield f"{pad}{label}{value!r}"
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """Name the fields of an object of this module."""
+    if is_dataclass(value):
+        return tuple(entry.name for entry in fields(value))
+    return getattr(value, "_fields", ())

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rankbook.front_matter import Stamp
     from rankbook.listing import Run
@@ -17,18 +17,22 @@ NOT_RUN = "No listing of this page has been run yet."
 _IN_NAV = ("file", "index")
 
 
-def listed(stamps: Mapping[str, Stamp], most_files: int) -> dict[str, Stamp]:
-    """Choose the generated pages that the navigation lists.
+def listed(stamps: Mapping[str, Stamp], most_files: int, overviews: Sequence[str] = ()) -> dict[str, Stamp]:
+    """Choose the generated pages that the navigation lists, in its order.
 
     Args:
         stamps: what each page says of itself, by the page's path.
         most_files: largest number of file pages that it lists; with more it holds the pages of folders only.
+        overviews: names of the pages about the whole suite that it lists too, in their order.
     """
-    shown = {path: stamp for path, stamp in stamps.items() if stamp.page in _IN_NAV}
+    places = {name: place for place, name in enumerate(overviews)}
+    names = {path: path.rpartition("/")[2] for path, stamp in stamps.items() if not stamp.source}
+    shown = {path: stamp for path, stamp in stamps.items() if stamp.page in _IN_NAV or names.get(path) in places}
     if sum(stamp.page == "file" for stamp in shown.values()) > most_files:
-        shown = {path: stamp for path, stamp in shown.items() if stamp.page == "index"}
+        shown = {path: stamp for path, stamp in shown.items() if stamp.page != "file"}
     passed_over = _passed_over(stamps)
-    return {path: stamp for path, stamp in shown.items() if path not in passed_over}
+    ordered = sorted(shown.keys() - passed_over, key=lambda path: (places.get(names.get(path, ""), len(places)), path))
+    return {path: shown[path] for path in ordered}
 
 
 def _passed_over(stamps: Mapping[str, Stamp]) -> set[str]:
@@ -71,29 +75,29 @@ def _is_folder(item: Any) -> bool:
     return isinstance(item, str) and item.endswith("/") and "://" not in item
 
 
-def _by_folder(root: str, shown: Mapping[str, Stamp]) -> dict[str, set[str]]:
-    """Give the entries of each folder from `root` down: paths of pages, and of folders with their final `/`."""
-    entries = defaultdict(set)
+def _by_folder(root: str, shown: Mapping[str, Stamp]) -> dict[str, dict[str, None]]:
+    """Give the entries of each folder from `root` down, in order: paths of pages, and of folders with their final `/`."""
+    entries: dict[str, dict[str, None]] = defaultdict(dict)
     for path in (path for path in shown if path.startswith(root)):
         folder, child = path.rpartition("/")[0] + "/", path
-        entries[folder].add(child)
+        entries[folder][child] = None
         while folder != root:
             folder, child = folder[:-1].rpartition("/")[0] + "/", folder
-            entries[folder].add(child)
+            entries[folder][child] = None
     return entries
 
 
-def _section(folder: str, entries: Mapping[str, set[str]], shown: Mapping[str, Stamp], above: str) -> dict[str, list[Any]]:
+def _section(folder: str, entries: Mapping[str, Iterable[str]], shown: Mapping[str, Stamp], above: str) -> dict[str, list[Any]]:
     """Make the section of a folder, with its own page first and its subfolders last.
 
     Args:
         folder: the folder, with its final `/`.
-        entries: what each folder holds.
+        entries: what each folder holds, in order.
         shown: the pages that the navigation lists.
         above: title of the page of the folder above.
     """
     index = f"{folder}index.md"
-    ordered = sorted(entries.get(folder, ()), key=lambda path: (path != index, path.endswith("/"), path))
+    ordered = sorted(entries.get(folder, ()), key=lambda path: (path != index, path.endswith("/")))
     if len(ordered) == 1 and ordered[0].endswith("/"):
         return _section(ordered[0], entries, shown, above)
     title = shown[index].title if index in shown else folder[:-1].rpartition("/")[2]

@@ -1,5 +1,23 @@
 """What the files say together: imports, inheritance, tests, requirements and relations across the tree."""
 
+from rankbook.analyse.draft import Draft
+from rankbook.analyse.folders import folders_of
+from rankbook.analyse.links import Links, Mentions, called, targets
+from rankbook.analyse.public import public_names, unknown_modules, unmentioned
+from rankbook.analyse.relations import relations_of
 from rankbook.analyse.run import analyse, survey
 
-__all__ = ["analyse", "survey"]
+__all__ = [
+    "Draft",
+    "Links",
+    "Mentions",
+    "analyse",
+    "called",
+    "folders_of",
+    "public_names",
+    "relations_of",
+    "survey",
+    "targets",
+    "unknown_modules",
+    "unmentioned",
+]

@@ -1,44 +1,36 @@
-"""Reads decorators and conditions by the tables of `rankbook.requirements`; what they do not tell is kept verbatim."""
+"""Reads conditions by the vocabulary; what it does not tell is kept verbatim."""
 
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
-from rankbook import requirements
-from rankbook.analyse.values import Value, Values, parsed, shown
-from rankbook.model import Constant, Expression
-from rankbook.requirements import Requirement, Rule
+from rankbook import words
+from rankbook.analyse.comparisons import OPERATORS, Bare, Truth, of_comparison, sides
+from rankbook.analyse.rules import Evidence, Unread, expression, filled, made, short
+from rankbook.analyse.values import Values, dotted, parsed
+from rankbook.model import Constant, Expression, Function
+from rankbook.requirements import Requirement, Rule, gpu_range, joined, opposite
 
-_PLACE = re.compile(r"\{(\d)(?:\|(\w+)(?:=([^}]*))?)?\}")
-_OPERATORS: dict[type[ast.cmpop], tuple[str, str]] = {
-    ast.Lt: ("<", ">="),
-    ast.LtE: ("<=", ">"),
-    ast.Gt: (">", "<="),
-    ast.GtE: (">=", "<"),
-    ast.Eq: ("==", "!="),
-    ast.NotEq: ("!=", "=="),
-    ast.Is: ("is", "is not"),
-    ast.IsNot: ("is not", "is"),
-    ast.In: ("in", "not in"),
-    ast.NotIn: ("not in", "in"),
-}
-"""Each operator, and what it is turned into by `not`."""
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_PLATFORMS = {"win32": "Windows", "linux": "Linux", "darwin": "macOS"}
 _DEPTH = 4
-"""Constants that a condition is followed through."""
+"""Constants and functions that a condition is followed through."""
+_STEPS = 400
+"""Parts of a condition that are read, those that it is followed to included."""
+_JOINED = frozenset({"backend", "device", "library", "package", "platform"})
+"""Kinds whose alternatives are written as one value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Where a requirement is read from."""
+@dataclass(slots=True)
+class _Budget:
+    """Steps that are left."""
 
-    text: str
-    path: str
-    line: int
+    steps: int = _STEPS
+
+    def spend(self) -> None:
+        self.steps -= 1
+        if self.steps < 0:
+            raise Unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,33 +41,10 @@ class _Reading:
     """Reads constants in the file of the condition."""
     evidence: Evidence
     depth: int = _DEPTH
-    """Constants still to follow."""
-
-
-class Unread(Exception):  # noqa: N818 - no failure: the caller keeps the text
-    """A condition that the tables do not tell."""
-
-
-def of_decorator(decorator: Expression, values: Values) -> Iterator[Requirement]:
-    """Read what a decorator or a mark asks for.
-
-    Args:
-        decorator: as written.
-        values: reads its arguments in its file.
-    """
-    evidence = Evidence(decorator.text, values.path, decorator.line)
-    name = values.names.full(values.path, decorator.name)
-    condition = requirements.find(requirements.CONDITIONS, name)
-    rule = requirements.find(requirements.NAMES, name)
-    alias = None if condition or rule else _aliased(decorator, values)
-    if condition is not None:
-        yield from of_condition(_condition(decorator), values, evidence, wanted=requirements.CONDITIONS[condition])
-    elif rule is not None:
-        yield from _by_rule(requirements.NAMES[rule], decorator, values, evidence)
-    elif alias is not None:
-        yield from (replace(each, evidence=decorator.text, line=decorator.line, path=values.path) for each in of_decorator(*alias))
-    elif requirements.looks_like_requirement(decorator.name):
-        yield _verbatim(decorator.text, evidence)
+    """Constants and functions still to follow."""
+    strict: bool = False
+    """Whether a part that is not told makes the whole unread."""
+    budget: _Budget = field(default_factory=_Budget)
 
 
 def of_condition(text: str, values: Values, evidence: Evidence, *, wanted: bool) -> tuple[Requirement, ...]:
@@ -90,187 +59,318 @@ def of_condition(text: str, values: Values, evidence: Evidence, *, wanted: bool)
     node = parsed(text)
     inner = parsed(node.value) if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
     node = inner or node
+    try:
+        if node is not None:
+            return tuple(_needs(node, _Reading(values, evidence), wanted=wanted))
+    except RecursionError:
+        pass
+    return (_verbatim(text if wanted else f"not ({text})", evidence),)
+
+
+def of_condition_in_full(text: str, values: Values, evidence: Evidence, *, wanted: bool) -> tuple[Requirement, ...]:
+    """Read what a condition asks for, when all of it can be read.
+
+    Args:
+        text: the condition as written.
+        values: reads its constants in its file.
+        evidence: where it stands.
+        wanted: whether the test needs it to be true.
+
+    Raises:
+        Unread: some part of it cannot be read.
+    """
+    node = parsed(text)
     if node is None:
-        return (_verbatim(text if wanted else f"not ({text})", evidence),)
-    return tuple(_needs(node, _Reading(values, evidence), wanted=wanted))
+        raise Unread
+    try:
+        return tuple(_needs(node, _Reading(values, evidence, strict=True), wanted=wanted))
+    except RecursionError as error:
+        raise Unread from error
+
+
+def of_skip(skip: Expression, values: Values, otherwise: str = "skipped") -> Iterable[Requirement]:
+    """Read a condition that skips the test or ends the module; a bare call disables what it stands in.
+
+    Args:
+        skip: the condition, or the call, as written.
+        values: reads its constants in its file.
+        otherwise: what becomes of the test, as in `Requirement`.
+    """
+    return _of_skip(skip, values, otherwise, of_condition)
+
+
+def of_skip_in_full(skip: Expression, values: Values) -> Iterable[Requirement]:
+    """Read a condition that skips the test, when all of it can be read.
+
+    Args:
+        skip: the condition, or the call, as written.
+        values: reads its constants in its file.
+
+    Raises:
+        Unread: some part of it cannot be read.
+    """
+    return _of_skip(skip, values, "skipped", of_condition_in_full)
+
+
+def _of_skip(skip: Expression, values: Values, otherwise: str, read: Callable[..., tuple[Requirement, ...]]) -> Iterable[Requirement]:
+    evidence = Evidence(skip.text, values.path, skip.line, otherwise)
+    if skip.name == "ImportError":
+        return [made("package", top, replace(evidence, text=f"import {module}")) for module in skip.arguments if (top := _package(module))]
+    if skip.name.endswith("importorskip"):
+        name = values.of(skip.arguments[0]) if skip.arguments else None
+        return [made("package", _package(name), evidence) if isinstance(name, str) else _verbatim(skip.text, evidence)]
+    if skip.name.rpartition(".")[2] in _UNCONDITIONAL and parsed(skip.text) is not None and _is_call(skip):
+        return [made("disabled", _reason(skip, values), evidence)]
+    return read(skip.text, values, evidence, wanted=False)
+
+
+_UNCONDITIONAL = frozenset({"skip", "skipTest", "SkipTest", "exit", "_exit", "SystemExit", "quit", "Exception"})
+"""What ends a module or a test where no condition is around it."""
+
+
+def _is_call(skip: Expression) -> bool:
+    return skip.text == skip.name or skip.text.startswith(f"{skip.name}(")
+
+
+def _package(module: str) -> str:
+    """Give the package of a module that may be missing; empty for one of the same tree."""
+    return module.partition(".")[0]
+
+
+def _reason(skip: Expression, values: Values) -> str:
+    text = skip.arguments[0] if skip.arguments else dict(skip.keywords).get("reason", dict(skip.keywords).get("msg", ""))
+    value = values.of(text) if text else None
+    return value if isinstance(value, str) else text
 
 
 def _needs(node: ast.expr, reading: _Reading, *, wanted: bool) -> Iterator[Requirement]:
     """Take a condition apart; a part that is not told by the tables stays as it is."""
+    reading.budget.spend()
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield from _needs(node.operand, reading, wanted=not wanted)
     elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) == wanted:
         for part in node.values:
             yield from _needs(part, reading, wanted=wanted)
+    elif isinstance(node, ast.Compare) and len(node.ops) > 1 and wanted:
+        for side in sides(node):
+            yield from _needs(side, reading, wanted=True)
     else:
         try:
             yield from list(_single(node, reading, wanted=wanted))
         except Unread:
+            if reading.strict or reading.budget.steps < 0:
+                raise
             yield _verbatim(_negated(node, wanted=wanted), reading.evidence)
 
 
 def _single(node: ast.expr, reading: _Reading, *, wanted: bool) -> Iterable[Requirement]:
+    """Read what cannot be taken apart into things that are all needed."""
     if isinstance(node, ast.Constant):
-        return [] if bool(node.value) == wanted else [_verbatim(reading.evidence.text, reading.evidence)]
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        return [_of_comparison(node, reading, wanted=wanted)]
-    name = _dotted(node)
-    if name:
-        return _of_name(node, name, reading, wanted=wanted)
-    raise Unread
+        return _constant(holds=bool(node.value) == wanted, evidence=reading.evidence)
+    inner = _wrapped(node)
+    if inner is not None:
+        return _needs(inner, reading, wanted=wanted)
+    if isinstance(node, ast.BoolOp):
+        return _either([_whole(part, reading, wanted=wanted) for part in node.values], reading.evidence)
+    if isinstance(node, ast.Compare):
+        return _of_comparison(node, reading, wanted=wanted)
+    if isinstance(node, ast.Subscript):
+        return [_of_entry(node, reading, wanted=wanted)]
+    return _of_name(node, dotted(node), reading, wanted=wanted)
+
+
+def _of_entry(node: ast.Subscript, reading: _Reading, *, wanted: bool) -> Requirement:
+    """Read `deepspeed.ops.__compatible_ops__[FusedAdamBuilder.NAME]`."""
+    base, entry = dotted(node.value), dotted(node.slice).removesuffix(".NAME").rpartition(".")[2]
+    row = words.INDEXED.get(reading.values.names.full(reading.values.path, base)) if base and entry else None
+    if row is None:
+        raise Unread
+    return made(row[0], f"{'' if wanted else 'not '}{row[1]} {entry}", reading.evidence)
+
+
+def _wrapped(node: ast.expr) -> ast.expr | None:
+    """Give the condition in `lambda: x` and in `bool(x)`."""
+    if isinstance(node, ast.Lambda):
+        return node.body
+    return node.args[0] if isinstance(node, ast.Call) and dotted(node) == "bool" and len(node.args) == 1 else None
+
+
+def _whole(node: ast.expr, reading: _Reading, *, wanted: bool) -> tuple[Requirement, ...]:
+    return tuple(_needs(node, replace(reading, strict=True), wanted=wanted))
+
+
+def _constant(*, holds: bool, evidence: Evidence) -> list[Requirement]:
+    return [] if holds else [made("disabled", evidence.reason, evidence)]
+
+
+def _of_comparison(node: ast.Compare, reading: _Reading, *, wanted: bool) -> Iterable[Requirement]:
+    if len(node.ops) > 1:
+        return _either([_whole(side, reading, wanted=wanted) for side in sides(node)], reading.evidence)
+    try:
+        return of_comparison(node, reading.values, reading.evidence, wanted=wanted)
+    except Truth as truth:
+        return _constant(holds=truth.holds, evidence=reading.evidence)
+    except Bare as bare:
+        return _single(bare.node, reading, wanted=bare.wanted)
+
+
+def _either(alternatives: list[tuple[Requirement, ...]], evidence: Evidence) -> list[Requirement]:
+    """Join alternatives into one requirement; one that always holds leaves nothing to ask."""
+    open_ones = [needs for needs in alternatives if not any(need.kind == "disabled" for need in needs)]
+    if not open_ones:
+        return _constant(holds=False, evidence=evidence)
+    if not all(open_ones):
+        return []
+    distinct = list(dict.fromkeys(open_ones))
+    if len(distinct) == 1:
+        return list(distinct[0])
+    singles = [needs[0] for needs in distinct if len(needs) == 1]
+    kinds = {need.kind for need in singles}
+    if len(singles) == len(distinct) and len(kinds) == 1:
+        together = _one_value(kinds.pop(), [need.value for need in singles])
+        if together is not None:
+            return [made(singles[0].kind, together, evidence)]
+    text = " or ".join(" and ".join(need.text for need in needs) for needs in distinct)
+    return [replace(made("one of", text, evidence), either=tuple(distinct))]
+
+
+def _one_value(kind: str, values: list[str]) -> str | None:
+    """Write alternatives of one kind as one value; None when that cannot be said."""
+    if kind in _JOINED:
+        return joined(values)
+    ranges = [gpu_range(value) for value in values] if kind == "gpus" else [None]
+    lows = [found[0] for found in ranges if found is not None and found[1] is None]
+    return str(min(lows)) if len(lows) == len(values) else None
 
 
 def _of_name(node: ast.expr, name: str, reading: _Reading, *, wanted: bool) -> Iterable[Requirement]:
     values, evidence = reading.values, reading.evidence
+    if not name:
+        raise Unread
+    if isinstance(node, ast.Name) and name in values.bound and reading.depth:
+        return _within(*values.bound[name], reading, wanted=wanted)
     full = values.names.full(values.path, name)
-    key = requirements.find(requirements.NAMES, full)
-    if key is not None:
-        rule = requirements.NAMES[key]
+    rule = values.vocabulary.rule(full)
+    if rule is not None and rule.condition is None and (rule.needs or rule.unless):
+        return _of_rule(rule, node, values, evidence, wanted=wanted)
+    if full.endswith(".startswith") and isinstance(node, ast.Call) and full.removesuffix(".startswith") in words.SYSTEM_NAMES:
+        return _of_comparison(ast.Compare(node.func.value, [ast.Eq()], node.args[:1]), reading, wanted=wanted)  # type: ignore[attr-defined]
+    if full.endswith(".startswith") and isinstance(node, ast.Call):
+        return [_of_start(node, values, evidence, wanted=wanted)]
+    variable = values.variable_of(node)
+    if variable is not None:
+        return [_of_environment(*variable, evidence, wanted=wanted)]
+    return _followed(node, name, reading, wanted=wanted)
+
+
+def _of_rule(rule: Rule, node: ast.expr, values: Values, evidence: Evidence, *, wanted: bool) -> list[Requirement]:
+    call = expression(node)
+    if wanted or rule.unless:
         needs = rule.needs if wanted else rule.unless
         if not needs:
             raise Unread
-        return _filled(replace(rule, needs=needs), expression(node), values, evidence)
-    if full.startswith("os.environ.get") or full == "os.getenv":
-        return [_of_environment(node, evidence, wanted=wanted)]
-    return _of_constant(name, reading, wanted=wanted)
+        return list(filled(replace(rule, needs=needs), call, values, evidence))
+    return _either([(_opposite(need, evidence),) for need in filled(rule, call, values, evidence)], evidence)
 
 
-def _of_constant(name: str, reading: _Reading, *, wanted: bool) -> Iterable[Requirement]:
-    """Follow a flag to its one assignment; if that says nothing more, the flag itself says it best."""
+def _opposite(need: Requirement, evidence: Evidence) -> Requirement:
+    value = opposite(need.kind, need.value)
+    if value is None:
+        raise Unread
+    return made(need.kind, value, evidence, need.otherwise)
+
+
+def _followed(node: ast.expr, name: str, reading: _Reading, *, wanted: bool) -> Iterable[Requirement]:
+    """Follow a flag to its one assignment, a function to the only value that it returns."""
     values = reading.values
-    place = values.names.constant(values.path, name) if reading.depth else None
-    if place is None or not isinstance(place.definition, Constant):
+    if not reading.depth:
         raise Unread
-    node = parsed(place.definition.value)
-    if node is None or isinstance(node, ast.Constant):
+    if name.startswith(("self.", "cls.")) and name.count(".") == 1:
+        found = values.attribute(name.partition(".")[2])
+        text = _text_of(found[1]) if found is not None else None
+        return _within(text, values.in_file(found[0]) if found else values, reading, wanted=wanted)
+    place = values.names.find(values.path, name)
+    if place is not None and isinstance(place.definition, Function) and isinstance(node, ast.Call):
+        inner = values.in_file(place.path).with_bound(bound(place.definition, expression(node), values))
+        return _within(place.definition.returns, inner, reading, wanted=wanted)
+    plain = values.in_file(values.path)
+    key = ("flag", values.path, name, wanted, reading.depth)
+    known = values.names.remember(key, lambda: _of_flag(plain, name, reading.depth, wanted=wanted))
+    if known is None:
         raise Unread
-    found = list(_needs(node, replace(reading, values=values.in_file(place.path), depth=reading.depth - 1), wanted=wanted))
-    if any(each.kind == "condition" for each in found):
-        raise Unread
-    return found
+    return [_with_evidence(need, reading.evidence) for need in known]
 
 
-def _of_comparison(node: ast.Compare, reading: _Reading, *, wanted: bool) -> Requirement:
-    values, evidence = reading.values, reading.evidence
-    left, right = node.left, node.comparators[0]
-    operator = _OPERATORS[type(node.ops[0])][0 if wanted else 1]
-    if isinstance(left, (ast.Constant, ast.Tuple)):
-        left, right, operator = right, left, _MIRRORED.get(operator, operator)
-    counted = _known_count(left, values)
-    if counted:
-        return _counted(requirements.COUNTS[counted], operator, values.of_node(right, _DEPTH), evidence)
-    return _of_identity(ast.unparse(left), operator, values.of_node(right, _DEPTH), reading)
-
-
-def _of_identity(name: str, operator: str, value: Value | None, reading: _Reading) -> Requirement:
-    values, evidence = reading.values, reading.evidence
-    full = values.names.full(values.path, name)
-    if full == "sys.platform" and operator in ("==", "!=") and isinstance(value, str):
-        system = _PLATFORMS.get(value, value)
-        return _made("platform", system if operator == "==" else f"not {system}", evidence)
-    if full == "torch.version.hip" and operator in ("is", "is not"):
-        return _made("platform", "not ROCm" if operator == "is" else "ROCm", evidence)
-    raise Unread
-
-
-def _known_count(node: ast.expr, values: Values) -> str | None:
-    name = _dotted(node)
-    return requirements.find(requirements.COUNTS, values.names.full(values.path, name)) if name else None
-
-
-def _counted(row: tuple[str, str], operator: str, value: Value | None, evidence: Evidence) -> Requirement:
-    kind, label = row
-    if kind == "gpus" and isinstance(value, int) and operator in (">=", ">", "=="):
-        return _made(kind, str(value + (operator == ">")), evidence)
-    text = None if value is None else shown(value)
-    if text is None or kind == "gpus":
-        raise Unread
-    return _made(kind, f"{label} {operator} {text}".strip(), evidence)
-
-
-def _of_environment(node: ast.expr, evidence: Evidence, *, wanted: bool) -> Requirement:
-    if not (isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.Constant)):
-        raise Unread
-    return _made("environment", f"{node.args[0].value!s} {'set' if wanted else 'not set'}", evidence)
-
-
-def _by_rule(rule: Rule, call: Expression, values: Values, evidence: Evidence) -> Iterable[Requirement]:
+def _of_flag(values: Values, name: str, depth: int, *, wanted: bool) -> list[Requirement] | None:
+    """Read what a flag of a module stands for, without saying where it is asked for; None when that is not told."""
+    place = values.names.constant(values.path, name)
+    reading = _Reading(values, Evidence("", "", 0), depth)
     try:
-        return list(_filled(rule, call, values, evidence))
+        if place is not None and isinstance(place.definition, Constant):
+            return list(_within(place.definition.value, values.in_file(place.path), reading, wanted=wanted))
     except Unread:
-        return [_verbatim(call.text, evidence)]
+        return None
+    package = _tried_import(values, name)
+    return None if package is None else [made("package", package if wanted else f"not {package}", reading.evidence)]
 
 
-def _filled(rule: Rule, call: Expression, values: Values, evidence: Evidence) -> Iterator[Requirement]:
-    """Put the arguments of a call into the values of its rule."""
-    if rule.when is not None and _fill(rule.when[0], call, values) != rule.when[1]:
-        return
-    for kind, template in rule.needs:
-        value = _fill(template, call, values)
-        if kind == "gpus" and not value.isdecimal():
-            raise Unread
-        if value or not template:
-            yield _made(kind, value, evidence)
+def _with_evidence(need: Requirement, evidence: Evidence) -> Requirement:
+    """Say of what a flag stands for where it was asked for."""
+    value = evidence.reason if need.kind == "disabled" else need.value
+    either = tuple(tuple(_with_evidence(each, evidence) for each in needs) for needs in need.either)
+    return replace(made(need.kind, value, evidence, need.otherwise and evidence.otherwise), either=either)
 
 
-def _fill(template: str, call: Expression, values: Values) -> str:
-    match = _PLACE.search(template)
-    if match is None:
-        return template
-    text = _argument(call, int(match[1]), match[2])
-    if text is None and match[3] is not None:
-        return template[: match.start()] + match[3] + template[match.end() :]
-    value = None if text is None else values.of(text)
-    written = None if value is None else shown(value)
-    if written is None:
+def _within(text: str | None, values: Values, reading: _Reading, *, wanted: bool) -> Iterable[Requirement]:
+    """Read on in what a flag is set to; if that is not told in full, the flag itself says it best."""
+    node = parsed(text) if text else None
+    if node is None:
         raise Unread
-    return template[: match.start()] + written + template[match.end() :]
+    return list(_needs(node, replace(reading, values=values, depth=reading.depth - 1, strict=True), wanted=wanted))
 
 
-def _argument(call: Expression, index: int, keyword: str | None) -> str | None:
-    if index < len(call.arguments):
-        return call.arguments[index]
-    return next((value for name, value in call.keywords if name == keyword), None)
+def _text_of(member: Constant | Function) -> str | None:
+    return member.value if isinstance(member, Constant) else member.returns
 
 
-def _condition(decorator: Expression) -> str:
-    named = dict(decorator.keywords)
-    return decorator.arguments[0] if decorator.arguments else named.get("condition", named.get("cond", ""))
+def bound(function: Function, call: Expression, values: Values) -> dict[str, tuple[str, Values]]:
+    """Tell what the parameters of a function are in a call of it.
+
+    Args:
+        function: the function.
+        call: the call.
+        values: reads the arguments where the call stands.
+    """
+    given = dict(zip(function.parameters, call.arguments, strict=False)) | dict(call.keywords)
+    return {name: (text, values) for name, text in given.items() if not name.startswith("*")}
 
 
-def _aliased(decorator: Expression, values: Values) -> tuple[Expression, Values] | None:
-    """Follow `needs_two = unittest.skipIf(...)` to the call that it stands for."""
-    place = values.names.constant(values.path, decorator.name) if decorator.text == decorator.name else None
+def _tried_import(values: Values, name: str) -> str | None:
+    """Tell which package a flag stands for that is set true right after an import, and false where that fails."""
+    place = values.names.find(values.path, name)
     if place is None or not isinstance(place.definition, Constant):
         return None
-    node = parsed(place.definition.value)
-    return (expression(node, place.definition.line), values.in_file(place.path)) if isinstance(node, ast.Call) else None
+    settings = {each.value: each.line for each in values.names.assigned(place.path, place.definition.name)}
+    if set(settings) != {"True", "False"}:
+        return None
+    before = [entry for entry in values.names.bindings(place.path).values() if 0 < settings["True"] - entry.line <= 2 and not entry.level]
+    return before[0].module.partition(".")[0] if before else None
 
 
-def expression(node: ast.expr, line: int = 0) -> Expression:
-    """Give a node of a condition or of a mark as an expression with its arguments."""
-    call = node if isinstance(node, ast.Call) else None
-    return Expression(
-        text=ast.unparse(node),
-        name=_dotted(node),
-        line=line,
-        arguments=tuple(ast.unparse(argument) for argument in call.args) if call else (),
-        keywords=tuple((keyword.arg or "**", ast.unparse(keyword.value)) for keyword in call.keywords) if call else (),
-    )
+def _of_environment(name: str, default: str | None, evidence: Evidence, *, wanted: bool) -> Requirement:
+    """Read whether a variable is set to something."""
+    if default:
+        raise Unread
+    return made("environment", f"{name} {'set' if wanted else 'not set'}", evidence)
 
 
-def _dotted(node: ast.expr) -> str:
-    """Give the dotted name of `a.b`, `a.b()`, and of `a().b()` without the first call's arguments."""
-    parts: list[str] = []
-    while not isinstance(node, ast.Name):
-        if isinstance(node, ast.Call):
-            node = node.func
-        elif isinstance(node, ast.Attribute):
-            parts.append(node.attr)
-            node = node.value
-        else:
-            return ""
-    return ".".join([node.id, *reversed(parts)])
+def _of_start(node: ast.Call, values: Values, evidence: Evidence, *, wanted: bool) -> Requirement:
+    """Read how an environment variable must begin; a default that begins so leaves it open."""
+    variable = values.variable_of(node.func.value) if isinstance(node.func, ast.Attribute) else None
+    start = values.of_node(node.args[0], _DEPTH) if node.args else None
+    if variable is None or not isinstance(start, str) or (variable[1] or "").startswith(start):
+        raise Unread
+    return made("environment", f"{variable[0]} {'starts' if wanted else 'does not start'} with {start}", evidence)
 
 
 def _negated(node: ast.expr, *, wanted: bool) -> str:
@@ -279,14 +379,10 @@ def _negated(node: ast.expr, *, wanted: bool) -> str:
         return ast.unparse(node)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
-        return f"{left} {_OPERATORS[type(node.ops[0])][1]} {right}"
+        return f"{left} {OPERATORS[type(node.ops[0])][1]} {right}"
     simple = isinstance(node, (ast.Name, ast.Attribute, ast.Call))
     return f"not {ast.unparse(node)}" if simple else f"not ({ast.unparse(node)})"
 
 
 def _verbatim(text: str, evidence: Evidence) -> Requirement:
-    return _made("condition", text, evidence)
-
-
-def _made(kind: str, value: str, evidence: Evidence) -> Requirement:
-    return Requirement(kind, value, evidence.text, evidence.path, evidence.line)
+    return made("condition", short(text), evidence)

@@ -6,9 +6,12 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from rankbook.analyse.includes import Includes
 from rankbook.analyse.names import Names
 from rankbook.analyse.reads import Reads
+from rankbook.collecting import Rules
 from rankbook.model import Class, Function, Module, Test
+from rankbook.vocabulary import BUILT_IN, Vocabulary
 
 _Answer = TypeVar("_Answer")
 
@@ -50,12 +53,23 @@ class Draft:
         modules: the facts of each file, by path; it may read them when they are asked for.
         paths: all files of the tree.
         packages: the facts of files outside the tree that imports lead to, by path; None when none are known.
+        vocabulary: what names of decorators, marks and flags mean.
+        rules: what pytest takes for tests; as it comes when None.
     """
 
-    def __init__(self, modules: Mapping[str, Module], paths: frozenset[str], packages: Mapping[str, Module] | None = None) -> None:
+    def __init__(
+        self,
+        modules: Mapping[str, Module],
+        paths: frozenset[str],
+        packages: Mapping[str, Module] | None = None,
+        vocabulary: Vocabulary = BUILT_IN,
+        rules: Rules | None = None,
+    ) -> None:
+        self.rules = rules or Rules()
         self.reads = Reads()
         self.modules: Mapping[str, Module] = self.reads.watched(modules, packages)
-        self.names = Names(self.modules, paths, self.reads)
+        self.names = Names(self.modules, paths, self.reads, vocabulary)
+        self.includes = Includes(paths, self.reads)
         self._answers: dict[Hashable, Any] = {}
 
     def remember(self, question: Hashable, answer: Callable[[], _Answer]) -> _Answer:

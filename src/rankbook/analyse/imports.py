@@ -18,7 +18,14 @@ def targets(draft: Draft, path: str) -> Iterator[tuple[str, str, int]]:
     Returns:
         Modules as written, with the file and the line of each.
     """
-    for entry in draft.modules[path].imports:
+    module = draft.modules[path]
+    if module.source.language != "python":
+        for entry in module.imports:
+            found = draft.includes.target(path, module.source.language, entry.module)
+            if found is not None and found != path:
+                yield entry.module, found, entry.line
+        return
+    for entry in module.imports:
         for name in imported_modules(entry):
             target = draft.names.target(path, name)
             if target is not None and target != path:

@@ -18,6 +18,11 @@ def lineage_of(draft: Draft, path: str, each: Class) -> tuple[Ancestor, ...]:
     return _lineage(draft, path, each, ())
 
 
+def joined(draft: Draft, path: str, each: Class, bases: Sequence[Ancestor]) -> tuple[Ancestor, ...]:
+    """Give the line of a class that is made when it runs, from its bases themselves."""
+    return (Ancestor(each.qualname, path, each), *_merge([_line_of(draft, base, ()) for base in bases]))
+
+
 def unresolved(draft: Draft, path: str) -> tuple[Expression, ...]:
     """Give the base classes of a file that no known file holds and no table names."""
     return tuple(base for each in draft.modules[path].classes for base in each.bases if _is_unknown(draft, path, each, base))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from rankbook.model import Descent, Module, Survey
+
+_Value = TypeVar("_Value")
 
 
 class Links:
@@ -16,21 +19,37 @@ class Links:
         surveys: what each file says.
     """
 
-    def __init__(self, surveys: Iterable[Survey]) -> None:
+    def __init__(self, surveys: Iterable[Survey] = ()) -> None:
         self._importers: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        self._heirs: defaultdict[str, list[tuple[str, Descent]]] = defaultdict(list)
-        self._tested: defaultdict[str, set[int]] = defaultdict(set)
+        self._heirs: defaultdict[str, dict[str, tuple[Descent, ...]]] = defaultdict(dict)
+        self._tested: defaultdict[str, dict[str, frozenset[int]]] = defaultdict(dict)
+        self._imports: dict[str, int] = {}
+        self._with_tests: set[str] = set()
         for survey in surveys:
             self.add(survey)
 
     def add(self, survey: Survey) -> None:
         """Take up what one file says of others."""
+        path = survey.path
+        if survey.import_lines:
+            self._imports[path] = len(survey.import_lines)
+        if survey.tests:
+            self._with_tests.add(path)
         for target, line in survey.import_lines.items():
-            self._importers[target][survey.path] = line
-        for descent in survey.descents:
-            self._heirs[descent.path].append((survey.path, descent))
-        for test in survey.tests:
-            self._tested[test.path].add(test.line)
+            self._importers[target][path] = line
+        for target, descents in _grouped((descent.path, descent) for descent in survey.descents).items():
+            self._heirs[target][path] = tuple(descents)
+        for target, lines in _grouped((test.path, test.line) for test in survey.tests).items():
+            self._tested[target][path] = frozenset(lines)
+
+    def remove(self, survey: Survey) -> None:
+        """Take back what one file has said of others."""
+        self._imports.pop(survey.path, None)
+        self._with_tests.discard(survey.path)
+        for table in (self._importers, self._heirs, self._tested):
+            for target in targets(survey):
+                if target in table:
+                    table[target].pop(survey.path, None)
 
     def importers(self, path: str) -> dict[str, int]:
         """Give the files that import a file, sorted, each with the line that does."""
@@ -38,18 +57,43 @@ class Links:
 
     def heirs(self, path: str) -> tuple[tuple[str, Descent], ...]:
         """Give the files with classes that derive from those of a file, with the class and its ancestor."""
-        return tuple(sorted(self._heirs.get(path, ()), key=lambda entry: (entry[0], entry[1].distance, entry[1].name)))
+        found = ((heir, descent) for heir, descents in self._heirs.get(path, {}).items() for descent in descents)
+        return tuple(sorted(found, key=lambda entry: (entry[0], entry[1].distance, entry[1].name)))
+
+    def users(self, path: str) -> int:
+        """Count, roughly, the files that import a file or derive from its classes, whichever are more.
+
+        Roughly, so that one user more does not reorder what is related to all the others.
+        """
+        return _roughly(max(len(self._importers.get(path, ())), len(self._heirs.get(path, ()))))
+
+    def related(self, path: str) -> set[str]:
+        """Name the files that import a file or derive from its classes."""
+        return {*self._importers.get(path, ()), *self._heirs.get(path, ())}
+
+    def imports(self, path: str) -> int:
+        """Count the files that a file imports."""
+        return self._imports.get(path, 0)
+
+    def has_tests(self, path: str) -> bool:
+        """Whether a file has tests that would run."""
+        return path in self._with_tests
 
     def with_tests(self, module: Module) -> Module:
         """Mark the keyword of each function that some class or file runs as a test."""
-        own = self._tested.get(module.source.path)
+        own = frozenset[int]().union(*self._tested.get(module.source.path, {}).values())
         if not own:
             return module
         keywords = tuple(
-            replace(keyword, kind="test") if keyword.kind in ("function", "method") and keyword.line in own else keyword
+            keyword._replace(kind="test") if keyword.kind in ("function", "method") and keyword.line in own else keyword
             for keyword in module.keywords
         )
         return replace(module, keywords=keywords)
+
+
+def targets(survey: Survey) -> set[str]:
+    """Name the files that a file says something of."""
+    return {*survey.import_lines, *(descent.path for descent in survey.descents), *(test.path for test in survey.tests)}
 
 
 class Mentions:
@@ -59,16 +103,50 @@ class Mentions:
         surveys: what each file says.
     """
 
-    def __init__(self, surveys: Iterable[Survey]) -> None:
-        self._callers: defaultdict[str, list[str]] = defaultdict(list)
-        self.importing = 0
-        """Number of files that import something of the tree or use something imported."""
+    def __init__(self, surveys: Iterable[Survey] = ()) -> None:
+        self._callers: defaultdict[str, set[str]] = defaultdict(set)
+        self._importing = 0
         for survey in surveys:
-            self.importing += bool(survey.imports or survey.uses)
-            for use in survey.uses:
-                if use.is_called:
-                    self._callers[use.name].append(survey.path)
+            self.add(survey)
 
-    def callers(self, name: str) -> list[str]:
+    def add(self, survey: Survey) -> None:
+        """Take up which APIs a file calls."""
+        self._importing += _is_importing(survey)
+        for name in called(survey):
+            self._callers[name].add(survey.path)
+
+    def remove(self, survey: Survey) -> None:
+        """Take back which APIs a file calls."""
+        self._importing -= _is_importing(survey)
+        for name in called(survey):
+            self._callers[name].discard(survey.path)
+
+    @property
+    def importing(self) -> int:
+        """Number of files, roughly, that import something of the tree or use something imported."""
+        return _roughly(self._importing)
+
+    def callers(self, name: str) -> frozenset[str] | set[str]:
         """Give the files that call an API, by its full dotted name."""
-        return self._callers.get(name, [])
+        return self._callers.get(name, frozenset())
+
+
+def called(survey: Survey) -> set[str]:
+    """Name the APIs that a file calls in its own lines."""
+    return {use.name for use in survey.uses if use.is_called and use.lines}
+
+
+def _is_importing(survey: Survey) -> bool:
+    return bool(survey.imports or survey.uses)
+
+
+def _roughly(number: int) -> int:
+    """Round a number above eight down to a power of two."""
+    return number if number <= 8 else 1 << number.bit_length() - 1
+
+
+def _grouped(pairs: Iterable[tuple[str, _Value]]) -> dict[str, list[_Value]]:
+    found: dict[str, list[_Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found

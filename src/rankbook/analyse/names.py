@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from rankbook.analyse.reads import Reads
 from rankbook.model import PACKAGES, Class, Constant, Function, Import, Module
+from rankbook.vocabulary import BUILT_IN, Vocabulary
 
+_Answer = TypeVar("_Answer")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _DEPTH = 16
 """Re-exports that a name is followed through."""
@@ -30,9 +33,11 @@ class Names:
         modules: all files by path, those of packages too.
         paths: files of the tree.
         reads: notes what is read and what is looked for.
+        vocabulary: what names of decorators, marks and flags mean, wherever they are defined.
     """
 
-    def __init__(self, modules: Mapping[str, Module], paths: frozenset[str], reads: Reads) -> None:
+    def __init__(self, modules: Mapping[str, Module], paths: frozenset[str], reads: Reads, vocabulary: Vocabulary = BUILT_IN) -> None:
+        self.vocabulary = vocabulary
         self._modules = modules
         self._files = paths
         self._reads = reads
@@ -40,6 +45,7 @@ class Names:
         self._bindings: dict[str, dict[str, Import]] = {}
         self._targets: dict[tuple[str, str], str | None] = {}
         self._roots: dict[str, tuple[str, ...]] = {}
+        self._answers: dict[Hashable, Any] = {}
 
     def target(self, path: str, module: str) -> str | None:
         """Find the file of the tree that an import names.
@@ -72,12 +78,7 @@ class Names:
         if depth == 0 or not name or path not in self._modules:
             return None
         self._reads.note(path)
-        found = self._definition(path, name)
-        if isinstance(found, Constant) and _DOTTED.fullmatch(found.value) and found.value != name:
-            return self.find(path, found.value, depth - 1) or Place(path, found)
-        if found is not None:
-            return Place(path, found)
-        return self._imported(path, name, depth) or self._starred(path, name, depth)
+        return self._own(path, name, depth) or self._starred(path, name, depth)
 
     def constant(self, path: str, name: str) -> Place | None:
         """Find the one assignment of a constant; None when there is none, or more than one, so that only a run can tell."""
@@ -86,6 +87,22 @@ class Names:
             return None
         same = [each for each in self._modules[place.path].constants if each.name == place.definition.name]
         return place if len(same) == 1 else None
+
+    def remember(self, question: Hashable, answer: Callable[[], _Answer]) -> _Answer:
+        """Answer a question about names once; later askers take over what the answer was read from."""
+        return self._reads.remembered(self._answers, question, answer)
+
+    def within(self, place: Place) -> Iterator[Function]:
+        """Give a function and the functions that it defines inside."""
+        qualname = getattr(place.definition, "qualname", "")
+        for function in self._modules[place.path].functions:
+            if function.qualname == qualname or function.qualname.startswith(f"{qualname}."):
+                yield function
+
+    def assigned(self, path: str, name: str) -> list[Constant]:
+        """Give all assignments of a module-level name of a file."""
+        self._reads.note(path)
+        return [each for each in self._modules[path].constants if each.name == name] if path in self._modules else []
 
     def bindings(self, path: str) -> dict[str, Import]:
         """Give the imports of a file by the name that they bind; those of the module win over those of functions."""
@@ -96,6 +113,13 @@ class Names:
             ordered = sorted(module.imports, key=lambda entry: entry.line in top)
             self._bindings[path] = {entry.bound: entry for entry in ordered if entry.name != "*"}
         return self._bindings[path]
+
+    def _own(self, path: str, name: str, depth: int) -> Place | None:
+        """Find what a file itself defines or imports by its name."""
+        found = self._definition(path, name)
+        if isinstance(found, Constant) and _DOTTED.fullmatch(found.value) and found.value != name:
+            return self.find(path, found.value, depth - 1) or Place(path, found)
+        return Place(path, found) if found is not None else self._imported(path, name, depth)
 
     def _definition(self, path: str, name: str) -> Class | Function | Constant | None:
         if path not in self._definitions:
@@ -136,13 +160,25 @@ class Names:
         return dotted if self.target(path, dotted) else None
 
     def _starred(self, path: str, name: str, depth: int) -> Place | None:
-        for entry in self._modules[path].imports:
-            if entry.name == "*":
-                target = self.target(path, "." * entry.level + entry.module)
-                found = self.find(target, name, depth - 1) if target and target != path else None
-                if found:
-                    return found
+        """Look a name up in the modules that a file imports whole, near or far, each once."""
+        if depth == 1:
+            return None
+        seen, waiting = {path}, self._stars(path)
+        while waiting:
+            target = waiting.pop(0)
+            if target in seen:
+                continue
+            seen.add(target)
+            self._reads.note(target)
+            found = self._own(target, name, depth - 1)
+            if found:
+                return found
+            waiting += self._stars(target)
         return None
+
+    def _stars(self, path: str) -> list[str]:
+        found = (self.target(path, "." * entry.level + entry.module) for entry in self._modules[path].imports if entry.name == "*")
+        return [target for target in found if target is not None]
 
     def _find_file(self, folder: str, module: str) -> str | None:
         name = module.lstrip(".")

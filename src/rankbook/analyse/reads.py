@@ -63,7 +63,7 @@ class Reads:
 
     def watched(self, modules: Mapping[str, Module], packages: Mapping[str, Module] | None) -> Mapping[str, Module]:
         """Give the files of the tree, and those of packages behind them, noting each that is read."""
-        return _Watched(modules, packages or {}, self)
+        return _Watched(modules, {} if packages is None else packages, self)
 
 
 class _Watched(Mapping[str, Module]):

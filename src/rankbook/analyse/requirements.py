@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from rankbook import requirements as tables
-from rankbook.analyse.conditions import Evidence, expression, of_condition, of_decorator
+from rankbook import words
+from rankbook.analyse.conditions import of_condition, of_skip
+from rankbook.analyse.decorators import of_decorator
 from rankbook.analyse.draft import Ancestor, Collected, Draft
+from rankbook.analyse.rules import Evidence, expression
 from rankbook.analyse.values import Value, Values, parsed
 from rankbook.model import Class, Constant, Expression, Function, Module, Test
-from rankbook.requirements import HARNESSES, Requirement
+from rankbook.requirements import DEVICES, HARNESSES, KINDS, Harness, Requirement
 
+_Line = tuple[Ancestor, ...]
 _SET_UP = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"})
 """Methods that run before each test of a class and may skip it."""
+_HARNESS_FILES = ("torch/testing/_internal/", "unittest/", "torch/_dynamo/")
+"""Parts of paths in which the harnesses stand whose rows say all of them."""
+
+
+_PER_GPU = re.compile(r"{0}|min\([\w.]+, *{0}\)|min\({0}, *[\w.]+\)".format(r"[\w.]*\bdevice_count\(\)"))
+"""World sizes that are 0 without a GPU, so that no rank is started: `min(2, torch.cuda.device_count())`."""
 
 
 def of_tests(draft: Draft, path: str, collected: Iterable[Collected]) -> tuple[Test, ...]:
@@ -28,18 +38,28 @@ def of_file(draft: Draft, path: str, tests: Iterable[Test]) -> tuple[Requirement
 
 
 def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement, ...]:
-    files = dict.fromkeys([path, *(ancestor.path for ancestor in collected.lineage if ancestor.path), collected.test.path])
-    found = [need for file in files for need in _of_module(draft, file, draft.modules[file], marks=file == path)]
-    found += _of_function(draft, collected.test.path, collected.function, collected.lineage)
-    found += _of_class(draft, collected.lineage, collected.test.harness or "")
-    found += _of_ranks(collected.lineage, collected.test.harness or "", found)
-    return _sorted(_strongest(_distinct(found)))
+    """Give what a test needs; variants of which nothing else is said share the answer."""
+    test, function, lineage = collected.test, collected.function, collected.lineage
+    device = dict(test.case).get("device")
+    case = test.case if function.skips else ()
+    key = (path, test.path, function.qualname, function.line, test.harness, device, case, test.requirements)
+
+    def needs() -> tuple[Requirement, ...]:
+        files = dict.fromkeys([path, *(ancestor.path for ancestor in lineage if _is_own(ancestor)), test.path])
+        found = [need for file in files for need in _of_module(draft, file, draft.modules[file], marks=file == path)]
+        found += test.requirements
+        found += _of_function(draft, collected, device)
+        found += _of_class(draft, lineage, test.harness or "", device)
+        found += _of_ranks(lineage, HARNESSES.get(test.harness or ""), found)
+        return _sorted(_strongest(_distinct(found)))
+
+    return draft.remember(("test needs", *key, _names(lineage)), needs)
 
 
 def _of_module(draft: Draft, path: str, module: Module, *, marks: bool = True) -> tuple[Requirement, ...]:
     def guards() -> tuple[Requirement, ...]:
         values = Values(draft.names, path)
-        return tuple(need for guard in module.guards for need in _of_skip(guard, values))
+        return tuple(need for guard in module.guards for need in of_skip(guard, values, "absent"))
 
     found = draft.remember(("module needs", path), guards)
     if not (marks and module.marks):
@@ -48,40 +68,75 @@ def _of_module(draft: Draft, path: str, module: Module, *, marks: bool = True) -
     return (*found, *(need for mark in module.marks for need in of_decorator(mark, values)))
 
 
-def _of_function(draft: Draft, path: str, function: Function, lineage: tuple[Ancestor, ...]) -> list[Requirement]:
-    values = Values(draft.names, path, lineage)
-    found = [need for decorator in function.decorators for need in of_decorator(decorator, values)]
-    found += [need for skip in function.skips for need in _of_skip(skip, values)]
-    return [*found, *_of_guard(function, values)]
+def _of_function(draft: Draft, collected: Collected, device: str | None) -> tuple[Requirement, ...]:
+    function, test = collected.function, collected.test
+    key = (test.path, function.qualname, function.line)
+
+    def decorators() -> tuple[Requirement, ...]:
+        values = _bound(Values(draft.names, test.path), {"device": device} if device else {})
+        return (*(need for each in function.decorators for need in of_decorator(each, values)), *_of_guard(function, values))
+
+    def skips() -> tuple[Requirement, ...]:
+        values = _bound(Values(draft.names, test.path, _own(collected.lineage)), dict(test.case))
+        return tuple(need for skip in function.skips for need in of_skip(skip, values))
+
+    found = draft.remember(("decorator needs", *key, device), decorators)
+    return (*found, *skips()) if function.skips else found
 
 
-def _of_class(draft: Draft, lineage: tuple[Ancestor, ...], harness: str) -> tuple[Requirement, ...]:
+def _bound(values: Values, case: dict[str, str]) -> Values:
+    """Read on with the parameters of a generated test."""
+    return values.with_bound({name: (_quoted(name, text), values) for name, text in case.items()}) if case else values
+
+
+def _quoted(name: str, text: str) -> str:
+    return repr(text.strip("'\"")) if name == "device" else text
+
+
+def _of_class(draft: Draft, lineage: tuple[Ancestor, ...], harness: str, device: str | None) -> tuple[Requirement, ...]:
     def needs() -> tuple[Requirement, ...]:
-        found = [need for ancestor in lineage if ancestor.facts for need in _of_ancestor(draft, ancestor, ancestor.facts, lineage)]
+        found = [need for ancestor in lineage if ancestor.facts for need in _of_ancestor(draft, ancestor, ancestor.facts, lineage, device)]
         found += _of_attributes(draft, lineage)
         return (*found, *_of_harness(lineage, harness, found))
 
-    return draft.remember(("class needs", tuple((ancestor.path, ancestor.name) for ancestor in lineage)), needs)
+    return draft.remember(("class needs", _names(lineage), device), needs)
 
 
-def _of_ancestor(draft: Draft, ancestor: Ancestor, facts: Class, lineage: tuple[Ancestor, ...]) -> Iterator[Requirement]:
-    values = Values(draft.names, ancestor.path, lineage)
+def _names(lineage: tuple[Ancestor, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((ancestor.path, ancestor.name) for ancestor in lineage)
+
+
+def _of_ancestor(draft: Draft, ancestor: Ancestor, facts: Class, lineage: _Line, device: str | None) -> Iterator[Requirement]:
+    values = Values(draft.names, ancestor.path, _own(lineage))
+    values = _bound(values, {"device": device} if device else {})
     for decorator in facts.decorators:
         yield from of_decorator(decorator, values)
+    if not _is_own(ancestor):
+        return
     for method in facts.methods:
         if method.name in _SET_UP:
             for skip in method.skips:
-                yield from _of_skip(skip, values)
+                yield from of_skip(skip, values)
     for mark in _class_marks(facts):
         yield from of_decorator(mark, values)
     yield from _of_guard(facts, values)
 
 
+def _is_own(ancestor: Ancestor) -> bool:
+    """Tell whether a known file holds the class, and no row of the table of harnesses says all of it."""
+    is_harness = ancestor.last in HARNESSES and any(part in f"/{ancestor.path}" for part in _HARNESS_FILES)
+    return bool(ancestor.path) and not is_harness
+
+
+def _own(lineage: tuple[Ancestor, ...]) -> tuple[Ancestor, ...]:
+    """Leave out the harnesses: what they set by default says nothing of the test."""
+    return tuple(ancestor for ancestor in lineage if ancestor.last not in HARNESSES)
+
+
 def _of_attributes(draft: Draft, lineage: tuple[Ancestor, ...]) -> Iterator[Requirement]:
     """Read what the class says of itself; of a harness that the tree holds, the table says it."""
-    own = tuple(ancestor for ancestor in lineage if ancestor.last not in HARNESSES)
-    for name, kind in tables.ATTRIBUTES.items():
-        values = Values(draft.names, "", own)
+    for name, kind in words.ATTRIBUTES.items():
+        values = Values(draft.names, "", _own(lineage))
         found = values.attribute(name)
         if found is not None and (isinstance(found[1], Constant) or not found[1].parameters[1:]):
             yield from _of_member(kind, found[1], values.in_file(found[0]))
@@ -92,52 +147,75 @@ def _of_member(kind: str, member: Constant | Function, values: Values) -> Iterat
     value = values.of(text) if text else None
     evidence = f"{member.name} = {text}" if isinstance(member, Constant) else f"{member.name} returns {text}"
     if kind == "world size" and text:
-        yield Requirement(kind, _number(value) or text, evidence, values.path, member.line)
+        yield _says(kind, _numbers(value) or text, evidence, values.path, member.line)
     elif kind == "world size" and isinstance(member, Function):
-        yield Requirement(kind, f"as {member.qualname} decides", member.qualname, values.path, member.line)
+        yield _says(kind, f"as {member.qualname} decides", member.qualname, values.path, member.line)
     elif isinstance(value, str) and value:
-        yield Requirement(kind, value.partition(":")[0] if kind == "device" else value, evidence, values.path, member.line)
+        yield _says(kind, value.partition(":")[0] if kind == "device" else value, evidence, values.path, member.line)
 
 
-def _number(value: Value | None) -> str | None:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+def _says(kind: str, value: str, evidence: str, path: str, line: int) -> Requirement:
+    """Make a requirement that only describes: the test is run, whatever the machine."""
+    return Requirement(kind, value, evidence, path, line, otherwise="")
+
+
+def _numbers(value: Value | None) -> str | None:
+    """Write a world size, or several of which each is run in turn."""
+    values = value if isinstance(value, tuple) else (value,)
+    if not values or not all(isinstance(entry, int) and not isinstance(entry, bool) for entry in values):
+        return None
+    return ", ".join(map(str, values))
 
 
 def _of_harness(lineage: tuple[Ancestor, ...], name: str, found: Iterable[Requirement]) -> Iterator[Requirement]:
     """Give the world size of a harness whose classes name none."""
     harness, own = HARNESSES.get(name), lineage[0].facts if lineage else None
     if harness and harness.world_size and own and not any(need.kind == "world size" for need in found):
-        yield Requirement("world size", harness.world_size, name, lineage[0].path, own.line)
+        yield _says("world size", harness.world_size, name, lineage[0].path, own.line)
 
 
-def _of_ranks(lineage: tuple[Ancestor, ...], name: str, found: Iterable[Requirement]) -> Iterator[Requirement]:
-    """Give the GPUs of a harness that wants one per rank when its backend is NCCL."""
-    values = {need.kind: need.value for need in found if need.kind in ("world size", "backend")}
-    own = lineage[0].facts if lineage else None
-    if own and HARNESSES[name].gpus_for_nccl and values.get("backend") == "nccl" and values["world size"].isdigit():
-        yield Requirement("gpus", values["world size"], name, lineage[0].path, own.line)
+def _of_ranks(lineage: tuple[Ancestor, ...], harness: Harness | None, found: Iterable[Requirement]) -> Iterator[Requirement]:
+    """Give what a harness skips for: a backend that is missing, GPUs when it wants one per rank."""
+    own = lineage[0] if lineage else None
+    if own is None or own.facts is None or harness is None or not _stands(harness, lineage):
+        return
+    said = {need.kind: need for need in reversed(list(found)) if need.kind in ("world size", "backend", "device")}
+    if harness.needs_backend and "backend" in said:
+        yield replace(said["backend"], otherwise="skipped")
+    count = _gpus(harness, {kind: need.value for kind, need in said.items()}, lineage)
+    if count:
+        yield Requirement("gpus", count, harness.name, own.path, own.facts.line)
 
 
-def _of_skip(skip: Expression, values: Values) -> Iterable[Requirement]:
-    """Read a condition that skips the test or ends the module; a bare call is what it says."""
-    evidence = Evidence(skip.text, values.path, skip.line)
-    if skip.name == "ImportError":
-        return [Requirement("package", module.partition(".")[0], f"import {module}", values.path, skip.line) for module in skip.arguments]
-    if skip.name.endswith("importorskip"):
-        return of_decorator(skip, values)
-    if _is_unconditional(skip):
-        return [Requirement("condition", skip.text, skip.text, values.path, skip.line)]
-    return of_condition(skip.text, values, evidence, wanted=False)
+def _gpus(harness: Harness, said: dict[str, str], lineage: tuple[Ancestor, ...]) -> str:
+    """Give the GPUs that a harness wants; empty when it wants none, or when only a run can tell."""
+    ranks = said.get("world size", "")
+    if harness.world_size and _PER_GPU.fullmatch(ranks):
+        return "1"
+    if harness.gpus == "always" or (harness.gpus == "with nccl" and "nccl" in said.get("backend", "")):
+        if ranks == DEVICES:
+            return "1"
+        numbers = [number for number in ranks.split(", ") if number.isdecimal()]
+        return max(numbers, key=int, default="") if _uses_gpus(lineage) else ""
+    return "1" if harness.needs_backend and ranks == DEVICES and said.get("device") == "cuda" else ""
 
 
-def _is_unconditional(skip: Expression) -> bool:
-    return skip.name.rpartition(".")[2] in ("skip", "skipTest", "SkipTest", "exit", "_exit", "SystemExit", "quit", "Exception")
+def _uses_gpus(lineage: tuple[Ancestor, ...]) -> bool:
+    """Tell whether no class says that it does without GPUs."""
+    attributes = (each for ancestor in lineage if ancestor.facts for each in ancestor.facts.attributes)
+    return next((each.value for each in attributes if each.name == "requires_cuda_env"), "True") != "False"
+
+
+def _stands(harness: Harness, lineage: tuple[Ancestor, ...]) -> bool:
+    """Tell whether a base class is the harness, and not another class of its name."""
+    ends = ("/", harness.home)
+    return not harness.home or any(each.last == harness.name and f"/{each.path}".endswith(ends) for each in lineage)
 
 
 def _of_guard(definition: Class | Function, values: Values) -> Iterable[Requirement]:
     if definition.guard is None:
         return ()
-    evidence = Evidence(f"if {definition.guard}", values.path, definition.line)
+    evidence = Evidence(f"if {definition.guard}", values.path, definition.line, "absent")
     return of_condition(definition.guard, values, evidence, wanted=True)
 
 
@@ -154,19 +232,28 @@ def _marks(attribute: Constant) -> Iterator[Expression]:
             yield expression(entry, attribute.line)
 
 
+_LOSS = {"": 0, "skipped": 1, "absent": 2}
+"""How much is lost where a requirement is not met."""
+
+
 def _distinct(needs: Iterable[Requirement]) -> list[Requirement]:
-    """Keep the first evidence of each need."""
+    """Keep the first evidence of each need, and of those the one for whose want the test is lost."""
     kept: dict[tuple[str, str], Requirement] = {}
     for need in needs:
-        kept.setdefault((need.kind, need.value), need)
+        known = kept.setdefault((need.kind, need.value), need)
+        if _LOSS[need.otherwise] > _LOSS[known.otherwise]:
+            kept[need.kind, need.value] = need
     return list(kept.values())
 
 
 def _strongest(needs: list[Requirement]) -> list[Requirement]:
-    """Of several numbers of GPUs, keep the greatest: it holds the others."""
-    numbers = [int(need.value) for need in needs if need.kind == "gpus"]
-    return [need for need in needs if need.kind != "gpus" or int(need.value) == max(numbers)]
+    """Of several numbers of GPUs with the same end, keep the greatest: it holds the others."""
+    greatest: dict[str, int] = {}
+    for need in needs:
+        if need.kind == "gpus" and need.value.isdecimal():
+            greatest[need.otherwise] = max(int(need.value), greatest.get(need.otherwise, 0))
+    return [need for need in needs if need.kind != "gpus" or not need.value.isdecimal() or int(need.value) == greatest[need.otherwise]]
 
 
 def _sorted(needs: list[Requirement]) -> tuple[Requirement, ...]:
-    return tuple(sorted(needs, key=lambda need: (tables.KINDS.index(need.kind), need.value, need.path, need.line)))
+    return tuple(sorted(needs, key=lambda need: (KINDS.index(need.kind), need.value, need.path, need.line)))

@@ -11,6 +11,7 @@ from rankbook.analyse.folders import folders_of
 from rankbook.analyse.links import Links, Mentions
 from rankbook.analyse.relations import relations_of
 from rankbook.model import Module, Project, Survey
+from rankbook.vocabulary import BUILT_IN, Vocabulary
 
 
 def survey(draft: Draft, path: str) -> Survey:
@@ -40,18 +41,19 @@ def survey(draft: Draft, path: str) -> Survey:
     return replace(made, reads=frozenset(trace.read - {path}), asked=frozenset(trace.asked))
 
 
-def analyse(modules: Iterable[Module], packages: Mapping[str, Module] | None = None) -> Project:
+def analyse(modules: Iterable[Module], packages: Mapping[str, Module] | None = None, vocabulary: Vocabulary = BUILT_IN) -> Project:
     """Analyse a tree that fits into memory.
 
     Args:
         modules: the facts of each file, in any order.
         packages: the facts of files outside the tree that imports lead to, by path.
+        vocabulary: what names of decorators, marks and flags mean.
 
     Returns:
         The tree with what its files say together.
     """
     facts = {module.source.path: module for module in sorted(modules, key=lambda each: each.source.path)}
-    draft = Draft(facts, frozenset(facts), packages)
+    draft = Draft(facts, frozenset(facts), packages, vocabulary)
     surveys = {path: survey(draft, path) for path in facts}
     links = Links(surveys.values())
     mentions = Mentions(surveys.values())

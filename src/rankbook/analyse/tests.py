@@ -1,26 +1,56 @@
-"""The tests that pytest and unittest would run, inherited ones included."""
+"""The tests that pytest and unittest would run: inherited, generated and imported ones included."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from fnmatch import fnmatch
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
+from rankbook.analyse import expanded, pytest_cases, torch_tests
 from rankbook.analyse.draft import Ancestor, Collected, Draft
+from rankbook.analyse.evaluate import Frame
 from rankbook.analyse.inheritance import lineage_of
+from rankbook.analyse.made_classes import made_classes
 from rankbook.analyse.names import top_level_imports
+from rankbook.analyse.things import Unknown
+from rankbook.analyse.variants import Shown, Variant, marked, why
 from rankbook.model import Class, Constant, Expression, Function, Module, Test
-from rankbook.requirements import HARNESSES
+from rankbook.requirements import HARNESSES, Requirement
 
-_TEST_FILES = ("test_*.py", "*_test.py")
-_PARAMETRISERS = frozenset({"parametrize", "subtest", "ops", "dtypes", "modules", "optims", "parametrized"})
-_INSTANTIATES = frozenset({"instantiate_device_type_tests"})
-"""Calls that make one class per device of the class that they are given."""
+_PARAMETRISERS = frozenset({
+    "parametrize", "subtest", "ops", "dtypes", "modules", "optims", "parametrized", "expand", "parameterized_class",
+})  # fmt: skip
 _NOT_CALLABLE = frozenset({"property", "cached_property", "fixture", "setter"})
 _UNITTEST = ("unittest/case.py", "unittest/async_case.py")
 """Where `TestCase` stands in a tree that holds Python's own library."""
 
-_Named = tuple[str, str, Class | Function]
-"""Name in the file, source and definition."""
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A class as pytest comes upon it."""
+
+    name: str
+    """In the file, with the classes around it."""
+    lineage: tuple[Ancestor, ...]
+    line: int = 0
+    """Where it is made, when no class statement does."""
+    device: str = ""
+    case: Shown = ()
+    needs: tuple[Requirement, ...] = ()
+    family: str = ""
+    own_tests: bool = True
+    """Whether the tests of its own body are there."""
+    outer: tuple[tuple[Ancestor, ...], ...] = ()
+    """Lines of the classes around it, the nearest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    """A test of a class, before pytest makes cases of it."""
+
+    ancestor: Ancestor
+    function: Function
+    variant: Variant
+    family: str = ""
 
 
 def collect(draft: Draft, path: str) -> list[Collected]:
@@ -31,59 +61,107 @@ def collect(draft: Draft, path: str) -> list[Collected]:
     return list({collected.test.id: collected for collected in _collect(draft, path, module)}.values())
 
 
-def is_test_file(path: str) -> bool:
-    """Tell whether pytest collects plain functions and `Test` classes of a file, as it comes."""
-    name = path.rpartition("/")[2]
-    return any(fnmatch(name, pattern) for pattern in _TEST_FILES)
-
-
 def _collect(draft: Draft, path: str, module: Module) -> Iterator[Collected]:
-    test_file = is_test_file(path)
-    for name, origin, definition in [*_imported(draft, path, module, test_file=test_file), *_own(draft, path, module)]:
+    is_test_file = draft.rules.is_test_file(path)
+    for name, origin, definition in _found(draft, path, module, is_test_file=is_test_file):
         if name in module.deleted:
             continue
         if isinstance(definition, Function):
-            if test_file and name.startswith("test") and _is_test(definition):
-                yield _of_function(name, origin, definition)
+            if is_test_file and draft.rules.is_test_function(name) and _is_callable(definition):
+                yield from _of_function(draft, path, name, origin, definition)
             continue
-        line = lineage_of(draft, origin, definition)
-        if _is_collected(name, line, test_file=test_file):
-            yield from _of_class(module, name, line)
+        for held in definition:
+            yield from _of_held(draft, path, held, is_test_file=is_test_file)
 
 
-def _own(draft: Draft, path: str, module: Module) -> Iterator[_Named]:
+def _of_held(draft: Draft, path: str, held: _Held, *, is_test_file: bool) -> Iterator[Collected]:
+    if not _is_collected(draft, held, is_test_file=is_test_file):
+        return
+    yield from _of_class(draft, path, held)
+    if is_test_file and not _is_test_case(held.lineage):
+        for inner in _within(draft, held):
+            yield from _of_held(draft, path, inner, is_test_file=is_test_file)
+
+
+def _within(draft: Draft, held: _Held) -> Iterator[_Held]:
+    """Give the classes within a plain class, those that it inherits too."""
+    seen: set[str] = set()
+    for ancestor in held.lineage:
+        for each in draft.modules[ancestor.path].classes if ancestor.facts else ():
+            outer, _, name = each.qualname.rpartition(".")
+            if outer == ancestor.name and name not in seen:
+                seen.add(name)
+                yield _Held(f"{held.name}.{name}", lineage_of(draft, ancestor.path, each), outer=(held.lineage, *held.outer))
+
+
+_Found = tuple[str, str, Function | list[_Held]]
+"""Name in the file, source, and the function, or what a class is made into."""
+
+
+def _found(draft: Draft, path: str, module: Module, *, is_test_file: bool) -> Iterator[_Found]:
+    if is_test_file:
+        for name, place, definition in _imported(draft, path, module):
+            if isinstance(definition, Function):
+                yield name, place, definition
+            else:
+                yield name, place, [_Held(name, lineage_of(draft, place, definition))]
+    for name, own in _own(module):
+        yield (name, path, own) if isinstance(own, Function) else (name, path, list(_made_into(draft, path, own)))
+    for made in made_classes(draft, path):
+        yield made.name, path, [_Held(made.name, made.lineage, made.line, case=made.case, needs=made.needs)]
+
+
+def _own(module: Module) -> Iterator[tuple[str, Class | Function]]:
     """Give what stands in the file by itself; of two definitions of a name, the later one."""
     named: dict[str, Class | Function] = {function.name: function for function in module.functions if "." not in function.qualname}
-    named |= {each.qualname: each for each in module.classes if _is_reached(draft, path, each)}
-    for name, definition in sorted(named.items(), key=lambda entry: entry[1].line):
-        yield name, path, definition
+    named |= {each.qualname: each for each in module.classes if "." not in each.qualname}
+    yield from sorted(named.items(), key=lambda entry: entry[1].line)
 
 
-def _is_reached(draft: Draft, path: str, each: Class) -> bool:
-    """Tell whether pytest would come upon a class: at the top, or within plain classes that it collects."""
-    outer = each.qualname.rpartition(".")[0]
-    while outer:
-        holder = next((known for known in draft.modules[path].classes if known.qualname == outer), None)
-        if holder is None or not holder.name.startswith("Test") or _is_test_case(lineage_of(draft, path, holder)):
-            return False
-        outer = outer.rpartition(".")[0]
-    return True
-
-
-def _imported(draft: Draft, path: str, module: Module, *, test_file: bool) -> Iterator[_Named]:
+def _imported(draft: Draft, path: str, module: Module) -> Iterator[tuple[str, str, Class | Function]]:
     """Give the classes and functions that a test file imports: pytest runs them there too."""
-    if not test_file:
-        return
     top = top_level_imports(module)
     for entry in module.imports:
-        if entry.name in (None, "*") or entry.line not in top:
+        if entry.name is None or entry.line not in top:
             continue
-        place = draft.names.find(path, entry.bound)
-        if place is not None and not isinstance(place.definition, Constant):
-            yield entry.bound, place.path, place.definition
+        names = [entry.bound] if entry.name != "*" else _public(draft, path, "." * entry.level + entry.module)
+        for name in names:
+            place = draft.names.find(path, name)
+            if place is not None and not isinstance(place.definition, Constant):
+                yield name, place.path, place.definition
 
 
-def _of_function(name: str, origin: str, function: Function) -> Collected:
+def _public(draft: Draft, path: str, module: str) -> list[str]:
+    """Give the classes and functions that `import *` takes from a module."""
+    target = draft.names.target(path, module)
+    if target is None or target == path:
+        return []
+    facts = draft.modules[target]
+    names = [*(each.qualname for each in facts.functions), *(each.qualname for each in facts.classes)]
+    return [name for name in names if "." not in name and not name.startswith("_")]
+
+
+def _made_into(draft: Draft, path: str, each: Class) -> Iterator[_Held]:
+    """Give the classes that a class statement leads to: one per device, one per set of attributes, mostly itself."""
+    lineage = lineage_of(draft, path, each)
+    call = torch_tests.instantiated(draft, path).get(each.qualname)
+    try:
+        if call is not None and torch_tests.is_by_device(draft, path, call):
+            for device in torch_tests.devices(draft, path, call):
+                case = (("device", device.name),)
+                yield _Held(f"{each.name}{device.name.upper()}", lineage, device=device.name, case=case, needs=device.needs)
+            return
+        made = expanded.classes(draft, path, each) if each.decorators else None
+    except Unknown as error:
+        text = call.text if call is not None else each.decorators[0].text
+        yield _Held(each.qualname, lineage, family=why(error, text))
+        return
+    for variant in made or ():
+        yield _Held(variant.name, lineage, case=variant.case, needs=variant.needs)
+    yield _Held(each.qualname, lineage, own_tests=made is None)
+
+
+def _of_function(draft: Draft, path: str, name: str, origin: str, function: Function) -> Iterator[Collected]:
     test = Test(
         id=name,
         name=name,
@@ -94,36 +172,64 @@ def _of_function(name: str, origin: str, function: Function) -> Collected:
         harness="pytest",
         parameters=_parameters(function.decorators),
     )
-    return Collected(test, function)
+    yield from _cases(draft, path, Collected(test, function))
 
 
-def _of_class(module: Module, name: str, lineage: tuple[Ancestor, ...]) -> Iterator[Collected]:
-    facts = lineage[0].facts
-    harness = next((ancestor.last for ancestor in lineage if ancestor.last in HARNESSES), "pytest")
-    common = _parameters(facts.decorators if facts else ()) + _per_device(module, name)
-    for ancestor, function in _methods(lineage):
+def _of_class(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
+    facts = held.lineage[0].facts
+    harness = next((ancestor.last for ancestor in held.lineage if ancestor.last in HARNESSES), "pytest")
+    written = (*_parameters(facts.decorators if facts else ()), *_by_device(draft, held))
+    is_case = _is_test_case(held.lineage)
+    found = list(_methods(draft, held, is_case=is_case)) or list(_run_test(held, is_case=is_case))
+    for method in found:
+        ancestor, function, variant = method.ancestor, method.function, method.variant
         test = Test(
-            id=f"{name.replace('.', '::')}::{function.name}",
-            name=function.name,
+            id=f"{held.name.replace('.', '::')}::{variant.name}",
+            name=variant.name,
             function=function.name,
             line=function.line,
             path=ancestor.path,
-            class_name=name,
-            inherited_from=None if ancestor is lineage[0] else ancestor.name,
+            class_name=held.name,
+            inherited_from=None if ancestor is held.lineage[0] and not held.line else ancestor.name,
             docstring=function.docstring,
             harness=harness,
-            parameters=_parameters(function.decorators) + common,
+            requirements=(*held.needs, *variant.needs, *marked(draft, ancestor.path, function.line, variant.marks)),
+            parameters=_parameters(function.decorators) + written,
+            case=tuple({**dict(held.case), **dict(variant.case)}.items()),
+            family=method.family or held.family,
         )
-        yield Collected(test, function, lineage)
+        collected = Collected(test, function, held.lineage)
+        yield from (collected,) if is_case else _cases(draft, path, collected, (held.lineage, *held.outer))
 
 
-def _is_collected(name: str, lineage: tuple[Ancestor, ...], *, test_file: bool) -> bool:
+def _cases(draft: Draft, path: str, collected: Collected, lineages: pytest_cases.Lineages = ()) -> Iterator[Collected]:
+    """Give the cases that pytest makes of a test."""
+    test = collected.test
+    try:
+        made = pytest_cases.generated(draft, Frame(path, test.line), collected.function, test.path, lineages)
+    except Unknown as error:
+        text = next((text for text in test.parameters if "parametrize" in text), test.name)
+        yield replace(collected, test=replace(test, family=why(error, text)))
+        return
+    for variant in made if made is not None else (None,):
+        yield collected if variant is None else replace(collected, test=_case(draft, test, variant))
+
+
+def _case(draft: Draft, test: Test, variant: Variant) -> Test:
+    needs = (*test.requirements, *variant.needs, *marked(draft, test.path, test.line, variant.marks))
+    name = f"{test.name}[{variant.name}]"
+    return replace(test, id=f"{test.id}[{variant.name}]", name=name, case=(*test.case, *variant.case), requirements=needs)
+
+
+def _is_collected(draft: Draft, held: _Held, *, is_test_file: bool) -> bool:
+    lineage, name = held.lineage, held.name
     switch = next((each.value for ancestor in lineage for each in _attributes(ancestor) if each.name == "__test__"), "True")
     if switch == "False":
         return False
     if _is_test_case(lineage):
-        return "." not in name or test_file
-    return test_file and name.rpartition(".")[2].startswith("Test") and not any(_is_constructed(ancestor) for ancestor in lineage)
+        return True
+    is_named = draft.rules.is_test_class(name.rpartition(".")[2])
+    return is_test_file and is_named and not any(_is_constructed(ancestor) for ancestor in lineage)
 
 
 def _is_test_case(lineage: tuple[Ancestor, ...]) -> bool:
@@ -142,27 +248,74 @@ def _attributes(ancestor: Ancestor) -> tuple[Constant, ...]:
     return ancestor.facts.attributes if ancestor.facts else ()
 
 
-def _methods(lineage: tuple[Ancestor, ...]) -> Iterator[tuple[Ancestor, Function]]:
-    """Give the test methods as Python finds them: the first definition in the line counts, be it an attribute."""
+def _methods(draft: Draft, held: _Held, *, is_case: bool) -> Iterator[_Method]:
+    """Give the tests as Python finds them: the first definition in the line counts, be it an attribute."""
     seen: set[str] = set()
-    for ancestor in lineage:
+    for place, ancestor in enumerate(held.lineage):
         if ancestor.facts is None:
             continue
-        methods = {method.name: method for method in ancestor.facts.methods}
-        for name, method in methods.items():
-            if name not in seen and _is_test(method):
-                yield ancestor, method
-        seen |= methods.keys() | {each.name for each in ancestor.facts.attributes}
+        device = held.device if place == 0 else ""
+        call = torch_tests.instantiated(draft, ancestor.path).get(ancestor.name)
+        taken = torch_tests.is_by_device(draft, ancestor.path, call)  # PyTorch deletes them from the class
+        defined: dict[str, _Method | None] = {each.name: None for each in ancestor.facts.attributes}
+        for function in ancestor.facts.methods:
+            is_test = _is_test_name(draft, function.name, is_case=is_case)
+            if is_test and (taken if place else not held.own_tests):
+                continue
+            if not (is_test and _is_callable(function)):
+                defined[function.name] = None
+                continue
+            defined.pop(function.name, None)
+            defined |= {method.variant.name: method for method in _generated(draft, ancestor, function, device)}
+        for name, method in defined.items():
+            if method is not None and name not in seen:
+                yield method
+        seen |= defined.keys()
 
 
-def _is_test(function: Function) -> bool:
-    uncallable = any(decorator.name.rpartition(".")[2] in _NOT_CALLABLE for decorator in function.decorators)
-    return function.name.startswith("test") and not uncallable
+def _generated(draft: Draft, ancestor: Ancestor, function: Function, device: str) -> tuple[_Method, ...]:
+    """Give what a method of a class is made into, once for all classes that inherit it."""
+    question = ("generated", ancestor.path, ancestor.name, function.name, function.line, device)
+    return draft.remember(question, lambda: tuple(_generate(draft, ancestor, function, device)))
 
 
-def _parameters(decorators: tuple[Expression, ...]) -> tuple[str, ...]:
+def _generate(draft: Draft, ancestor: Ancestor, function: Function, device: str) -> Iterator[_Method]:
+    frame = Frame(ancestor.path, function.line, owner=ancestor.facts)
+    try:
+        made = expanded.generated(draft, frame, function) if function.decorators else None
+        call = torch_tests.instantiated(draft, ancestor.path).get(ancestor.name)
+        if made is None and (device or (call is not None and not torch_tests.is_by_device(draft, ancestor.path, call))):
+            made = torch_tests.generated(draft, frame, function, device)
+    except Unknown as error:
+        text = next(iter(_parameters(function.decorators)), function.name)
+        yield _Method(ancestor, function, Variant(function.name), why(error, text))
+        return
+    for variant in made if made is not None else (Variant(function.name),):
+        yield _Method(ancestor, function, variant)
+
+
+def _run_test(held: _Held, *, is_case: bool) -> Iterator[_Method]:
+    """Give the one test of a case that has no other."""
+    for ancestor in held.lineage if is_case else ():
+        for function in ancestor.facts.methods if ancestor.facts else ():
+            if function.name == "runTest":
+                yield _Method(ancestor, function, Variant(function.name))
+                return
+
+
+def _is_test_name(draft: Draft, name: str, *, is_case: bool) -> bool:
+    return name.startswith("test") if is_case else draft.rules.is_test_function(name)
+
+
+def _is_callable(function: Function) -> bool:
+    return not any(decorator.name.rpartition(".")[2] in _NOT_CALLABLE for decorator in function.decorators)
+
+
+def _parameters(decorators: Iterable[Expression]) -> tuple[str, ...]:
     return tuple(decorator.text for decorator in decorators if decorator.name.rpartition(".")[2] in _PARAMETRISERS)
 
 
-def _per_device(module: Module, name: str) -> tuple[str, ...]:
-    return tuple(call.text for call in module.calls if call.name.rpartition(".")[2] in _INSTANTIATES and call.arguments[:1] == (name,))
+def _by_device(draft: Draft, held: _Held) -> tuple[str, ...]:
+    own = held.lineage[0]
+    call = torch_tests.instantiated(draft, own.path).get(own.name) if own.path else None
+    return (call.text,) if call is not None and torch_tests.is_by_device(draft, own.path, call) else ()

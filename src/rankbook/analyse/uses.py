@@ -2,30 +2,81 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
+from rankbook.analyse.canonical import meaning, public_name
 from rankbook.analyse.draft import Collected, Draft
+from rankbook.analyse.reach import Body, Mention, Node, bodies, reached
 from rankbook.model import Use
 
 
+@dataclass(slots=True)
+class _Gathered:
+    """What is known of one name so far."""
+
+    lines: set[int] = field(default_factory=set)
+    places: set[tuple[str, int]] = field(default_factory=set)
+    tests: set[int] = field(default_factory=set)
+    """By their place in the order of the file's tests."""
+    is_called: bool = False
+
+
 def uses(draft: Draft, path: str, collected: Iterable[Collected]) -> Iterator[Use]:
-    """Give each imported name that a file uses, with the tests whose own body does.
+    """Give each imported name that a file or one of its tests uses, with the tests that reach it.
 
     Args:
         draft: the tree.
         path: the file.
         collected: its tests.
     """
-    scopes: defaultdict[str, list[str]] = defaultdict(list)
-    for each in collected:
-        if each.test.path == path:
-            scopes[each.function.qualname].append(each.test.id)
-    lines: defaultdict[str, set[int]] = defaultdict(set)
-    tests: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    for keyword in draft.modules[path].keywords:
-        if keyword.kind == "call":
-            lines[keyword.name].add(keyword.line)
-            tests[keyword.name].update(dict.fromkeys(scopes.get(keyword.scope, ())))
-    for name in sorted(lines):
-        yield Use(name, tuple(sorted(lines[name])), tuple(tests[name]))
+    found: dict[str, _Gathered] = {}
+    for owner in bodies(draft, path):
+        for mention in _mentions(draft, (path, owner)):
+            _gathered(found, mention).lines.add(mention.line)
+    ordered = list(collected)
+    for nodes, tests in _by_reach(draft, ordered):
+        for node in nodes:
+            for mention in _mentions(draft, node):
+                gathered = _gathered(found, mention)
+                gathered.tests.update(tests)
+                if node[0] != path:
+                    gathered.places.add((node[0], mention.line))
+    ids = [each.test.id for each in ordered]
+    for name, gathered in sorted(found.items()):
+        tests_of = tuple(ids[index] for index in sorted(gathered.tests))
+        yield Use(name, tuple(sorted(gathered.lines)), tests_of, gathered.is_called, tuple(sorted(gathered.places)))
+
+
+def _gathered(found: dict[str, _Gathered], mention: Mention) -> _Gathered:
+    known = found.get(mention.name)
+    if known is None:
+        known = found[mention.name] = _Gathered()
+    known.is_called |= mention.is_called
+    return known
+
+
+def _by_reach(draft: Draft, collected: Iterable[Collected]) -> Iterator[tuple[tuple[Node, ...], list[int]]]:
+    """Put the tests together that run the same functions, as the variants of one do."""
+    groups: dict[tuple[Node, ...], list[int]] = {}
+    for index, each in enumerate(collected):
+        groups.setdefault(reached(draft, each), []).append(index)
+    yield from groups.items()
+
+
+def _mentions(draft: Draft, node: Node) -> tuple[Mention, ...]:
+    """Give the imported names that a function uses, by their public names."""
+    return draft.remember(("mentions", node), lambda: tuple(_named(draft, node)))
+
+
+def _named(draft: Draft, node: Node) -> Iterator[Mention]:
+    path, owner = node
+    body = bodies(draft, path).get(owner, Body())
+    for each in body.mentions:
+        name = public_name(draft, path, each.name)
+        if not name.startswith("pytest.mark."):
+            yield Mention(name, each.line, each.is_called)
+    for local, line in body.local.items():
+        meant = meaning(draft, path, local)
+        if meant is not None:
+            yield Mention(meant, line, is_called=True)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from rankbook import requirements
+from rankbook import words
 from rankbook.analyse.draft import Ancestor
 from rankbook.analyse.names import Names
 from rankbook.model import Constant, Function
 
 _DEPTH = 6
 """Constants that are followed from one to the next."""
+
+_CASTS = frozenset({"int", "str", "float", "bool"})
+_ENVIRONMENT = frozenset({"os.environ", "os.environ.get", "os.getenv", "environ", "environ.get", "getenv"})
 
 Value = str | int | float | bool | tuple["Value", ...]
 
@@ -24,17 +27,57 @@ class Values:
         names: the names of the tree.
         path: file in which the expressions stand.
         lineage: classes in which `self` looks attributes up.
+        bound: parameters of the function in which the expressions stand: what they are, and what reads that.
     """
 
-    def __init__(self, names: Names, path: str, lineage: tuple[Ancestor, ...] = ()) -> None:
+    def __init__(
+        self,
+        names: Names,
+        path: str,
+        lineage: tuple[Ancestor, ...] = (),
+        bound: Mapping[str, tuple[str, Values]] | None = None,
+    ) -> None:
         self.names = names
         self.path = path
         self.lineage = lineage
+        self.vocabulary = names.vocabulary
+        self.bound = bound or {}
 
     def of(self, text: str) -> Value | None:
         """Give the value of an expression; None when it cannot be read."""
         node = parsed(text)
-        return None if node is None else self.of_node(node, _DEPTH)
+        try:
+            return None if node is None else self.of_node(node, _DEPTH)
+        except RecursionError:
+            return None
+
+    def variable(self, text: str) -> tuple[str, str | None] | None:
+        """Give the environment variable that an expression is read from, with its default; None when it is read from none."""
+        node = parsed(text)
+        return None if node is None else self.variable_of(node)
+
+    def variable_of(self, node: ast.expr, depth: int = _DEPTH) -> tuple[str, str | None] | None:
+        """Give the environment variable that a node is read from, with its default; None when it is read from none.
+
+        Args:
+            node: the node of an expression.
+            depth: constants still to follow.
+        """
+        while isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CASTS and len(node.args) == 1:
+            node = node.args[0]
+        if isinstance(node, ast.Subscript):
+            return self._looked_up(ast.unparse(node.value), node.slice, None)
+        if isinstance(node, ast.Call) and node.args:
+            return self._looked_up(ast.unparse(node.func), node.args[0], node.args[1] if len(node.args) > 1 else None)
+        place = self.names.constant(self.path, dotted(node)) if isinstance(node, (ast.Name, ast.Attribute)) and depth else None
+        inner = parsed(place.definition.value) if place is not None and isinstance(place.definition, Constant) else None
+        return self.in_file(place.path).variable_of(inner, depth - 1) if place is not None and inner is not None else None
+
+    def _looked_up(self, base: str, key: ast.expr, default: ast.expr | None) -> tuple[str, str | None] | None:
+        if self.names.full(self.path, base) not in _ENVIRONMENT or not isinstance(key, ast.Constant):
+            return None
+        known = None if default is None else self.of_node(default, _DEPTH)
+        return str(key.value), None if known is None else str(known)
 
     def of_node(self, node: ast.expr, depth: int) -> Value | None:
         """Give the value of a node of an expression.
@@ -45,8 +88,9 @@ class Values:
         """
         if depth == 0:
             return None
-        if isinstance(node, (ast.Name, ast.Attribute)):
-            return self._named(ast.unparse(node), depth)
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+            known = words.CONSTANTS.get(_ending(node)) if isinstance(node, ast.Subscript) else None
+            return self._named(dotted(node), depth) if known is None else self._text(known, depth - 1)
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("torch.device") and node.args:
             return _device(self.of_node(node.args[0], depth))
         if isinstance(node, ast.JoinedStr):
@@ -68,14 +112,21 @@ class Values:
         """Read on in another file, with the same class."""
         return Values(self.names, path, self.lineage)
 
+    def with_bound(self, bound: Mapping[str, tuple[str, Values]]) -> Values:
+        """Read on inside a function whose parameters are known."""
+        return Values(self.names, self.path, self.lineage, bound)
+
     def _named(self, name: str, depth: int) -> Value | None:
+        if name in self.bound:
+            text, outside = self.bound[name]
+            return outside._text(text, depth - 1)
         root, _, rest = name.partition(".")
         if root in ("self", "cls") and rest and "." not in rest:
             return self._member(rest, depth)
         place = self.names.constant(self.path, name)
         if place is not None and isinstance(place.definition, Constant):
             return self.in_file(place.path)._text(place.definition.value, depth - 1)
-        known = requirements.NUMBERS.get(name.rpartition(".")[2])
+        known = words.NUMBERS.get(name.rpartition(".")[2])
         return None if known is None else int(known)
 
     def _member(self, name: str, depth: int) -> Value | None:
@@ -103,6 +154,26 @@ def _members(ancestor: Ancestor) -> Iterator[Constant | Function]:
     if ancestor.facts is not None:
         yield from ancestor.facts.methods
         yield from ancestor.facts.attributes
+
+
+def dotted(node: ast.expr) -> str:
+    """Give the dotted name of `a.b`, `a.b()`, and of `a().b()` without the first call's arguments; empty when there is none."""
+    parts: list[str] = []
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Call):
+            node = node.func
+        elif isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        else:
+            return ""
+    return ".".join([node.id, *reversed(parts)])
+
+
+def _ending(node: ast.Subscript) -> str:
+    """Give the last two names of `a.b.c["d"]` with its index; empty when that is no name."""
+    parts = ast.unparse(node).rsplit(".", 2) if isinstance(node.slice, ast.Constant) else []
+    return ".".join(parts[-2:])
 
 
 def _is_colon(node: ast.expr) -> bool:

@@ -1,33 +1,88 @@
 """A project → pages: views of its files and folders, filled into the templates of a pack, written where they have changed."""
 
-from rankbook.pages.files import FileTask, file_tasks, unlisted_sources
-from rankbook.pages.folders import FolderView, folder_views
-from rankbook.pages.names import all_pages, page_of_file, page_of_folder
+from rankbook.pages.apis import ApiRow, api_rows
+from rankbook.pages.contents import OVERVIEWS, SuiteLink, page_of_suite, suite_links
+from rankbook.pages.files import FileTask, file_task, has_listing
+from rankbook.pages.findings_index import FindingCount, finding_counts
+from rankbook.pages.folders import FileRow, FolderView, Totals, Tree, deepest_first, file_row, folder_view, totals_of
+from rankbook.pages.inventory import FILE as INVENTORY
+from rankbook.pages.inventory import Entries, entries, inventory, named
+from rankbook.pages.names import check_names, owner, page_of_file, page_of_folder, pages_of_file, pages_of_folder
 from rankbook.pages.packs import check_pack, pack_folders
 from rankbook.pages.render import LAST_RUN_MARKER, LAST_RUN_NOTE, Book, Page, file_pages, folder_pages, is_unchanged
-from rankbook.pages.text import plural
+from rankbook.pages.shards import Shard, letters, parts
+from rankbook.pages.suite import (
+    api_contents,
+    api_page,
+    api_shards,
+    finding_pages,
+    suite_pages,
+    untested_pages,
+    word_contents,
+    word_page,
+    word_shards,
+)
+from rankbook.pages.titles import distinct, title
+from rankbook.pages.words import WordRow, word_rows
 from rankbook.pages.writer import Fate, Writer, is_generated
 
 __all__ = [
+    "INVENTORY",
     "LAST_RUN_MARKER",
     "LAST_RUN_NOTE",
+    "OVERVIEWS",
+    "ApiRow",
     "Book",
+    "Entries",
     "Fate",
+    "FileRow",
     "FileTask",
+    "FindingCount",
     "FolderView",
     "Page",
+    "Shard",
+    "SuiteLink",
+    "Totals",
+    "Tree",
+    "WordRow",
     "Writer",
-    "all_pages",
+    "api_contents",
+    "api_page",
+    "api_rows",
+    "api_shards",
+    "check_names",
     "check_pack",
+    "deepest_first",
+    "distinct",
+    "entries",
     "file_pages",
-    "file_tasks",
+    "file_row",
+    "file_task",
+    "finding_counts",
+    "finding_pages",
     "folder_pages",
-    "folder_views",
+    "folder_view",
+    "has_listing",
+    "inventory",
     "is_generated",
     "is_unchanged",
+    "letters",
+    "named",
+    "owner",
     "pack_folders",
     "page_of_file",
     "page_of_folder",
-    "plural",
-    "unlisted_sources",
+    "page_of_suite",
+    "pages_of_file",
+    "pages_of_folder",
+    "parts",
+    "suite_links",
+    "suite_pages",
+    "title",
+    "totals_of",
+    "untested_pages",
+    "word_contents",
+    "word_page",
+    "word_rows",
+    "word_shards",
 ]

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from markupsafe import Markup
 
 from rankbook.embedding import Embedding
-from rankbook.languages import LANGUAGES, by_fence
-from rankbook.model import Class, Constant, Expression, Function, Module, Project, Relation, Source, Survey, Test
+from rankbook.languages import LANGUAGES, STRUCTURED, by_fence, is_template
+from rankbook.model import Class, Constant, Definition, Expression, Finding, Function, Module, Relation, Source, Survey, Test
 from rankbook.pages.dependencies import Dependency, dependencies
 from rankbook.pages.entries import Entry, entries_by_kind
 from rankbook.pages.evidence import Note, notes
 from rankbook.pages.executed import is_executed
 from rankbook.pages.fence import fence, source_fence
-from rankbook.pages.needs import Need, needs_of, special_needs
+from rankbook.pages.finding_rows import FindingRow, finding_rows
+from rankbook.pages.needs import Need, needs_of
 from rankbook.pages.running import Run, how_to_run
+from rankbook.pages.test_rows import TestRow, rows_by_class
 from rankbook.pages.text import markdown, summary
-from rankbook.pages.titles import titles
 from rankbook.requirements import Requirement
 
+_MOST_DEFINITIONS = 500
+"""Definitions that the page of a file lists; its keyword page lists all."""
 _FENCES = {language.name: language.fences[0] for language in LANGUAGES}
 
 
@@ -41,40 +44,46 @@ class FileTask:
     """Module as written -> file of the tree."""
     importers: tuple[str, ...]
     """Files of the tree that import it."""
+    findings: tuple[Finding, ...]
+    """What a linter says of it, by line."""
     unlisted: frozenset[str]
     """Files that it refers to and whose pages have no listing."""
 
 
-def unlisted_sources(project: Project) -> frozenset[str]:
-    """Name the files whose pages have no listing: they are empty, or no text can hold them."""
-    return frozenset(path for path, module in project.modules.items() if not _has_listing(module.source))
+def file_task(  # noqa: PLR0913 - one argument for each thing that is known
+    module: Module,
+    survey: Survey,
+    *,
+    title: str,
+    relations: tuple[Relation, ...],
+    importers: tuple[str, ...],
+    findings: tuple[Finding, ...],
+    unlisted: frozenset[str],
+) -> FileTask:
+    """Gather what is known of a file.
 
-
-def file_tasks(project: Project) -> Iterator[FileTask]:
-    """Gather what a project knows of each of its files."""
-    unlisted, named = unlisted_sources(project), titles(project.modules.values())
-    importers: dict[str, list[str]] = {}
-    for path in sorted(project.surveys):
-        for target in sorted(project.surveys[path].import_lines):
-            importers.setdefault(target, []).append(path)
-    for path in project.modules:
-        task = _file_task(project, path, named[path], tuple(importers.get(path, ())))
-        yield replace(task, unlisted=unlisted & _named(task))
-
-
-def _file_task(project: Project, path: str, title: str, importers: tuple[str, ...]) -> FileTask:
-    survey = project.surveys.get(path, Survey(path))
-    return FileTask(
-        module=project.modules[path],
+    Args:
+        module: its facts.
+        survey: what it says with the files that it names.
+        title: of its page.
+        relations: files that are related to it.
+        importers: files that import it.
+        findings: what a linter says of it.
+        unlisted: all files whose pages have no listing.
+    """
+    task = FileTask(
+        module=module,
         title=title,
         tests=survey.tests,
         requirements=survey.requirements,
-        relations=project.relations.get(path, ()),
+        relations=relations,
         unresolved=survey.unresolved,
         imports=survey.imports,
         importers=importers,
+        findings=findings,
         unlisted=frozenset(),
     )
+    return replace(task, unlisted=unlisted & _named(task))
 
 
 def _named(task: FileTask) -> set[str]:
@@ -115,13 +124,9 @@ class FileView:
         return is_executed(self.fence_word, self.text or "")
 
     @cached_property
-    def tests_by_class(self) -> Mapping[str, tuple[Test, ...]]:
-        """Its tests by their class, the empty one for functions."""
-        found: dict[str, tuple[Test, ...]] = {}
-        for test in self.tests:
-            name = test.id.rpartition("::")[0]
-            found[name] = (*found.get(name, ()), test)
-        return found
+    def tests_by_class(self) -> Mapping[str, tuple[TestRow, ...]]:
+        """Its tests by their class, the empty one for functions; the variants of a function in one row."""
+        return rows_by_class(self.tests, self.needs)
 
     @property
     def tests(self) -> tuple[Test, ...]:
@@ -131,7 +136,7 @@ class FileView:
     @property
     def relations(self) -> tuple[Relation, ...]:
         """Related files, nearest first."""
-        return tuple(sorted(self.task.relations, key=lambda relation: (relation.rank, relation.path)))
+        return self.task.relations
 
     @property
     def summary(self) -> str:
@@ -173,11 +178,6 @@ class FileView:
     def needs(self) -> tuple[Need, ...]:
         """Requirements of the file and of its tests, those of all tests first."""
         return needs_of(self.task.tests, self.task.requirements)
-
-    @property
-    def special_needs(self) -> Mapping[str, tuple[Requirement, ...]]:
-        """By node id: what a test needs beyond what all of them need."""
-        return {test.id: special_needs(test, self.needs) for test in self.tests}
 
     @property
     def missing_bases(self) -> tuple[str, ...]:
@@ -234,13 +234,44 @@ class FileView:
         return tuple(sorted((*self.functions, *methods), key=lambda function: function.line))
 
     @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """What a file that is no Python source defines, in the order of its lines, up to a bearable number."""
+        return self.module.definitions[:_MOST_DEFINITIONS]
+
+    @staticmethod
+    def indent(depth: int) -> Markup:
+        """Give what stands before an item of a list within lists."""
+        return markdown("    " * depth)
+
+    @property
+    def more_definitions(self) -> int:
+        """Number of definitions that are left out of `definitions`."""
+        return len(self.module.definitions) - len(self.definitions)
+
+    @property
+    def definition_counts(self) -> tuple[tuple[str, int], ...]:
+        """Number of definitions by what they are called, most first."""
+        counts = Counter(each.kind for each in self.module.definitions)
+        return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    @property
+    def is_structured(self) -> bool:
+        """Whether definitions and imports are read from files of its language, and were read from it."""
+        return self.source.language in STRUCTURED and not is_template(self.path) and self.module.unread is None
+
+    @property
     def constants(self) -> tuple[Constant, ...]:
         """Module-level assignments."""
         return self.module.constants
 
-    def notes(self, topic: str) -> tuple[Note, ...]:
-        """Evidence for a topic of `evidence.TOPICS`."""
-        return notes(topic, self.module)
+    def findings(self, topic: str = "") -> tuple[FindingRow, ...]:
+        """What a linter says of it, by rule; of all, or of a topic of `finding_rows.TOPICS`."""
+        return finding_rows(self.task.findings, topic)
+
+    @property
+    def patterns(self) -> tuple[Note, ...]:
+        """Evidence for the patterns of `evidence.PATTERNS`."""
+        return notes(self.module)
 
 
 def summary_of(module: Module) -> str:
@@ -248,7 +279,8 @@ def summary_of(module: Module) -> str:
     return summary(module.docstring, is_markdown=module.source.language == "markdown")
 
 
-def _has_listing(source: Source) -> bool:
+def has_listing(source: Source) -> bool:
+    """Whether the page of a file has a listing: it is not empty, and a text can hold it."""
     return source.embedding is not None and source.lines > 0
 
 

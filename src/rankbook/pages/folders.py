@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from rankbook.kinds import KINDS
-from rankbook.model import Folder, Module, Project
+from rankbook.model import Folder, Module, Survey
+from rankbook.packed import Packed
+from rankbook.pages.contents import SuiteLink
 from rankbook.pages.entries import alphabetical, entries_by_kind
 from rankbook.pages.files import summary_of
+from rankbook.pages.graph import GraphFile, Import, Picture, import_graph, kind_of
+from rankbook.pages.hardware import asks_of, by_gpus, hardware_of
+from rankbook.pages.marks import marks_of
 from rankbook.pages.needs import requirement_order
 
 LIMIT = 2000
@@ -23,7 +29,7 @@ _EXTENSIONS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class FileRow:
+class FileRow(Packed):
     """One file in a folder's tables."""
 
     path: str
@@ -40,6 +46,17 @@ class FileRow:
     """Number of keywords by kind."""
     imported_by: int
     """Number of files that import it."""
+    owners: tuple[str, ...] = ()
+    hardware: Mapping[str, int] = field(default_factory=dict)
+    """Number of tests by class of hardware, under the words of `hardware.Hardware.key`."""
+    asks: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
+    """Number of tests by kind of requirement, by value and by class of hardware; GPUs are in `hardware` alone."""
+    marks: Mapping[str, int] = field(default_factory=dict)
+    """Number of tests by pytest mark."""
+    apis: int = 0
+    """Number of imported names that its tests exercise."""
+    imports: Mapping[str, int] = field(default_factory=dict)
+    """By file of the tree that it imports: the first line that names it."""
 
     @property
     def name(self) -> str:
@@ -48,7 +65,7 @@ class FileRow:
 
 
 @dataclass(slots=True)
-class Totals:
+class Totals(Packed):
     """Sums over all files of a folder and below it."""
 
     folders: int = 0
@@ -61,6 +78,14 @@ class Totals:
     """Number of files by what they need."""
     keywords: Counter[str] = field(default_factory=Counter)
     """Number of keywords by kind."""
+    most_tests: tuple[FileRow, ...] = ()
+    """The five files with most tests."""
+    most_imported: tuple[FileRow, ...] = ()
+    """The five files that most files import."""
+    role: str = ""
+    """First sentence of the folder's own read-me or package docstring; empty when there is none."""
+    role_path: str = ""
+    """File that says so."""
 
     def add_file(self, row: FileRow) -> None:
         """Count one more file."""
@@ -71,6 +96,7 @@ class Totals:
         self.extensions[row.extension] += 1
         self.needs.update(row.needs)
         self.keywords.update(row.keywords)
+        self._most((row,), (row,))
 
     def add_folder(self, other: Totals) -> None:
         """Count a folder and all below it."""
@@ -85,6 +111,11 @@ class Totals:
             (self.keywords, other.keywords),
         ):
             mine.update(theirs)
+        self._most(other.most_tests, other.most_imported)
+
+    def _most(self, tests: Iterable[FileRow], imported: Iterable[FileRow]) -> None:
+        self.most_tests = _first((*self.most_tests, *tests), "tests")
+        self.most_imported = _first((*self.most_imported, *imported), "imported_by")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +173,10 @@ class FolderView:
     """Kinds that the keyword index lists; the others are left out of it, because they are too many."""
     unlisted: frozenset[str]
     """Files below it whose pages have no listing."""
+    suite: tuple[SuiteLink, ...] = ()
+    """Of the root: the pages about the whole suite."""
+    imports: tuple[Import, ...] = ()
+    """Imports by its direct files and of them."""
 
     @property
     def label(self) -> str:
@@ -159,61 +194,33 @@ class FolderView:
         counts = self.totals.extensions.most_common()
         return tuple((name, count) for name, count in counts if count > 1 or len(counts) <= _EXTENSIONS)
 
+    @cached_property
+    def graph(self) -> Picture | None:
+        """Picture of the imports; None when none connects two direct files."""
+        files = [GraphFile(row.path, kind_of(row.path, has_tests=bool(row.tests))) for row in self.files]
+        return import_graph(self.path, files, self.imports)
+
     @property
     def left_out(self) -> tuple[str, ...]:
         """Kinds that are there and that the keyword index leaves out."""
         return tuple(kind for kind in KINDS if self.totals.keywords[kind] and kind not in self.shown)
 
 
-def folder_views(project: Project, title: str, unlisted: frozenset[str]) -> Iterator[FolderView]:
-    """Make the views of all folders, parents after their children."""
-    survey = _Survey(project, title, _file_rows(project), unlisted)
-    for path in sorted(project.folders, key=lambda path: (-_depth(path), path)):
-        folder = project.folders[path]
-        survey.totals[path] = _totals(folder, survey.rows, survey.totals)
-        yield _view(survey, folder)
+def deepest_first(folders: Iterable[str]) -> list[str]:
+    """Sort folders so that each comes after those below it."""
+    return sorted(folders, key=lambda path: (-_depth(path), path))
 
 
-@dataclass(frozen=True, slots=True)
-class _Survey:
-    """What is known of all folders so far."""
+def totals_of(folder: Folder, rows: Mapping[str, FileRow], below: Mapping[str, Totals]) -> Totals:
+    """Sum up a folder.
 
-    project: Project
-    title: str
-    rows: Mapping[str, FileRow]
-    unlisted: frozenset[str]
-    totals: dict[str, Totals] = field(default_factory=dict)
-
-
-def _depth(path: str) -> int:
-    return path.count("/") + 1 if path else 0
-
-
-def _file_rows(project: Project) -> dict[str, FileRow]:
-    imported = Counter(target for survey in project.surveys.values() for target in survey.import_lines)
-    return {path: _file_row(project, module, imported[path]) for path, module in project.modules.items()}
-
-
-def _file_row(project: Project, module: Module, imported_by: int) -> FileRow:
-    path = module.source.path
-    needs = {need.text: None for need in sorted(project.requirements.get(path, ()), key=requirement_order) if need.kind != "condition"}
-    conditions = {need.value for need in project.requirements.get(path, ()) if need.kind == "condition"}
-    keywords = Counter(kind for kind, _ in {(keyword.kind, keyword.name) for keyword in module.keywords})
-    return FileRow(
-        path=path,
-        type=module.source.type,
-        extension=module.source.extension,
-        summary=summary_of(module),
-        tests=len(project.tests.get(path, ())),
-        needs=tuple(needs),
-        conditions=len(conditions),
-        keywords={kind: keywords[kind] for kind in KINDS if keywords[kind]},
-        imported_by=imported_by,
-    )
-
-
-def _totals(folder: Folder, rows: Mapping[str, FileRow], below: Mapping[str, Totals]) -> Totals:
+    Args:
+        folder: the folder.
+        rows: rows of its direct files.
+        below: sums of its direct subfolders.
+    """
     totals = Totals()
+    totals.role, totals.role_path = _role(folder, rows)
     for path in folder.files:
         totals.add_file(rows[path])
     for path in folder.folders:
@@ -221,34 +228,99 @@ def _totals(folder: Folder, rows: Mapping[str, FileRow], below: Mapping[str, Tot
     return totals
 
 
-def _view(survey: _Survey, folder: Folder) -> FolderView:
-    role, role_path = _role(folder, survey.rows)
-    files = tuple(_files_below(survey.project, folder))
-    totals = survey.totals[folder.path]
-    shown = _shown(totals.keywords)
-    return FolderView(
-        path=folder.path,
-        title=folder.name if folder.path else survey.title,
-        parent=folder.path.rpartition("/")[0] if folder.path else None,
-        role=role,
-        role_path=role_path,
-        folders=tuple(_folder_row(survey, folder, path) for path in sorted(folder.folders)),
-        files=tuple(survey.rows[path] for path in sorted(folder.files)),
-        totals=totals,
-        most_tests=_most(files, survey.rows, "tests"),
-        most_imported=_most(files, survey.rows, "imported_by"),
-        letters=tuple(_letters((survey.project.modules[path] for path in files), shown)) if shown else (),
-        shown=shown,
-        unlisted=survey.unlisted.intersection(files),
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """What the views of folders are made from."""
+
+    title: str
+    """Of the book."""
+    folders: Mapping[str, Folder]
+    rows: Mapping[str, FileRow]
+    totals: Mapping[str, Totals]
+    modules: Mapping[str, Module]
+    unlisted: frozenset[str]
+    """Files whose pages have no listing."""
+    importers: Callable[[str], Mapping[str, int]] | None = None
+    """Gives the files that import a file, each with the line that does; without it no picture of imports is made."""
+    suite: tuple[SuiteLink, ...] = ()
+    """The pages about the whole suite."""
+
+
+def _depth(path: str) -> int:
+    return path.count("/") + 1 if path else 0
+
+
+def file_row(module: Module, survey: Survey, imported_by: int) -> FileRow:
+    """Sum up a file for the tables of folders.
+
+    Args:
+        module: its facts.
+        survey: what it says with the files that it names.
+        imported_by: number of files that import it.
+    """
+    path = module.source.path
+    needs = {need.text: None for need in sorted(survey.requirements, key=requirement_order) if need.kind != "condition"}
+    conditions = {need.value for need in survey.requirements if need.kind == "condition"}
+    keywords = Counter(kind for kind, _ in {(keyword.kind, keyword.name) for keyword in module.keywords})
+    return FileRow(
+        path=path,
+        type=module.source.type,
+        extension=module.source.extension,
+        summary=summary_of(module),
+        tests=len(survey.tests),
+        needs=tuple(needs),
+        conditions=len(conditions),
+        keywords={kind: keywords[kind] for kind in KINDS if keywords[kind]},
+        imported_by=imported_by,
+        owners=module.owners,
+        hardware=by_gpus({hardware_of(test).key: 1} for test in survey.tests),
+        asks=asks_of(survey.tests),
+        marks=marks_of(module, survey.tests),
+        apis=sum(bool(use.tests) for use in survey.uses),
+        imports=dict(survey.import_lines),
     )
 
 
-def _folder_row(survey: _Survey, above: Folder, path: str) -> FolderRow:
-    folder = survey.project.folders[path]
+def folder_view(tree: Tree, path: str) -> FolderView:
+    """Make the view of a folder."""
+    folder, totals = tree.folders[path], tree.totals[path]
+    shown = _shown(totals.keywords)
+    files = tuple(_files_below(tree.folders, folder)) if shown else folder.files
+    return FolderView(
+        path=path,
+        title=folder.name if path else tree.title,
+        parent=path.rpartition("/")[0] if path else None,
+        role=totals.role,
+        role_path=totals.role_path,
+        folders=tuple(_folder_row(tree, folder, inner) for inner in sorted(folder.folders)),
+        files=tuple(tree.rows[file] for file in sorted(folder.files)),
+        totals=totals,
+        most_tests=totals.most_tests,
+        most_imported=totals.most_imported,
+        letters=tuple(_letters((tree.modules[file] for file in files), shown)) if shown else (),
+        shown=shown,
+        unlisted=tree.unlisted.intersection(files),
+        imports=tuple(_imports(tree, folder)),
+        suite=() if path else tree.suite,
+    )
+
+
+def _imports(tree: Tree, folder: Folder) -> Iterator[Import]:
+    """Give each import by the direct files of a folder and of them, once."""
+    if tree.importers is None:
+        return
+    own = set(folder.files)
+    for path in folder.files:
+        yield from ((path, target, line) for target, line in tree.rows[path].imports.items())
+        yield from ((importer, path, line) for importer, line in tree.importers(path).items() if importer not in own)
+
+
+def _folder_row(tree: Tree, above: Folder, path: str) -> FolderRow:
+    folder = tree.folders[path]
     while len(folder.folders) == 1 and not folder.files:
-        folder = survey.project.folders[folder.folders[0]]
+        folder = tree.folders[folder.folders[0]]
     name = folder.path.removeprefix(above.path).removeprefix("/")
-    return FolderRow(folder.path, name, _role(folder, survey.rows)[0], survey.totals[folder.path])
+    return FolderRow(folder.path, name, tree.totals[folder.path].role, tree.totals[folder.path])
 
 
 def _role(folder: Folder, rows: Mapping[str, FileRow]) -> tuple[str, str]:
@@ -258,15 +330,15 @@ def _role(folder: Folder, rows: Mapping[str, FileRow]) -> tuple[str, str]:
     return (rows[path].summary, path) if path else ("", "")
 
 
-def _files_below(project: Project, folder: Folder) -> Iterator[str]:
+def _files_below(folders: Mapping[str, Folder], folder: Folder) -> Iterator[str]:
     yield from folder.files
     for path in folder.folders:
-        yield from _files_below(project, project.folders[path])
+        yield from _files_below(folders, folders[path])
 
 
-def _most(files: Iterable[str], rows: Mapping[str, FileRow], what: str) -> tuple[FileRow, ...]:
-    counted = (rows[path] for path in files if getattr(rows[path], what))
-    return tuple(sorted(counted, key=lambda row: (-getattr(row, what), row.path))[:_IMPORTANT])
+def _first(rows: tuple[FileRow, ...], what: str) -> tuple[FileRow, ...]:
+    counted = {row.path: row for row in rows if getattr(row, what)}
+    return tuple(sorted(counted.values(), key=lambda row: (-getattr(row, what), row.path))[:_IMPORTANT])
 
 
 def _shown(keywords: Counter[str]) -> tuple[str, ...]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import posixpath
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from markupsafe import Markup
 
 from rankbook.errors import PageError
-from rankbook.model import Project
+from rankbook.model import PACKAGES
 from rankbook.pages.fence import line_anchor
 from rankbook.pages.text import code, markdown, text, url
 
@@ -17,6 +19,11 @@ FILE_PAGES = {"file": "_docs.md", "keywords": "_kw.md"}
 """Kind of page of a file: what its name adds to the file's name."""
 FOLDER_PAGES = {"index": "index.md", "folder": "doc.md", "subtree": "sub.md"}
 """Kind of page of a folder: its name in the folder."""
+
+_SUITE = re.compile(r"suite-[^/]+\.md|objects\.inv")
+"""Names of what stands at the root about the whole suite."""
+PICTURE = "imports.svg"
+"""Name of the picture of a folder's imports, in the folder."""
 
 
 def page_of_file(kind: str, path: str) -> str:
@@ -29,22 +36,39 @@ def page_of_folder(kind: str, path: str) -> str:
     return posixpath.join(path, FOLDER_PAGES[kind])
 
 
-def all_pages(project: Project) -> frozenset[str]:
-    """Name every page of a project.
+def pages_of_file(path: str) -> list[str]:
+    """Name the pages of a file."""
+    return [page_of_file(kind, path) for kind in FILE_PAGES]
+
+
+def pages_of_folder(path: str) -> list[str]:
+    """Name what a folder has: its pages, and the picture of its imports."""
+    return [posixpath.join(path, name) for name in (*FOLDER_PAGES.values(), PICTURE)]
+
+
+def owner(page: str) -> tuple[str, str]:
+    """Tell what a page is about: `file` or `folder`, and its path."""
+    for suffix in FILE_PAGES.values():
+        if page.endswith(suffix):
+            return "file", page.removesuffix(suffix)
+    return "folder", posixpath.dirname(page)
+
+
+def check_names(files: Iterable[str], folders: Iterable[str]) -> None:
+    """Make sure that the pages of a tree and its folders can stand side by side.
 
     Raises:
-        PageError: a folder of the tree is called like a page, so that both cannot stand in one folder.
+        PageError: a folder of the tree is called like a page.
     """
-    pages = {page_of_file(kind, path) for path in project.modules for kind in FILE_PAGES}
-    pages |= {page_of_folder(kind, path) for path in project.folders for kind in FOLDER_PAGES}
-    for path in project.folders:
-        if path in pages:
+    pages = {page for path in files for page in pages_of_file(path)}
+    pages |= {page for path in folders for page in pages_of_folder(path)}
+    for path in folders:
+        if path in pages or _SUITE.fullmatch(path):
             raise PageError(
                 "this folder of sources is called like a page that is to be made",
                 where=path,
                 right="leave it out by the setting `exclude`, or rename it",
             )
-    return frozenset(pages)
 
 
 @dataclass(frozen=True)
@@ -82,11 +106,19 @@ class Links:
         """Link to a line, labelled by it and, where it is another file's, by that file's name."""
         if path in ("", self.source):
             return markdown(f"line {line}" if self.source in self.unlisted else f"[line {line}]({self._file(self.source, line)})")
+        if path.startswith(PACKAGES):
+            return code(f"{path}:{line}")
         label = code(f"{path.rsplit('/', 1)[-1]}:{line}")
         return markdown(f"[{label}]({self._file(path, line)})")
 
+    def labelled(self, label: Markup, path: str, line: int = 0) -> Markup:
+        """Link to a line under a label; a file of a package has no page, so that the label stands alone."""
+        return label if path.startswith(PACKAGES) else markdown(f"[{label}]({self._file(path, line)})")
+
     def name(self, path: str, line: int = 0) -> Markup:
-        """Link to a file's page, or to a line of its listing, labelled by the file's path."""
+        """Link to a file's page, or to a line of its listing, labelled by the file's path; a file of a package has no page."""
+        if path.startswith(PACKAGES):
+            return code(f"{path}:{line}" if line else path)
         return markdown(f"[{code(path)}]({self._file(path, line)})")
 
     def trail(self, folder: str, root: str) -> Markup:

@@ -47,13 +47,6 @@ def needs_of(tests: tuple[Test, ...], requirements: tuple[Requirement, ...]) -> 
     return tuple(sorted(needs, key=lambda need: not need.every))
 
 
-def special_needs(test: Test, needs: tuple[Need, ...]) -> tuple[Requirement, ...]:
-    """Give what a test needs beyond what all tests of its file need."""
-    common = {(need.requirement.kind, need.requirement.value) for need in needs if need.every}
-    found = {(need.kind, need.value): need for need in sorted(test.requirements, key=requirement_order)}
-    return tuple(need for key, need in found.items() if key not in common)
-
-
 def _need(entries: list[Requirement], tests: tuple[str, ...], all_tests: int) -> Need:
     return Need(
         requirement=entries[0],

@@ -14,7 +14,7 @@ import jinja2
 from rankbook.config import Settings
 from rankbook.errors import TemplateError
 from rankbook.front_matter import PAGE_KINDS
-from rankbook.pages.evidence import TOPICS
+from rankbook.pages.evidence import PATTERNS
 from rankbook.pages.text import FILTERS, text
 
 _SUFFIX = ".md.jinja"
@@ -75,7 +75,7 @@ def environment(folders: tuple[str, ...]) -> jinja2.Environment:
         auto_reload=False,
     )
     made.filters.update(FILTERS)
-    made.globals["topics"] = TOPICS
+    made.globals["patterns"] = PATTERNS
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 from dataclasses import dataclass
 from html import escape
@@ -10,10 +11,11 @@ from html import escape
 from rankbook.embedding import Embedded, embed
 from rankbook.front_matter import Stamp, write
 from rankbook.kinds import KINDS
+from rankbook.model import Module
 from rankbook.pages import fence, packs
 from rankbook.pages.files import FileTask, FileView
 from rankbook.pages.folders import FolderView
-from rankbook.pages.names import Links, page_of_file, page_of_folder
+from rankbook.pages.names import PICTURE, Links, page_of_file, page_of_folder
 from rankbook.pages.text import markdown, one_line
 
 LAST_RUN_NOTE = "The site shows here how the listings of this page ended when they were last run."
@@ -56,18 +58,19 @@ def file_pages(book: Book, task: FileTask, data: bytes | None) -> tuple[Page, ..
 
 
 def folder_pages(book: Book, view: FolderView) -> tuple[Page, ...]:
-    """Make the three pages of a folder.
+    """Make the three pages of a folder, and the picture of its imports where there is something to draw.
 
     Raises:
         TemplateError: a template is broken.
     """
     titles = {"index": view.label, "folder": f"About {view.label}", "subtree": f"Keywords of {view.label} and below"}
-    return tuple(_folder_page(book, kind, title, view) for kind, title in titles.items())
+    made = tuple(_folder_page(book, kind, title, view) for kind, title in titles.items())
+    return (*made, Page(posixpath.join(view.path, PICTURE), view.graph.svg)) if view.graph else made
 
 
-def is_unchanged(task: FileTask, data: bytes) -> bool:
+def is_unchanged(module: Module, data: bytes) -> bool:
     """Whether the bytes of a file are those from which its facts were read."""
-    return hashlib.sha256(data).hexdigest() == task.module.source.sha256
+    return hashlib.sha256(data).hexdigest() == module.source.sha256
 
 
 def _listing_text(data: bytes | None) -> str | None:
@@ -79,7 +82,7 @@ def _file_page(book: Book, view: FileView) -> Page:
     source = view.source
     name = page_of_file("file", view.path)
     links = Links(name, view.path, view.task.unlisted)
-    stamp = Stamp("file", _title(view.title), view.path, source.size, source.sha256, source.embedding)
+    stamp = Stamp("file", page_title(view.title), view.path, source.size, source.sha256, source.embedding)
     body = packs.fill(
         book.folders, "file", book=book, file=view, links=links, kinds=KINDS, last_run=markdown(f"{LAST_RUN_NOTE}\n\n{LAST_RUN_MARKER}")
     )
@@ -88,29 +91,37 @@ def _file_page(book: Book, view: FileView) -> Page:
     listing = next(choices, view.listing)
     if listing is not None:
         fence.check(body, listing, name)
-    return _page(name, stamp, body, listing)
+    return finished_page(name, stamp, body, listing)
 
 
 def _keyword_page(book: Book, view: FileView) -> Page:
     name = page_of_file("keywords", view.path)
     links = Links(name, view.path, view.task.unlisted)
     body = packs.fill(book.folders, "keywords", book=book, file=view, links=links, kinds=KINDS)
-    return _page(name, Stamp("keywords", _title(f"Keywords of {view.source.name}"), view.path), body)
+    return finished_page(name, Stamp("keywords", page_title(f"Keywords of {view.source.name}"), view.path), body)
 
 
 def _folder_page(book: Book, kind: str, title: str, view: FolderView) -> Page:
     name = page_of_folder(kind, view.path)
     links = Links(name, view.path, view.unlisted)
     body = packs.fill(book.folders, kind, book=book, folder=view, links=links, kinds=KINDS)
-    return _page(name, Stamp(kind, _title(title), view.path), body)
+    return finished_page(name, Stamp(kind, page_title(title), view.path), body)
 
 
-def _title(title: str) -> str:
+def page_title(title: str) -> str:
     """Themes put a page's title into HTML as it stands."""
     return escape(one_line(title), quote=False)
 
 
-def _page(name: str, stamp: Stamp, body: str, listing: str | None = None) -> Page:
+def finished_page(name: str, stamp: Stamp, body: str, listing: str | None = None) -> Page:
+    """Put a stamp before what a template made, and tidy it, but for the listing.
+
+    Args:
+        name: of the page.
+        stamp: what the page says of itself.
+        body: what the template made.
+        listing: the part of it that stays as it is.
+    """
     head, shown, tail = body.partition(listing) if listing else (body, "", "")
     text = f"{_tidy(head)}{shown}{_tidy(tail)}".strip("\n")
     return Page(name, f"{write(stamp)}\n{text}\n".encode())

@@ -10,6 +10,8 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from rankbook.report import plural
+
 # Control and bidirectional characters would be lost, or would show a reader something else than what stands there.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
@@ -30,6 +32,8 @@ _NOT_PROSE = re.compile(r"[-*+]\s|[|>#=]|\d+[.)]\s|!?\[[^\]]*\]\([^)]*\)\s*\Z")
 _MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|\*\*|__")
 _LONGEST = 300
 """Characters of a summary."""
+_LONGEST_CODE = 240
+"""Characters of a piece of code; a source may hold far longer ones."""
 
 
 def markdown(value: str) -> Markup:
@@ -45,9 +49,10 @@ def one_line(value: object) -> str:
 def code(value: object) -> Markup:
     """Show a value as code, in a sentence or in a table's cell.
 
-    HTML is used where a code span would not do: a pipe ends a table's cell even inside a span.
+    HTML is used where a code span would not do: a pipe ends a table's cell even inside a span. What is very long ends with an ellipsis.
     """
-    return _code(str(value))
+    written = str(value)
+    return _code(written if len(written) <= _LONGEST_CODE else _shortened(one_line(written)))
 
 
 @lru_cache(maxsize=16384)
@@ -113,11 +118,6 @@ def size(count: int) -> str:
     return f"{count:,} bytes ({short})"
 
 
-def plural(count: int, one: str, many: str = "") -> str:
-    """Say how many there are: `1 file`, `1,234 files`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def within(heading: str) -> str:
     """Give a heading as it is written within a sentence: `base classes`, `API calls`."""
     return heading if heading[1:2].isupper() else heading[:1].lower() + heading[1:]
@@ -149,6 +149,10 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "table": table,
     "within": within,
 }
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= _LONGEST_CODE else line[:_LONGEST_CODE].rstrip() + " …"
 
 
 def _escaped(line: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from rankbook.model import Module
 from rankbook.pages.text import one_line, plain
@@ -21,11 +21,14 @@ _LONGEST = 60
 """Characters of a heading that is a title."""
 
 
-def titles(modules: Iterable[Module]) -> dict[str, str]:
-    """Give each file its title, by path; where two files of a folder would have the same one, each is called by its name."""
-    sources = [(module.source, title(module)) for module in modules]
-    times = Counter((source.folder, found) for source, found in sources)
-    return {source.path: found if times[source.folder, found] == 1 else one_line(source.name) for source, found in sources}
+def distinct(titles: Mapping[str, str]) -> dict[str, str]:
+    """Give the files of one folder their titles, by path; where two would have the same one, each is called by its name.
+
+    Args:
+        titles: by path, what each file would be called by itself.
+    """
+    times = Counter(titles.values())
+    return {path: found if times[found] == 1 else one_line(path.rpartition("/")[2]) for path, found in titles.items()}
 
 
 def title(module: Module) -> str:

@@ -16,6 +16,12 @@ _HEAD = 16384
 """Bytes of a page in which its front matter ends."""
 
 
+_GENERATED = b"<!-- rankbook: generated -->"
+"""What pictures say at their head."""
+_INVENTORY = b"# Sphinx inventory version 2"
+"""What only tools write."""
+
+
 class Fate(enum.StrEnum):
     """What becomes of a page."""
 
@@ -69,7 +75,18 @@ class Writer:
             PageError: a page cannot be removed.
         """
         keep = frozenset(made)
-        removed = tuple(path for path in sorted(self._pages()) if path not in keep and is_generated((self.out / path).read_bytes()))
+        return self.remove(path for path in sorted(self._pages()) if path not in keep)
+
+    def remove(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Remove those of some pages that are there and were generated, and folders that are empty then.
+
+        Returns:
+            The removed pages.
+
+        Raises:
+            PageError: a page cannot be removed.
+        """
+        removed = tuple(path for path in paths if not self._is_foreign(self.out / path) and is_generated(_read(self.out / path) or b""))
         for path in () if self.dry else removed:
             try:
                 (self.out / path).unlink()
@@ -79,11 +96,11 @@ class Writer:
         return removed
 
     def _pages(self) -> Iterator[str]:
-        """List all Markdown files below the folder, without following links."""
+        """List all files below the folder that may be pages, without following links."""
         for folder, _, names in os.walk(self.out):
             for name in names:
                 path = Path(folder, name)
-                if name.endswith(".md") and not path.is_symlink() and path.is_file():
+                if name.endswith((".md", ".svg", ".inv")) and not path.is_symlink() and path.is_file():
                     yield path.relative_to(self.out).as_posix()
 
     def _is_foreign(self, target: Path) -> bool:
@@ -99,6 +116,10 @@ class Writer:
 
 def is_generated(data: bytes) -> bool:
     """Whether a page says of itself that rankbook made it."""
+    if data.startswith((b"<?xml", b"<svg")):
+        return _GENERATED in data[:_HEAD]
+    if data.startswith(_INVENTORY):
+        return True
     values, _ = front_matter.split(data[:_HEAD].decode(errors="replace"))
     return front_matter.read(values) is not None
 

@@ -1,6 +1,7 @@
 """Which files belong to the book, and what stands in each: nothing is imported or executed."""
 
 from rankbook.sources.discover import Found, discover
+from rankbook.sources.packages import Packages, package_folders
 from rankbook.sources.parse import parse
 
-__all__ = ["Found", "discover", "parse"]
+__all__ = ["Found", "Packages", "discover", "package_folders", "parse"]

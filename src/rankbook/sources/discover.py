@@ -19,6 +19,10 @@ _LEFT_OUT = frozenset({
     ".venv", ".ipynb_checkpoints", ".eggs", "node_modules", ".rankbook",
 })  # fmt: skip
 """Folders that hold no sources, where Git does not say so."""
+_MAYBE_GENERATED = (".md", ".svg", "objects.inv")
+"""Ends of the names of generated files, in small letters."""
+_PICTURE = b"<!-- rankbook: generated -->"
+"""What a generated picture says."""
 _HEAD = 2048
 """Bytes of a Markdown file in which a generated page says that it is one."""
 
@@ -31,6 +35,8 @@ class Found:
     """Below the root, with `/`, sorted."""
     warnings: tuple[str, ...] = ()
     """What was left out against expectation, a sentence each."""
+    surroundings: tuple[str, ...] = ()
+    """What else decides on the paths: folders, files that say what Git ignores, pages that are no sources; below the root or absolute."""
 
 
 def discover(settings: Settings) -> Found:
@@ -52,12 +58,11 @@ def discover(settings: Settings) -> Found:
     candidates = {path for source in settings.sources for path in _below(root, _relative(root, source), warnings)}
     taken, left = matcher(settings.include), matcher(settings.exclude)
     out = settings.below_root(settings.out)
-    paths = [
-        path
-        for path in sorted(candidates)
-        if (not settings.include or taken(path)) and not left(path) and _is_source(root, path, out, warnings)
-    ]
-    return Found(tuple(paths), tuple(dict.fromkeys(warnings)))
+    wanted = [path for path in sorted(candidates) if (not settings.include or taken(path)) and not left(path)]
+    check = _Check(root, out, warnings)
+    paths = tuple(path for path in wanted if check.is_source(path))
+    surroundings = _surroundings(root, settings.sources, candidates, out)
+    return Found(paths, tuple(dict.fromkeys(warnings)), (*surroundings, *check.pages))
 
 
 def _relative(root: Path, source: str) -> str:
@@ -116,32 +121,105 @@ def _walk(root: Path, source: str) -> Iterator[str]:
         yield from (name if below == "." else f"{below}/{name}" for name in files)
 
 
-def _is_source(root: Path, path: str, out: Path, warnings: list[str]) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        warnings.append(f"{os.fsencode(path).decode(errors='backslashreplace')} is left out: its name is not UTF-8")
-        return False
-    try:
-        return _is_regular(root, path, out, warnings) and not (path.lower().endswith(".md") and _is_generated(root / path))
-    except OSError as error:
-        warnings.append(f"{path} is left out: {error.strerror}")
-        return False
+def _surroundings(root: Path, sources: tuple[str, ...], files: set[str], out: Path) -> list[str]:
+    """Name the folders in which a file may appear, and the files by which Git may ignore it."""
+    folders = {folder for path in files for folder in _above(path)} | {_relative(root, source) or "." for source in sources}
+    ignored = _ignored_folders(root, sources)
+    found: set[str] = set()
+    waiting = [folder for folder in folders if (root / folder).is_dir()]
+    rules: list[str] = []
+    while waiting:
+        folder = waiting.pop()
+        if folder in found:
+            continue
+        found.add(folder)
+        with os.scandir(root / folder) as entries:
+            for entry in entries:
+                path = entry.name if folder == "." else f"{folder}/{entry.name}"
+                if entry.name == ".gitignore":
+                    rules.append(path)
+                elif entry.is_dir(follow_symlinks=False) and not (entry.name in _LEFT_OUT or path in ignored or root / path == out):
+                    waiting.append(path)
+    return [*sorted(found), *sorted(rules), *_git_rules(root)]
 
 
-def _is_regular(root: Path, path: str, out: Path, warnings: list[str]) -> bool:
-    file = root / path
-    if not file.exists():  # deleted but still in Git's index, or a dangling link
-        return False
-    place = file.resolve()
-    if not place.is_relative_to(root):
-        warnings.append(f"{path} is left out: it is a link to a file outside the root")
-        return False
-    inside_out = place.is_relative_to(out) and not root.is_relative_to(out)
-    return stat.S_ISREG(place.stat().st_mode) and not inside_out
+def _above(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _ignored_folders(root: Path, sources: tuple[str, ...]) -> frozenset[str]:
+    names = [_relative(root, source) or "." for source in sources]
+    listing = _git(root, "--literal-pathspecs", "ls-files", "-oi", "--exclude-standard", "--directory", "-z", "--", *names)
+    if listing is None or listing.returncode != 0:
+        return frozenset()
+    return frozenset(os.fsdecode(name).rstrip("/") for name in listing.stdout.split(b"\0") if name.endswith(b"/"))
+
+
+def _git_rules(root: Path) -> list[str]:
+    answer = _git(root, "rev-parse", "--path-format=absolute", "--git-path", "index", "--git-path", "info/exclude")
+    return [] if answer is None or answer.returncode != 0 else os.fsdecode(answer.stdout).splitlines()
+
+
+class _Check:
+    """Tells which files are sources."""
+
+    def __init__(self, root: Path, out: Path, warnings: list[str]) -> None:
+        self.root = root
+        self.out = out
+        self.warnings = warnings
+        self.pages: list[str] = []
+        """Generated pages, which are no sources for as long as they stay so."""
+        self._plain: dict[str, bool] = {}
+
+    def is_source(self, path: str) -> bool:
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            self.warnings.append(f"{os.fsencode(path).decode(errors='backslashreplace')} is left out: its name is not UTF-8")
+            return False
+        try:
+            if not self._is_regular(path):
+                return False
+        except OSError as error:
+            self.warnings.append(f"{path} is left out: {error.strerror}")
+            return False
+        if path.lower().endswith(_MAYBE_GENERATED) and _is_generated(self.root / path):
+            self.pages.append(path)
+            return False
+        return True
+
+    def _is_regular(self, path: str) -> bool:
+        file = self.root / path
+        folder = path.rpartition("/")[0]
+        if folder not in self._plain:
+            # No link on the way, and not inside the folder of the pages: then what a file is, it says itself.
+            place = (self.root / folder).resolve()
+            self._plain[folder] = place == self.root / folder and not place.is_relative_to(self.out)
+        if self._plain[folder]:
+            try:
+                kind = os.lstat(file).st_mode
+            except FileNotFoundError:  # deleted but still in Git's index
+                return False
+            if not stat.S_ISLNK(kind):
+                return stat.S_ISREG(kind)
+        return self._is_regular_behind(path, file)
+
+    def _is_regular_behind(self, path: str, file: Path) -> bool:
+        if not file.exists():  # a dangling link
+            return False
+        place = file.resolve()
+        if not place.is_relative_to(self.root):
+            self.warnings.append(f"{path} is left out: it is a link to a file outside the root")
+            return False
+        inside_out = place.is_relative_to(self.out) and not self.root.is_relative_to(self.out)
+        return stat.S_ISREG(place.stat().st_mode) and not inside_out
 
 
 def _is_generated(file: Path) -> bool:
+    if file.name == "objects.inv":  # its format has no room for a mark
+        return _is_generated(file.with_name("index.md"))
     try:
         with file.open("rb") as stream:
             head = stream.read(_HEAD)
@@ -149,5 +227,7 @@ def _is_generated(file: Path) -> bool:
         return False
     if b"rankbook:" not in head:
         return False
+    if _PICTURE in head:
+        return True
     values, _ = front_matter.split(head.decode(errors="replace"))
     return front_matter.read(values) is not None

@@ -2,23 +2,56 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from rankbook import languages
 from rankbook.embedding import Embedded, NotEmbedded, embed
 from rankbook.model import Module, Source
-from rankbook.sources import prose, python
+from rankbook.sources import c_family, cmake, data_keys, objective_c, outline, programs, prose, python
+from rankbook.sources.salvage import salvage
 
-PARSERS: dict[str, Callable[[bytes, Source, str], Module]] = {
-    "python": python.read,
+_TOO_DEEP = "it is nested too deeply to be parsed"
+Reader = Callable[[bytes, Source, str], Module]
+"""Makes the facts of a file from its bytes, its source and its text."""
+
+
+def _python(data: bytes, source: Source, text: str) -> Module:
+    try:
+        module = python.read(data, source, text)
+    except (RecursionError, MemoryError):
+        module = Module(source, error=_TOO_DEEP)
+    return module if module.error is None else salvage(module, text, python.read)
+
+
+def _outlined(grammar: outline.Grammar) -> Reader:
+    return lambda _data, source, text: outline.read(grammar, source, text)
+
+
+PARSERS: dict[str, Reader] = {
+    "python": _python,
     "markdown": prose.read_markdown,
     "rst": prose.read_rst,
+    "cmake": cmake.read,
+    "json": lambda _data, source, text: data_keys.read_json(source, text),
+    "yaml": _outlined(data_keys.YAML),
+    "toml": _outlined(data_keys.TOML),
+    "c": _outlined(c_family.C),
+    "cpp": _outlined(c_family.CPP),
+    "cuda": _outlined(c_family.CUDA),
+    "metal": _outlined(c_family.METAL),
+    "objective-c": objective_c.read(c_family.C),
+    "objective-c++": objective_c.read(c_family.CPP),
+    "java": _outlined(programs.JAVA),
+    "javascript": _outlined(programs.JAVASCRIPT),
+    "typescript": programs.read_typescript,
+    "rust": _outlined(programs.RUST),
+    "go": _outlined(programs.GO),
+    "bash": _outlined(programs.BASH),
+    "starlark": _outlined(programs.STARLARK),
 }
-"""How the facts of a file are read from its bytes, its source and its text, by language; other languages have no row."""
+"""How the facts of a file are read, by language; other languages have no row."""
 
 
 def parse(root: Path, path: str) -> Module:
@@ -51,20 +84,22 @@ def parse_bytes(path: str, data: bytes) -> Module:
     try:
         return reader(data, source, text)
     except (RecursionError, MemoryError):
-        return Module(source, error="it is nested too deeply to be parsed")
+        return Module(source, error=_TOO_DEEP)
 
 
 def _source(path: str, data: bytes, embedded: Embedded | NotEmbedded) -> Source:
     first_line = data[:256].split(b"\n", 1)[0].decode(errors="replace") if data.startswith(b"#!") else ""
-    kind = languages.type_of(path, first_line)
+    kind = languages.type_of(path, first_line, is_empty=not data)
     language = languages.by_path(path, first_line).name
-    source = Source(path, len(data), hashlib.sha256(data).hexdigest(), language, kind)
     if isinstance(embedded, Embedded):
-        return replace(source, lines=_lines(embedded.text), embedding=embedded.embedding)
+        if path.endswith(".h"):
+            language, kind = languages.header(embedded.text) or (language, kind)
+        embedding = embedded.embedding
+        return Source(path, len(data), embedding.sha256, language, kind, _lines(embedded.text), embedding)
     if language == "text":
         kind = "Binary file" if kind == languages.by_path("").type else kind
         language = "binary"
-    return replace(source, language=language, type=kind, not_embedded=embedded.reason)
+    return Source(path, len(data), embedded.sha256, language, kind, not_embedded=embedded.reason)
 
 
 def _unreadable(path: str, error: str) -> Module:

@@ -1,19 +1,22 @@
-"""The facts of a Python file, in one walk over its syntax tree."""
+"""The facts of a Python file: one walk over its statements, then one over what its expressions mention."""
 
 from __future__ import annotations
 
 import ast
 import gc
+import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
-from rankbook.embedding import source_text
+from rankbook.embedding import UTF8, source_text
 from rankbook.model import Class, Constant, Expression, Function, Import, Keyword, Module, Source
-from rankbook.sources.text import Text, dotted, leading_name, string
+from rankbook.sources.mentions import CALL, LOCAL_CALL, REFERENCE, SELF_CALL, SUPER_CALL, VARIABLE, Mention, Mentions
+from rankbook.sources.text import Text, dotted, leading_name, shortened, string
 
 _OWNERS = re.compile(r"^# Owner\(s\):[ \t]*\[(.*)\]", re.MULTILINE)
 _QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
@@ -24,16 +27,23 @@ _ENDS = frozenset({
 """What ends a module early, called or raised."""
 _SKIPS = frozenset({"self.skipTest", "cls.skipTest", "pytest.skip", "pytest.importorskip", "SkipTest", "unittest.SkipTest"})
 """What skips a test, called or raised in a function."""
-_ENVIRONMENT_CALLS = frozenset({"get", "setdefault", "pop", "getenv", "putenv", "unsetenv", "setenv", "delenv", "update", "dict"})
-_ENVIRONMENT = frozenset({
-    "os.environ.get", "os.environ.setdefault", "os.environ.pop", "os.getenv", "os.putenv", "os.unsetenv", "os.environ.update", "os.environ",
-})  # fmt: skip
-"""What reads or sets an environment variable, by its full dotted name."""
+_LAST_PARTS = frozenset(name.rpartition(".")[2] for name in _ENDS | _SKIPS)
+_IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
+_NAMESPACES = frozenset({"globals", "vars", "locals", "setattr"})
+"""What sets names that no assignment tells, called in a loop."""
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_FIXTURES = frozenset({"pytest.fixture", "pytest_asyncio.fixture"})
+_DEFINITIONS = frozenset({"class", "function", "method", "fixture"})
+_LONGEST_NAME = 240
+"""Characters of a base class that is named by its text."""
+_MOST_GUARDS = 8
+"""Conditions around a statement that are told, the nearest."""
+_LINE = attrgetter("line")
 
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Guard:
     """A condition around a statement."""
 
@@ -44,16 +54,19 @@ class _Guard:
     line: int = 0
     failing: tuple[str, ...] = ()
     """Modules whose failing import leads here."""
+    text: str = ""
+    """As it is rendered, once it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Scope:
     """Where a statement stands."""
 
-    kind: str = "module"
+    kind: str
     """`module`, `class` or `function`."""
-    qualname: str = ""
-    guard: _Guard | None = None
+    qualname: str
+    expressions: list[ast.AST]
+    """Of all statements of this scope, for `Mentions`."""
     methods: list[_FunctionDraft] | None = None
     """Of the class whose body this is."""
     attributes: list[Constant] | None = None
@@ -63,40 +76,97 @@ class _Scope:
     """Whether some class is around it."""
     in_main: bool = False
     """Whether it runs only when the file is a script."""
+    guard: _Guard | None = None
+    is_fallback: bool = False
+    """Whether it stands in for something else: an `else`, an `except`."""
+
+    def under(self, guard: _Guard | None, *, is_fallback: bool = False) -> _Scope:
+        """Give the same scope under one more condition."""
+        return _Scope(
+            self.kind,
+            self.qualname,
+            self.expressions,
+            self.methods,
+            self.attributes,
+            self.skips,
+            self.in_class,
+            self.in_main,
+            guard,
+            self.is_fallback or is_fallback,
+        )
 
 
 @dataclass(slots=True)
 class _ClassDraft:
-    facts: Class
-    methods: list[_FunctionDraft]
-    attributes: list[Constant]
+    node: ast.ClassDef
+    qualname: str
+    bases: tuple[Expression, ...]
+    decorators: tuple[Expression, ...]
+    guard: str | None
+    methods: list[_FunctionDraft] = field(default_factory=list)
+    attributes: list[Constant] = field(default_factory=list)
+
+    def done(self, text: Text) -> Class:
+        return Class(
+            name=self.node.name,
+            qualname=self.qualname,
+            line=self.node.lineno,
+            end_line=self.node.end_lineno or self.node.lineno,
+            docstring=_docstring(self.node.body),
+            bases=self.bases,
+            decorators=self.decorators,
+            methods=tuple(sorted([method.done(text) for method in self.methods], key=_LINE)),
+            attributes=tuple(sorted(self.attributes, key=_LINE)),
+            guard=self.guard,
+        )
 
 
 @dataclass(slots=True)
 class _FunctionDraft:
-    facts: Function
+    node: _FunctionNode
+    qualname: str
+    decorators: tuple[Expression, ...]
+    guard: str | None
     skips: list[Expression] = field(default_factory=list)
 
-    def done(self) -> Function:
-        return replace(self.facts, skips=tuple(self.skips)) if self.skips else self.facts
+    def done(self, text: Text) -> Function:
+        node = self.node
+        return Function(
+            name=node.name,
+            qualname=self.qualname,
+            line=node.lineno,
+            end_line=node.end_lineno or node.lineno,
+            docstring=_docstring(node.body),
+            decorators=self.decorators,
+            parameters=_parameters(node.args),
+            is_async=isinstance(node, ast.AsyncFunctionDef),
+            returns=_returns(node.body, text),
+            guard=self.guard,
+            skips=tuple(self.skips),
+        )
 
 
-def read(data: bytes, source: Source, _text: str) -> Module:
+def read(data: bytes, source: Source, text: str) -> Module:
     """Read the facts of a Python file; one that does not parse gives its error and line."""
+    with _quiet():
+        return _read(data, source, text)
+
+
+def _read(data: bytes, source: Source, text: str) -> Module:
+    """Read the facts; when this returns, the syntax tree is gone, so that no garbage collection ever walks over it."""
     try:
-        text = source_text(data)
-        with _quiet():
-            tree = ast.parse(data, filename=source.path)
+        text = _source_text(data, source, text)
+        tree = ast.parse(data, filename=source.path)
     except SyntaxError as error:
         return Module(source, error=error.msg or "it does not parse", error_line=error.lineno)
     except (ValueError, LookupError) as error:
         return Module(source, error=str(error))
-    return _Reader(Text(text)).read(tree, source, text)
+    return _Reader(text).read(tree, source)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Parse without warnings, and without collecting garbage: a syntax tree has none."""
+    """Work without warnings, and without collecting garbage: a syntax tree has none."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -108,142 +178,161 @@ def _quiet() -> Iterator[None]:
             gc.enable()
 
 
-class _Reader:
-    """Walks one file; an explicit stack, so that no depth of nesting matters."""
+def _source_text(data: bytes, source: Source, embedded: str) -> str:
+    """Give the text that Python reads: that of the listing, unless the file may name another encoding."""
+    plain = source.embedding is not None and source.embedding.encoding == UTF8
+    if plain and not any(b"coding" in line for line in data.split(b"\n", 2)[:2]):
+        return embedded.replace("\r\n", "\n").replace("\r", "\n") if "\r" in embedded else embedded
+    return source_text(data)
 
-    def __init__(self, text: Text) -> None:
-        self.text = text
+
+class _Reader:
+    """Walks the statements of one file; an explicit stack, so that no depth of nesting matters."""
+
+    def __init__(self, text: str) -> None:
+        self.whole_text = text
+        self.may_need_import = "importorskip" in text
+        self.text = Text(text)
         self.classes: list[_ClassDraft] = []
         self.functions: list[_FunctionDraft] = []
+        self.defined: set[str] = set()
+        """Names of all functions and classes."""
         self.imports: list[Import] = []
         self.aliases: dict[str, str] = {}
         self.constants: list[Constant] = []
-        self.keywords: list[Keyword] = []
-        self.used: list[Keyword] = []
-        self.variables: list[tuple[str, Keyword]] = []
+        self.keywords: list[Mention] = []
         self.guards: list[Expression] = []
         self.marks: list[Expression] = []
         self.calls: list[Expression] = []
+        self.loops: list[Expression] = []
+        self.loop_end = 0
         self.deleted: list[str] = []
         self.is_script = False
-        self.stack: list[tuple[ast.AST, _Scope]] = []
+        self.expressions: dict[str, list[ast.AST]] = {}
+        """By qualified name of the scope that they stand in."""
+        self.stack: list[tuple[Iterator[ast.stmt], _Scope]] = []
 
-    def read(self, tree: ast.Module, source: Source, text: str) -> Module:
-        self.push(tree.body, _Scope())
+    def read(self, tree: ast.Module, source: Source) -> Module:
+        self.push(tree.body, _Scope("module", "", self.expressions_of("")))
         self.walk()
-        environment = self.environment()
+        self.name_again()
+        methods = {method.node.name for draft in self.classes for method in draft.methods}
+        mentions = Mentions(self.aliases, self.defined, methods, self.whole_text)
+        mentions.read(self.expressions.items())
+        found = mentions.found
         return Module(
             source,
-            docstring=ast.get_docstring(tree),
-            classes=tuple(_class(draft) for draft in sorted(self.classes, key=lambda draft: draft.facts.line)),
-            functions=tuple(draft.done() for draft in sorted(self.functions, key=lambda draft: draft.facts.line)),
-            imports=tuple(sorted(self.imports, key=lambda entry: entry.line)),
-            constants=tuple(sorted(self.constants, key=lambda entry: entry.line)),
-            keywords=_first_uses([*self.keywords, *environment, *self.called()]),
-            guards=tuple(sorted(self.guards, key=lambda entry: entry.line)),
+            docstring=_docstring(tree.body),
+            classes=tuple(sorted([draft.done(self.text) for draft in self.classes], key=_LINE)),
+            functions=tuple(sorted([draft.done(self.text) for draft in self.functions], key=_LINE)),
+            imports=tuple(sorted(self.imports, key=_LINE)),
+            constants=tuple(sorted(self.constants, key=_LINE)),
+            keywords=_first_uses([*self.keywords, *found[VARIABLE], *found[CALL]]),
+            guards=tuple(sorted(self.guards, key=_LINE)),
             marks=tuple(self.marks),
-            calls=tuple(sorted(self.calls, key=lambda entry: entry.line)),
+            calls=tuple(sorted(self.calls, key=_LINE)),
+            loops=tuple(self.loops),
+            references=_first_uses(found[REFERENCE]),
+            self_calls=_first_uses([*found[SELF_CALL], *found[SUPER_CALL]]),
+            local_calls=_first_uses(found[LOCAL_CALL]),
             deleted=tuple(self.deleted),
-            owners=_owners(text),
-            environment=_first_uses(environment),
+            owners=_owners(self.whole_text),
+            environment=_first_uses(found[VARIABLE]),
             is_script=self.is_script,
         )
 
     def walk(self) -> None:
         stack, handlers = self.stack, _HANDLERS
         while stack:
-            node, scope = stack.pop()
-            handler = handlers.get(type(node))
-            if handler is None:
-                self.children(node, scope)
+            body, scope = stack[-1]
+            depth = len(stack)
+            for node in body:
+                handler = handlers.get(type(node))
+                if handler is None:
+                    self.other(node, scope)
+                else:
+                    handler(self, node, scope)
+                if len(stack) != depth:  # what stands inside comes first
+                    break
             else:
-                handler(self, node, scope)
+                stack.pop()
 
-    def push(self, nodes: Sequence[ast.AST | None], scope: _Scope) -> None:
-        """Put nodes on the stack so that the first of them is walked next."""
-        self.stack.extend((node, scope) for node in reversed(nodes) if node is not None)
+    def push(self, body: list[ast.stmt], scope: _Scope) -> None:
+        """Walk statements next; of several lists, the one that is pushed last comes first."""
+        if body:
+            self.stack.append((iter(body), scope))
 
-    def children(self, node: ast.AST, scope: _Scope) -> None:
-        stack = self.stack
-        for name in _inner_fields(type(node)):
+    def expressions_of(self, qualname: str) -> list[ast.AST]:
+        return self.expressions.setdefault(qualname, [])
+
+    def other(self, node: ast.stmt, scope: _Scope) -> None:
+        """Walk a statement that says nothing by itself."""
+        for name in reversed(node._fields):
             value = getattr(node, name, None)
-            if value.__class__ is list:
-                stack.extend((entry, scope) for entry in value if isinstance(entry, ast.AST))
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                self.push(value, scope)
+            elif isinstance(value, list):
+                scope.expressions.extend(value)
             elif isinstance(value, ast.AST):
-                stack.append((value, scope))
+                scope.expressions.append(value)
+
+    def expressions_in(self, nodes: Iterable[ast.AST | None], scope: _Scope) -> None:
+        scope.expressions.extend([node for node in nodes if node is not None])
 
     # Definitions
 
     def class_(self, node: ast.ClassDef, scope: _Scope) -> None:
         qualname = _join(scope.qualname, node.name)
-        facts = Class(
-            name=node.name,
-            qualname=qualname,
-            line=node.lineno,
-            end_line=node.end_lineno or node.lineno,
-            docstring=ast.get_docstring(node),
-            bases=tuple(self.text.expression(base) for base in node.bases),
-            decorators=self.decorators(node, scope),
-            guard=self.guard_of(scope),
-        )
-        draft = _ClassDraft(facts, [], [])
+        bases = tuple([self.text.expression(base) for base in node.bases])
+        draft = _ClassDraft(node, qualname, bases, self.decorators(node, qualname, scope), self.guard_of(scope))
         self.classes.append(draft)
-        self.keyword("class", node.name, node, scope)
-        for base in facts.bases:
-            self.keywords.append(Keyword("base class", base.name or base.text, base.line, qualname))
-        self.push([*node.bases, *node.keywords, *_within(node.decorator_list)], scope)
-        inner = _Scope("class", qualname, methods=draft.methods, attributes=draft.attributes, in_class=True, in_main=scope.in_main)
+        self.defined.add(node.name)
+        self.keywords.append((node.lineno, "class", node.name, scope.qualname))
+        for base in bases:
+            self.keywords.append((base.line, "base class", base.name or shortened(base.text, _LONGEST_NAME), qualname))
+        scope.expressions.extend(node.bases)
+        scope.expressions.extend(node.keywords)
+        inner = _Scope("class", qualname, self.expressions_of(qualname), draft.methods, draft.attributes, in_class=True)
+        inner.in_main = scope.in_main
         self.push(node.body, inner)
 
     def function(self, node: _FunctionNode, scope: _Scope) -> None:
-        draft = _FunctionDraft(self.function_facts(node, scope))
+        qualname = _join(scope.qualname, node.name)
+        draft = _FunctionDraft(node, qualname, self.decorators(node, qualname, scope), self.guard_of(scope))
         if scope.methods is not None:
             scope.methods.append(draft)
-        elif not scope.in_class:
-            self.functions.append(draft)
-        self.keyword(self.function_kind(draft.facts, scope), node.name, node, scope)
-        self.push([*_within(node.decorator_list), node.args, node.returns], scope)
-        inner = _Scope("function", draft.facts.qualname, skips=draft.skips, in_class=scope.in_class, in_main=scope.in_main)
+        else:
+            self.defined.add(node.name)
+            if not scope.in_class:
+                self.functions.append(draft)
+        self.keywords.append((node.lineno, self.function_kind(draft, scope), node.name, scope.qualname))
+        scope.expressions += _of_signature(node)
+        inner = _Scope("function", qualname, self.expressions_of(qualname), None, None, draft.skips, scope.in_class, scope.in_main)
         self.push(node.body, inner)
 
-    def function_facts(self, node: _FunctionNode, scope: _Scope) -> Function:
-        return Function(
-            name=node.name,
-            qualname=_join(scope.qualname, node.name),
-            line=node.lineno,
-            end_line=node.end_lineno or node.lineno,
-            docstring=ast.get_docstring(node),
-            decorators=self.decorators(node, scope),
-            parameters=_parameters(node.args),
-            is_async=isinstance(node, ast.AsyncFunctionDef),
-            returns=self.returns(node),
-            guard=self.guard_of(scope),
-        )
-
-    def function_kind(self, facts: Function, scope: _Scope) -> str:
-        if any(self.resolve(decorator.name) in ("pytest.fixture", "pytest_asyncio.fixture") for decorator in facts.decorators):
+    def function_kind(self, draft: _FunctionDraft, scope: _Scope) -> str:
+        if draft.decorators and any(self.resolve(decorator.name) in _FIXTURES for decorator in draft.decorators):
             return "fixture"
         return "method" if scope.kind == "class" else "function"
 
-    def decorators(self, node: ast.ClassDef | _FunctionNode, scope: _Scope) -> tuple[Expression, ...]:
-        found = tuple(self.text.expression(decorator) for decorator in node.decorator_list)
-        qualname = _join(scope.qualname, node.name)
-        for decorator in found:
-            if decorator.name:
-                self.keywords.append(Keyword("decorator", decorator.name, decorator.line, qualname))
-            self.mark(decorator, qualname)
+    def decorators(self, node: ast.ClassDef | _FunctionNode, qualname: str, scope: _Scope) -> tuple[Expression, ...]:
+        if not node.decorator_list:
+            return ()
+        for decorator in node.decorator_list:
+            # That a decorator is called is said by `@`.
+            inner = (*decorator.args, *decorator.keywords) if isinstance(decorator, ast.Call) else (decorator,)
+            scope.expressions.extend(inner)
+        found = tuple([self.text.expression(decorator) for decorator in node.decorator_list])
+        for expression in found:
+            if expression.name:
+                self.keywords.append((expression.line, "decorator", expression.name, qualname))
+            self.mark(expression, qualname)
         return found
 
     def mark(self, expression: Expression, scope: str) -> None:
         name = self.resolve(expression.name)
         if name.startswith("pytest.mark."):
-            self.keywords.append(Keyword("mark", name, expression.line, scope))
-
-    def returns(self, node: _FunctionNode) -> str | None:
-        body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
-        if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
-            return self.text.of(body[0].value)
-        return None
+            self.keywords.append((expression.line, "mark", name, scope))
 
     # Imports and assignments
 
@@ -253,39 +342,50 @@ class _Reader:
             self.bind(Import(alias.name, None, alias.asname, alias.lineno), alias.name if alias.asname else bound, alias.name, scope)
 
     def import_from(self, node: ast.ImportFrom, scope: _Scope) -> None:
-        origin = "." * node.level + (node.module or "")
+        module, level = node.module or "", node.level
+        stem = "." * level + (f"{module}." if module else "")
         for alias in node.names:
-            name = origin + alias.name if origin.endswith(".") else f"{origin}.{alias.name}"
-            self.bind(Import(node.module or "", alias.name, alias.asname, alias.lineno, node.level), name, name, scope)
+            name = stem + alias.name
+            self.bind(Import(module, alias.name, alias.asname, alias.lineno, level), name, name, scope)
 
     def bind(self, entry: Import, means: str, shown: str, scope: _Scope) -> None:
         self.imports.append(entry)
-        self.keywords.append(Keyword("import", shown, entry.line, scope.qualname))
-        if scope.kind == "module":
+        self.keywords.append((entry.line, "import", shown, scope.qualname))
+        if scope.kind == "module" and not scope.is_fallback:
             self.aliases[entry.bound] = means
         else:
             self.aliases.setdefault(entry.bound, means)
 
     def assign(self, node: ast.Assign, scope: _Scope) -> None:
+        value = node.value
+        scope.expressions.append(value)
         for target in node.targets:
-            self.assigned(target, node.value, scope)
-        if leading_name(node.value) == "pytest.importorskip":
-            self.ends(node.value, "pytest.importorskip", scope)
-        self.children(node, scope)
+            if type(target) is not ast.Name:
+                scope.expressions.append(target)
+            if scope.kind != "function":
+                self.assigned(target, value, scope)
+        if self.may_need_import and leading_name(value) == "pytest.importorskip":
+            self.ends(value, "pytest.importorskip", scope)
 
     def annotated(self, node: ast.AnnAssign, scope: _Scope) -> None:
-        self.assigned(node.target, node.value, scope)
-        self.children(node, scope)
+        if scope.kind != "function":
+            self.assigned(node.target, node.value, scope)
+        self.expressions_in((node.target, node.annotation, node.value), scope)
 
     def assigned(self, target: ast.expr, value: ast.expr | None, scope: _Scope) -> None:
-        if scope.kind == "function":
-            return
         for name, part in _assignments(target, value):
-            constant = Constant(name.id, "" if part is None else self.text.of(part), name.lineno)
+            constant = Constant(name.id, "" if part is None else self.text.of(part), name.lineno, self.guard_of(scope))
             (self.constants if scope.attributes is None else scope.attributes).append(constant)
-            self.keyword("constant", name.id, name, scope)
+            self.keywords.append((name.lineno, "constant", name.id, scope.qualname))
             if name.id == "pytestmark" and value is not None:
                 self.pytestmark(value, scope)
+
+    def augmented(self, node: ast.AugAssign, scope: _Scope) -> None:
+        if scope.kind != "function" and isinstance(node.target, ast.Name):
+            name, value = node.target.id, self.text.of(node.value)
+            constant = Constant(name, f"{name} {_SIGNS[type(node.op)]} ({value})", node.lineno, self.guard_of(scope))
+            (self.constants if scope.attributes is None else scope.attributes).append(constant)
+        self.expressions_in((node.target, node.value), scope)
 
     def pytestmark(self, value: ast.expr, scope: _Scope) -> None:
         values = value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value]
@@ -298,42 +398,70 @@ class _Reader:
     def delete(self, node: ast.Delete, scope: _Scope) -> None:
         if scope.kind == "module":
             self.deleted.extend(name.id for target in node.targets for name in _names(target))
-        self.children(node, scope)
+        scope.expressions.extend(node.targets)
 
     # Conditions
 
     def if_(self, node: ast.If, scope: _Scope) -> None:
-        if _is_main(node.test) and scope.kind == "module":
+        if scope.kind == "module" and _is_main(node.test):
             self.is_script = True
-            self.push(node.body, replace(scope, in_main=True))
+            main = scope.under(scope.guard)
+            main.in_main = True
             self.push(node.orelse, scope)
+            self.push(node.body, main)
             return
-        self.push([node.test], scope)
-        self.push(node.body, replace(scope, guard=_Guard(scope.guard, node.test, line=node.lineno)))
-        self.push(node.orelse, replace(scope, guard=_Guard(scope.guard, node.test, negated=True, line=node.lineno)))
+        scope.expressions.append(node.test)
+        if node.orelse:
+            negated = _Guard(scope.guard, node.test, negated=True, line=node.lineno)
+            self.push(node.orelse, scope.under(negated, is_fallback=True))
+        self.push(node.body, scope.under(_Guard(scope.guard, node.test, line=node.lineno)))
 
     def try_(self, node: ast.Try | ast.TryStar, scope: _Scope) -> None:
-        self.push([*node.body, *node.orelse, *node.finalbody], scope)
+        self.push(node.finalbody, scope)
+        self.push(node.orelse, scope)
         failing = tuple(_imported_by(node.body))
-        for handler in node.handlers:
-            caught = {dotted(part) for part in _parts(handler.type)}
-            of_import = bool(failing) and bool(caught & {"ImportError", "ModuleNotFoundError", "Exception"})
-            guard = _Guard(scope.guard, None, line=handler.lineno, failing=failing) if of_import else scope.guard
-            self.push(handler.body, replace(scope, guard=guard))
-            self.push([handler.type], scope)
+        for handler in reversed(node.handlers):
+            caught = {dotted(part) for part in _parts(handler.type)} if failing else frozenset()
+            guard = scope.guard if caught.isdisjoint(_IMPORT_ERRORS) else _Guard(scope.guard, None, line=handler.lineno, failing=failing)
+            self.push(handler.body, scope.under(guard, is_fallback=True))
+            self.expressions_in([handler.type], scope)
+        self.push(node.body, scope)
+
+    def match_(self, node: ast.Match, scope: _Scope) -> None:
+        scope.expressions.append(node.subject)
+        for case in reversed(node.cases):
+            self.push(case.body, scope)
+            self.expressions_in((case.pattern, case.guard), scope)
+
+    def for_(self, node: ast.For | ast.AsyncFor, scope: _Scope) -> None:
+        if scope.kind == "module" and not scope.in_main and node.lineno > self.loop_end and _defines(node):
+            self.loop_end = node.end_lineno or node.lineno
+            self.loops.append(Expression(shortened(self.text.whole(node)), "for", node.lineno))
+        self.other(node, scope)
 
     def raise_(self, node: ast.Raise, scope: _Scope) -> None:
         if node.exc is not None:
             self.ends(node.exc, leading_name(node.exc), scope)
-        self.children(node, scope)
+        self.expressions_in((node.exc, node.cause), scope)
 
     def expression_statement(self, node: ast.Expr, scope: _Scope) -> None:
-        if isinstance(node.value, ast.Call):
-            name = dotted(node.value.func)
-            self.ends(node.value, name, scope)
+        value = node.value
+        if isinstance(value, ast.Call):
+            function = value.func
+            last = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+            if last in _LAST_PARTS:
+                self.ends(value, dotted(function), scope)
             if scope.kind == "module" and not scope.in_main:
-                self.calls.append(self.text.expression(node.value))
-        self.children(node, scope)
+                call = self.text.expression(value)
+                self.calls.append(call if scope.guard is None else call._replace(guard=self.guard_of(scope)))
+        scope.expressions.append(value)
+
+    def value(self, node: ast.Return, scope: _Scope) -> None:
+        if node.value is not None:
+            scope.expressions.append(node.value)
+
+    def nothing(self, node: ast.stmt, scope: _Scope) -> None:
+        """Pass over a statement without expressions."""
 
     def ends(self, node: ast.expr, name: str, scope: _Scope) -> None:
         """Note a statement that ends the module or skips the test, under the condition that leads to it."""
@@ -354,13 +482,14 @@ class _Reader:
         return None if scope.guard is None or scope.kind == "function" else self.rendered(scope.guard)
 
     def rendered(self, guard: _Guard) -> str:
-        chain: list[_Guard] = []
-        link: _Guard | None = guard
-        while link is not None and len(chain) < 8:
-            chain.append(link)
-            link = link.outer
-        parts = [self.part(entry, alone=len(chain) == 1) for entry in reversed(chain)]
-        return " and ".join(parts)
+        if not guard.text:
+            chain: list[_Guard] = []
+            link: _Guard | None = guard
+            while link is not None and len(chain) < _MOST_GUARDS:
+                chain.append(link)
+                link = link.outer
+            guard.text = shortened(" and ".join([self.part(entry, alone=len(chain) == 1) for entry in reversed(chain)]))
+        return guard.text
 
     def part(self, guard: _Guard, *, alone: bool) -> str:
         if guard.test is None:
@@ -371,67 +500,23 @@ class _Reader:
             return f"not {text}" if simple else f"not ({text})"
         return text if alone or simple or isinstance(guard.test, (ast.Compare, ast.UnaryOp)) else f"({text})"
 
-    # Uses
-
-    def call(self, node: ast.Call, scope: _Scope) -> None:
-        name = dotted(node.func)
-        if name:
-            self.used.append(Keyword("call", name, node.lineno, scope.qualname))
-            if name.rpartition(".")[2] in _ENVIRONMENT_CALLS:
-                self.environment_call(name, node, scope)
-        self.children(node, scope)
-
-    def environment_call(self, name: str, node: ast.Call, scope: _Scope) -> None:
-        keys: list[str | None] = [string(node.args[0])] if node.args else []
-        if name.endswith((".update", ".dict")):
-            name = name if name.endswith(".update") else dotted(node.args[0]) if node.args else ""
-            keys = [keyword.arg for keyword in node.keywords]
-            keys += [string(key) for argument in node.args if isinstance(argument, ast.Dict) for key in argument.keys]
-        self.variable(name, keys, node, scope)
-
-    def subscript(self, node: ast.Subscript, scope: _Scope) -> None:
-        key = string(node.slice)
-        if key is not None:
-            self.variable(dotted(node.value), [key], node, scope)
-        self.children(node, scope)
-
-    def compare(self, node: ast.Compare, scope: _Scope) -> None:
-        key = string(node.left)
-        if key is not None and isinstance(node.ops[0], (ast.In, ast.NotIn)):
-            self.variable(dotted(node.comparators[0]), [key], node, scope)
-        self.children(node, scope)
-
-    def variable(self, base: str, keys: Iterable[str | None], node: ast.expr, scope: _Scope) -> None:
-        if base:
-            self.variables += [(base, Keyword("environment variable", key, node.lineno, scope.qualname)) for key in keys if key]
-
-    def environment(self) -> list[Keyword]:
-        """Keep the candidates whose base turned out to be the environment."""
-        return [
-            keyword
-            for base, keyword in self.variables
-            if self.resolve(base) in _ENVIRONMENT or ("." in base and base.endswith((".setenv", ".delenv")))
-        ]
-
-    def called(self) -> list[Keyword]:
-        """Keep the calls of what was imported, by full name."""
-        imported = [use for use in self.used if use.name.partition(".")[0] in self.aliases]
-        calls = (replace(use, name=self.resolve(use.name)) for use in imported)
-        return [call for call in calls if not call.name.startswith("pytest.mark.")]
+    def name_again(self) -> None:
+        """Take up other names of what is imported: `dc = dist`."""
+        for constant in self.constants:
+            if _DOTTED.fullmatch(constant.value) and constant.value.partition(".")[0] in self.aliases:
+                self.aliases.setdefault(constant.name, self.resolve(constant.value))
 
     def resolve(self, name: str) -> str:
         root, dot, rest = name.partition(".")
         return self.aliases.get(root, root) + dot + rest
 
-    def keyword(self, kind: str, name: str, node: ast.stmt | ast.expr, scope: _Scope) -> None:
-        self.keywords.append(Keyword(kind, name, node.lineno, scope.qualname))
 
+_SIGNS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.BitOr: "|",
+    ast.BitAnd: "&", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.MatMult: "@",
+}  # fmt: skip
 
-def _leaf(_reader: _Reader, _node: ast.AST, _scope: _Scope) -> None:
-    """Pass over a node that holds no others."""
-
-
-_HANDLERS: dict[type[ast.AST], Callable[[_Reader, Any, _Scope], None]] = {
+_HANDLERS: dict[type[ast.stmt], Callable[[_Reader, Any, _Scope], None]] = {
     ast.ClassDef: _Reader.class_,
     ast.FunctionDef: _Reader.function,
     ast.AsyncFunctionDef: _Reader.function,
@@ -439,48 +524,84 @@ _HANDLERS: dict[type[ast.AST], Callable[[_Reader, Any, _Scope], None]] = {
     ast.ImportFrom: _Reader.import_from,
     ast.Assign: _Reader.assign,
     ast.AnnAssign: _Reader.annotated,
+    ast.AugAssign: _Reader.augmented,
     ast.Delete: _Reader.delete,
     ast.If: _Reader.if_,
     ast.Try: _Reader.try_,
     ast.TryStar: _Reader.try_,
+    ast.Match: _Reader.match_,
+    ast.For: _Reader.for_,
+    ast.AsyncFor: _Reader.for_,
     ast.Raise: _Reader.raise_,
     ast.Expr: _Reader.expression_statement,
-    ast.Call: _Reader.call,
-    ast.Subscript: _Reader.subscript,
-    ast.Compare: _Reader.compare,
-    ast.Name: _leaf,
-    ast.Constant: _leaf,
+    ast.Return: _Reader.value,
+    ast.Pass: _Reader.nothing,
+    ast.Global: _Reader.nothing,
+    ast.Nonlocal: _Reader.nothing,
 }
-_PASSED_OVER = frozenset({"ctx", "op", "ops", "kind", "type_comment"})
-_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
+"""How the kinds of statement are read that say something; of others, the statements and expressions inside are."""
 
 
-def _inner_fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    names = _FIELDS.get(kind)
-    if names is None:
-        names = _FIELDS[kind] = tuple(name for name in kind._fields if name not in _PASSED_OVER)
-    return names
-
-
-def _class(draft: _ClassDraft) -> Class:
-    methods = sorted((method.done() for method in draft.methods), key=lambda method: method.line)
-    attributes = sorted(draft.attributes, key=lambda attribute: attribute.line)
-    return replace(draft.facts, methods=tuple(methods), attributes=tuple(attributes))
-
-
-def _first_uses(keywords: Iterable[Keyword]) -> tuple[Keyword, ...]:
+def _first_uses(mentions: list[Mention]) -> tuple[Keyword, ...]:
     """Sort by line; of one use that comes again in the same scope, keep the first."""
-    kept: dict[tuple[str, str, str, int], Keyword] = {}
-    for keyword in sorted(keywords, key=lambda keyword: (keyword.line, keyword.kind, keyword.name)):
-        line = keyword.line if keyword.kind in _DEFINITIONS else 0
-        kept.setdefault((keyword.kind, keyword.name, keyword.scope, line), keyword)
-    return tuple(kept.values())
+    kept: list[Keyword] = []
+    known: set[tuple[str, ...]] = set()
+    for mention in sorted(mentions):
+        line, kind, name, scope = mention
+        use = mention[1:]
+        if kind in _DEFINITIONS or use not in known:
+            known.add(use)
+            kept.append(Keyword(kind, name, line, scope))
+    return tuple(kept)
 
 
-_DEFINITIONS = frozenset({"class", "function", "method", "fixture"})
+def _docstring(body: list[ast.stmt]) -> str | None:
+    first = body[0] if body else None
+    text = string(first.value) if isinstance(first, ast.Expr) else None
+    return None if text is None else inspect.cleandoc(text) if "\n" in text else text.expandtabs().lstrip()
+
+
+def _returns(body: list[ast.stmt], text: Text) -> str | None:
+    if len(body) > 2:
+        return None
+    last = body[-1]
+    if len(body) == 2 and not (isinstance(body[0], ast.Expr) and string(body[0].value) is not None):
+        return None
+    return text.of(last.value) if isinstance(last, ast.Return) and last.value is not None else None
+
+
+def _of_signature(node: _FunctionNode) -> list[ast.AST]:
+    """Give the expressions in a signature: defaults and annotations."""
+    signature = node.args
+    found: list[ast.AST] = [*signature.defaults]
+    arguments = signature.args
+    if signature.posonlyargs or signature.kwonlyargs or signature.vararg or signature.kwarg:
+        others = [argument for argument in (signature.vararg, signature.kwarg) if argument is not None]
+        arguments = [*signature.posonlyargs, *arguments, *signature.kwonlyargs, *others]
+        found += [default for default in signature.kw_defaults if default is not None]
+    for argument in arguments:
+        if argument.annotation is not None:
+            found.append(argument.annotation)
+    if node.returns is not None:
+        found.append(node.returns)
+    return found
+
+
+def _defines(loop: ast.For | ast.AsyncFor) -> bool:
+    """Tell whether a loop defines classes, or sets names that no assignment tells."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.ClassDef):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            name = node.func.id
+            if name in _NAMESPACES or (name == "type" and len(node.args) + len(node.keywords) > 1):
+                return True
+    return False
 
 
 def _owners(text: str) -> tuple[str, ...]:
+    if "# Owner(s):" not in text[:4096]:
+        return ()
     lists = _OWNERS.findall(text[:4096])
     return tuple(dict.fromkeys(double or single for inner in lists for double, single in _QUOTED.findall(inner)))
 
@@ -490,7 +611,7 @@ def _join(outer: str, name: str) -> str:
 
 
 def _parameters(arguments: ast.arguments) -> tuple[str, ...]:
-    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+    names = [argument.arg for argument in arguments.posonlyargs + arguments.args]
     if arguments.vararg:
         names.append(f"*{arguments.vararg.arg}")
     names += [argument.arg for argument in arguments.kwonlyargs]
@@ -507,15 +628,6 @@ def _assignments(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[ast
             yield from _assignments(inner, part)
     else:
         yield from ((name, value) for name in _names(target))
-
-
-def _within(decorators: Iterable[ast.expr]) -> Iterator[ast.AST]:
-    """Give what is used in the arguments of decorators; that they are called is said by `@`."""
-    for decorator in decorators:
-        if isinstance(decorator, ast.Call):
-            yield from (*decorator.args, *decorator.keywords)
-        else:
-            yield decorator
 
 
 def _names(target: ast.expr) -> Iterator[ast.Name]:

@@ -1,0 +1,157 @@
+"""Reads decorators and marks by the vocabulary, and those that the tree defines by what they are made of."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from rankbook import vocabulary, words
+from rankbook.analyse.conditions import bound, of_condition, of_skip_in_full
+from rankbook.analyse.names import Place
+from rankbook.analyse.rules import Evidence, Unread, expression, filled, made
+from rankbook.analyse.values import Values, parsed
+from rankbook.model import Constant, Expression, Function
+from rankbook.requirements import Requirement, Rule
+
+_DEPTH = 4
+"""Helpers that a decorator is followed through."""
+_PARTIALS = frozenset({"partial", "functools.partial"})
+
+
+def of_decorator(decorator: Expression, values: Values, otherwise: str = "skipped", depth: int = _DEPTH) -> Iterator[Requirement]:
+    """Read what a decorator or a mark asks for.
+
+    Args:
+        decorator: as written.
+        values: reads its arguments in its file.
+        otherwise: what becomes of the test where that is not met, as in `Requirement`.
+        depth: helpers still to follow.
+    """
+    evidence = Evidence(decorator.text, values.path, decorator.line, otherwise, _reason(decorator, values))
+    name = values.names.full(values.path, decorator.name)
+    rule = values.vocabulary.rule(name)
+    if rule is None:
+        yield from _of_helper(decorator, name, values, evidence, depth)
+        return
+    device = _device(values)
+    if rule.devices and device is not None and device not in rule.devices:
+        return
+    if rule.devices and device is None:
+        evidence = replace(evidence, otherwise="")
+    if rule.condition is not None:
+        yield from of_condition(_condition(decorator), values, evidence, wanted=rule.condition)
+    else:
+        yield from (each for need in _by_rule(rule, decorator, values, evidence) for each in _on_device(need, device, evidence))
+
+
+def _by_rule(rule: Rule, call: Expression, values: Values, evidence: Evidence) -> Iterable[Requirement]:
+    if rule.needs[:1] and rule.needs[0][0] == "disabled":
+        return [made("disabled", evidence.reason, evidence)]
+    try:
+        return list(filled(rule, call, values, evidence))
+    except Unread:
+        return [made("condition", call.text, evidence)]
+
+
+def _on_device(need: Requirement, device: str | None, evidence: Evidence) -> Iterator[Requirement]:
+    """Leave out what the device of a generated test answers, be it with yes or with no."""
+    words = need.value.removeprefix("not ").split(" or ")
+    if need.kind != "device" or not need.otherwise or device is None or any(" " in word for word in words):
+        yield need
+    elif (device in words) == need.value.startswith("not "):
+        yield made("disabled", f"on {device}", evidence)
+
+
+def _device(values: Values) -> str | None:
+    """Give the device of a generated test; None when the test has none."""
+    return values.bound["device"][0].strip("'\"").partition(":")[0] if "device" in values.bound else None
+
+
+def _of_helper(decorator: Expression, name: str, values: Values, evidence: Evidence, depth: int) -> Iterator[Requirement]:
+    """Read a decorator that no row names: one of the tree, a mark, or one that only its name speaks for."""
+    if ".mark." in f".{name}":
+        mark = name.rpartition(".")[2]
+        if mark not in words.PASSED_OVER and name.partition("mark.")[2] == mark:
+            yield made("mark", mark, evidence, "")
+        return
+    try:
+        found = None if depth == 0 else _followed(decorator, values, depth)
+    except (Unread, RecursionError):
+        found = [made("condition", decorator.text, evidence)]
+    if found is not None:
+        yield from (replace(each, evidence=decorator.text, line=decorator.line, path=values.path, either=each.either) for each in found)
+    elif vocabulary.looks_like_requirement(decorator.name):
+        yield made("condition", decorator.text, evidence)
+
+
+def _followed(decorator: Expression, values: Values, depth: int) -> list[Requirement] | None:
+    """Follow a decorator to what the tree says that it is; None when the tree does not say it."""
+    place = values.names.constant(values.path, decorator.name)
+    if place is not None and isinstance(place.definition, Constant):
+        return _of_alias(decorator, place.definition, values, place, depth)
+    place = values.names.find(values.path, decorator.name)
+    if place is None or not isinstance(place.definition, Function):
+        return None
+    is_called = decorator.text != decorator.name
+    inner = values.in_file(place.path).with_bound(bound(place.definition, decorator, values) if is_called else {})
+    if place.definition.returns is not None:
+        return _of_return(place.definition, inner, depth, is_called=is_called)
+    return _of_wrapper(place, inner) or None
+
+
+def _of_alias(decorator: Expression, constant: Constant, values: Values, place: Place, depth: int) -> list[Requirement] | None:
+    """Read `needs_two = unittest.skipIf(...)`, and `needs = functools.partial(unittest.skipIf, ...)` with the arguments of its call."""
+    node = parsed(constant.value)
+    inner = values.in_file(place.path)
+    if not isinstance(node, ast.Call):
+        return None
+    call = expression(node, constant.line)
+    if values.names.full(place.path, call.name) not in _PARTIALS:
+        return list(of_decorator(call, inner, depth=depth - 1))
+    whole = Expression(
+        call.text,
+        call.arguments[0] if call.arguments else "",
+        call.line,
+        (*call.arguments[1:], *decorator.arguments),
+        (*call.keywords, *decorator.keywords),
+    )
+    return list(of_decorator(whole, inner, depth=depth - 1))
+
+
+def _of_return(function: Function, values: Values, depth: int, *, is_called: bool) -> list[Requirement] | None:
+    """Read `return unittest.skipIf(...)(f)` and `return unittest.skipIf(...)`: the decorator that is returned or applied."""
+    node = parsed(function.returns or "")
+    if (isinstance(node, ast.Call) and isinstance(node.func, ast.Call)) or (isinstance(node, ast.Call) and not is_called):
+        node = node.func
+    if not isinstance(node, (ast.Call, ast.Name, ast.Attribute)):
+        return None
+    call = expression(node, function.line)
+    if call.name == function.name or (isinstance(node, ast.Name) and node.id in function.parameters):
+        return None
+    return _all_read(of_decorator(call, values, depth=depth - 1))
+
+
+def _of_wrapper(place: Place, values: Values) -> list[Requirement]:
+    """Read the conditions under which the function that a decorator puts around a test skips it."""
+    return [need for function in values.names.within(place) for skip in function.skips for need in of_skip_in_full(skip, values)]
+
+
+def _all_read(needs: Iterable[Requirement]) -> list[Requirement]:
+    found = list(needs)
+    if any(need.kind == "condition" for need in found):
+        raise Unread
+    return found
+
+
+def _condition(decorator: Expression) -> str:
+    named = dict(decorator.keywords)
+    return decorator.arguments[0] if decorator.arguments else named.get("condition", named.get("cond", ""))
+
+
+def _reason(decorator: Expression, values: Values) -> str:
+    """Give the last text among the arguments: the reason of a skip."""
+    named = dict(decorator.keywords)
+    texts = [named[key] for key in ("reason", "msg") if key in named] or list(decorator.arguments[-1:])
+    value = values.of(texts[0]) if texts else None
+    return value if isinstance(value, str) else ""

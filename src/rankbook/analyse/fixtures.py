@@ -1,0 +1,118 @@
+"""The fixtures that a test sees: those of its class, its file and the `conftest.py` files of the folders above."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rankbook.analyse.draft import Ancestor, Draft
+from rankbook.analyse.evaluate import Frame
+from rankbook.analyse.names import top_level_imports
+from rankbook.analyse.values import parsed
+from rankbook.model import Expression, Function
+
+_SCOPES = ("session", "package", "module", "class", "function")
+"""From the widest to the narrowest."""
+_MARKS = frozenset({"pytest.fixture", "pytest_asyncio.fixture"})
+_STARS = 4
+"""Files that `import *` is followed through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixture:
+    """A fixture with what of it bears on the names of tests."""
+
+    name: str
+    asks: tuple[str, ...]
+    """Names of its parameters."""
+    params: ast.expr | None
+    ids: ast.expr | None
+    frame: Frame
+    """Where these stand."""
+    autouse: bool
+    rank: int
+    """Place of its scope among all, the widest first."""
+
+
+def fixtures_of(draft: Draft, path: str, lineage: tuple[Ancestor, ...] = ()) -> dict[str, Fixture]:
+    """Give the fixtures by name; the nearest of a name wins.
+
+    Args:
+        draft: the tree.
+        path: file in which the test is collected.
+        lineage: its classes.
+    """
+    found: dict[str, Fixture] = {}
+    for conftest in _conftests(draft, path):
+        found |= of_file(draft, conftest)
+    found |= of_file(draft, path)
+    for ancestor in reversed(lineage):
+        if ancestor.facts is not None:
+            found |= _among(draft, ancestor.path, ancestor.facts.methods)
+    return found
+
+
+def of_file(draft: Draft, path: str, stars: int = _STARS) -> dict[str, Fixture]:
+    """Give the fixtures that a file defines or imports at its top."""
+
+    def table() -> dict[str, Fixture]:
+        module = draft.modules[path]
+        found: dict[str, Fixture] = {}
+        top = top_level_imports(module) if stars else set()
+        for entry in module.imports:
+            if entry.line in top and entry.name is not None:
+                found |= _imported(draft, path, entry.bound if entry.name != "*" else "", "." * entry.level + entry.module, stars)
+        return found | _among(draft, path, tuple(each for each in module.functions if each.qualname == each.name))
+
+    return draft.remember(("fixtures", path, stars), table)
+
+
+def _imported(draft: Draft, path: str, name: str, module: str, stars: int) -> dict[str, Fixture]:
+    if not name:
+        target = draft.names.target(path, module)
+        return of_file(draft, target, stars - 1) if target and target != path else {}
+    place = draft.names.find(path, name)
+    if place is None or not isinstance(place.definition, Function):
+        return {}
+    return _among(draft, place.path, (place.definition,))
+
+
+def _conftests(draft: Draft, path: str) -> Iterator[str]:
+    """Give the `conftest.py` files that bear on a file, the outermost first."""
+    draft.reads.ask("conftest")
+    parts = path.split("/")[:-1]
+    for count in range(len(parts) + 1):
+        conftest = "/".join([*parts[:count], "conftest.py"])
+        if conftest in draft.modules and conftest != path:
+            yield conftest
+
+
+def _among(draft: Draft, path: str, functions: tuple[Function, ...]) -> dict[str, Fixture]:
+    found: dict[str, Fixture] = {}
+    for function in functions:
+        for written in function.decorators:
+            if draft.names.full(path, written.name) in _MARKS:
+                fixture = _fixture(path, function, written)
+                found[fixture.name] = fixture
+    return found
+
+
+def _fixture(path: str, function: Function, written: Expression) -> Fixture:
+    node = parsed(written.text)
+    named = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg} if isinstance(node, ast.Call) else {}
+    scope = _string(named.get("scope")) or "function"
+    autouse = named.get("autouse")
+    return Fixture(
+        name=_string(named.get("name")) or function.name,
+        asks=tuple(name for name in function.parameters if name != function.name),
+        params=named.get("params"),
+        ids=named.get("ids"),
+        frame=Frame(path, written.line),
+        autouse=isinstance(autouse, ast.Constant) and autouse.value is True,
+        rank=_SCOPES.index(scope) if scope in _SCOPES else len(_SCOPES) - 1,
+    )
+
+
+def _string(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""

@@ -1,0 +1,257 @@
+"""Tests as pytest makes them of one function: `@pytest.mark.parametrize`, fixtures with parameters, and the names that it gives them."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rankbook.analyse.draft import Ancestor, Draft
+from rankbook.analyse.evaluate import Evaluator, Frame
+from rankbook.analyse.fixtures import Fixture, fixtures_of
+from rankbook.analyse.operations import MOST, entries
+from rankbook.analyse.rules import expression
+from rankbook.analyse.things import Case, Thing, Unknown, Value, known, member_text
+from rankbook.analyse.values import parsed
+from rankbook.analyse.variants import Decorator, Variant, decorator, shown, variants, within
+from rankbook.model import Expression, Function, Module
+
+_LONGEST = 100
+"""Characters of a string that stand in a name."""
+_EMPTY = "NOTSET"
+"""What pytest calls a set of parameters where there is none."""
+
+
+Lineages = Sequence[tuple[Ancestor, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One parametrisation of a function."""
+
+    names: Value
+    """Node or names of the parameters."""
+    values: ast.expr
+    ids: ast.expr | None
+    frame: Frame
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    name: str
+    values: tuple[tuple[str, Value], ...]
+    marks: tuple[str, ...]
+
+
+def generated(draft: Draft, frame: Frame, function: Function, path: str, lineages: Lineages = ()) -> tuple[Variant, ...] | None:
+    """Give the cases of a function, by what stands in brackets; None when it has none.
+
+    Args:
+        draft: the tree.
+        frame: where the test is collected.
+        function: the test.
+        path: file of the function.
+        lineages: classes from the test's own to the farthest; then those of each class around it.
+
+    Raises:
+        Unknown: only a run can tell.
+    """
+    marks = list(_marks(draft, frame, function, path, lineages))
+    axes = [_axis(each) for each in marks if each.last == "parametrize"]
+    axes = [*_fixture_axes(draft, frame, function, lineages, marks), *axes]
+    if not axes:
+        return None
+    return variants(draft, frame, lambda evaluator: _variants(evaluator, axes))
+
+
+def _marks(draft: Draft, frame: Frame, function: Function, path: str, lineages: Lineages) -> Iterator[Decorator]:
+    """Give the marks of a test in the order in which pytest goes through them: function, class, module."""
+    own = lineages[0] if lineages else ()
+    holder = next((each for each in own if each.path == path and each.facts and function in each.facts.methods), None)
+    for written in reversed(function.decorators):
+        yield from _mark(draft, Frame(path, owner=holder.facts if holder else None), written)
+    for ancestor in (each for lineage in lineages for each in reversed(lineage)):
+        if ancestor.facts is not None:
+            inner = Frame(ancestor.path, ancestor.facts.line)
+            for each in ancestor.facts.attributes:
+                if each.name == "pytestmark":
+                    for written in _listed(each.value, each.line):
+                        yield from _mark(draft, inner, written)
+            for written in reversed(ancestor.facts.decorators):
+                yield from _mark(draft, inner, written)
+    module: Module = draft.modules[frame.path]
+    for written in module.marks:
+        yield from _mark(draft, Frame(frame.path), written)
+
+
+def _listed(text: str, line: int) -> Iterable[Expression]:
+    node = parsed(text)
+    return [expression(each, line) for each in getattr(node, "elts", [node]) if each is not None]
+
+
+def _mark(draft: Draft, frame: Frame, written: Expression) -> Iterator[Decorator]:
+    if written.name:
+        meant = decorator(draft, frame, written)
+        if meant.name.rpartition(".")[0].endswith("mark"):
+            yield meant
+
+
+def _axis(each: Decorator) -> Axis:
+    if each.call is None:
+        raise Unknown("its cases are known when it runs")
+    named = {keyword.arg: keyword.value for keyword in each.call.keywords if keyword.arg}
+    given = dict(zip(("argnames", "argvalues", "indirect", "ids"), each.call.args, strict=False)) | named
+    if "argnames" not in given or "argvalues" not in given:
+        raise Unknown("its cases are known when it runs")
+    return Axis(given["argnames"], given["argvalues"], given.get("ids"), each.frame, each.text)
+
+
+def _fixture_axes(draft: Draft, frame: Frame, function: Function, lineages: Lineages, marks: Sequence[Decorator]) -> Iterator[Axis]:
+    known = fixtures_of(draft, frame.path, tuple(ancestor for lineage in lineages for ancestor in lineage))
+    if not known:
+        return
+    taken = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
+    used = [name for each in marks if each.last == "usefixtures" and each.call for name in _strings(each.call.args)]
+    wanted = [*(fixture.name for fixture in known.values() if fixture.autouse), *used, *function.parameters]
+    for fixture in _closure(known, wanted, taken):
+        if fixture.params is not None and fixture.name not in taken:
+            yield Axis((fixture.name,), fixture.params, fixture.ids, fixture.frame, f"fixture {fixture.name}")
+
+
+def _closure(known: dict[str, Fixture], wanted: Iterable[str], taken: set[str]) -> list[Fixture]:
+    """Give the fixtures that a test asks for, and those that these ask for: of the widest scope first."""
+    found: dict[str, Fixture] = {}
+    rest = list(dict.fromkeys(wanted))
+    for name in rest:
+        fixture = known.get(name)
+        if fixture is not None and name not in found:
+            found[name] = fixture
+            if name not in taken:
+                rest += [each for each in fixture.asks if each not in rest]
+    return sorted(found.values(), key=lambda fixture: fixture.rank)
+
+
+def _names_of(each: Decorator) -> list[str]:
+    first = each.call.args[0] if each.call and each.call.args else None
+    if isinstance(first, ast.Constant) and isinstance(first.value, str):
+        return [name.strip() for name in first.value.split(",")]
+    return _strings(getattr(first, "elts", []))
+
+
+def _strings(nodes: Iterable[ast.expr]) -> list[str]:
+    return [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+
+
+def _variants(evaluator: Evaluator, axes: list[Axis]) -> list[Variant]:
+    rows = []
+    for axis in axes:
+        with within(axis):
+            rows.append(_rows(evaluator, axis))
+    size = 1
+    for row in rows:
+        size *= len(row)
+        if size > MOST:
+            raise Unknown(f"more than {MOST:,} tests")
+    found = []
+    for combined in itertools.product(*rows):
+        case = {name: shown(value) for row in combined for name, value in row.values}
+        marks = tuple(mark for row in combined for mark in row.marks)
+        found.append(Variant("-".join(row.name for row in combined), tuple(case.items()), marks))
+    return found
+
+
+def _rows(evaluator: Evaluator, axis: Axis) -> list[_Row]:
+    names, is_single = _argument_names(evaluator, axis)
+    listed = evaluator.listed(evaluator.value(axis.values, axis.frame))
+    cases = [each if isinstance(each, Case) else Case((each,) if is_single else each, None) for each in listed]
+    if not cases:
+        return [_Row(_EMPTY, (), ())]
+    rows = [_values(names, case) for case in cases]
+    ids = _ids(evaluator, axis, names, cases)
+    return [_Row(name, tuple(zip(names, row, strict=True)), case.marks) for name, row, case in zip(ids, rows, cases, strict=True)]
+
+
+def _values(names: list[str], case: Case) -> list[Value]:
+    values = entries(case.values)
+    if len(values) != len(names):
+        raise Unknown("its cases do not fit its names")
+    return values
+
+
+def _argument_names(evaluator: Evaluator, axis: Axis) -> tuple[list[str], bool]:
+    value = evaluator.value(axis.names, axis.frame) if isinstance(axis.names, ast.AST) else list(axis.names)
+    if not isinstance(value, str):
+        is_fixture = not isinstance(axis.names, ast.AST)
+        return [str(name) for name in entries(value)], is_fixture
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    return names, len(names) == 1 and not value.rstrip().endswith(",")
+
+
+def _ids(evaluator: Evaluator, axis: Axis, names: list[str], cases: list[Case]) -> list[str]:
+    given: Value = None
+    if axis.ids is not None:
+        given = Thing("builtin", "str") if _is_text(axis.ids) else evaluator.value(axis.ids, axis.frame)
+    listed = None if given is None or isinstance(given, Thing) else entries(given)
+    found = []
+    for number, case in enumerate(cases):
+        explicit = case.name if case.name is not None else listed[number] if listed and number < len(listed) else None
+        if explicit is not None:
+            found.append(_escaped(explicit) if isinstance(explicit, str) else _written(explicit, ""))
+        else:
+            namer = given if isinstance(given, Thing) else None
+            pairs = zip(names, entries(case.values), strict=True)
+            found.append("-".join(_id(evaluator, axis.frame, namer, (name, value), number) for name, value in pairs))
+    return _unique(found)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("str", "repr")
+
+
+def _id(evaluator: Evaluator, frame: Frame, namer: Thing | None, pair: tuple[str, Value], number: int) -> str:
+    name, value = pair
+    if namer is not None:
+        written = evaluator.call(namer, [value], frame)
+        if written is not None:
+            return _written(written, f"{name}{number}")
+    if isinstance(value, (str, bytes)) and len(value) > _LONGEST:
+        return f"{name}{number}"
+    return _written(value, f"{name}{number}")
+
+
+def _written(value: Value, otherwise: str) -> str:
+    """Write a value as pytest does where it has a way; otherwise by its place."""
+    if isinstance(value, Thing) and value.kind == "member":
+        return _escaped(value.scalar) if isinstance(value.scalar, str) else member_text(value)
+    if isinstance(known(value), Thing):
+        return value.name if value.kind in ("class", "function", "lambda") else otherwise
+    if isinstance(value, bytes):
+        return "".join(each if each.isprintable() else _escaped(each) for each in value.decode("ascii", "backslashreplace"))
+    if isinstance(value, str):
+        return _escaped(value)
+    return str(value) if value is None or isinstance(value, (float, int, bool, complex)) else otherwise
+
+
+def _escaped(text: str) -> str:
+    return text.encode("unicode_escape").decode("ascii")
+
+
+def _unique(ids: list[str]) -> list[str]:
+    """Number those that come more than once, as pytest does."""
+    counts, found = Counter(ids), list(ids)
+    if len(counts) == len(ids):
+        return found
+    used: defaultdict[str, int] = defaultdict(int)
+    taken = set(ids)
+    for place, name in enumerate(ids):
+        if counts[name] > 1:
+            joint = "_" if name and name[-1].isdigit() else ""
+            while f"{name}{joint}{used[name]}" in taken:
+                used[name] += 1
+            found[place] = f"{name}{joint}{used[name]}"
+            taken.add(found[place])
+            used[name] += 1
+    return found

@@ -1,0 +1,99 @@
+"""What pytest takes for tests: patterns of files, classes and functions, from the project's configuration."""
+
+from __future__ import annotations
+
+import configparser
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Patterns by which pytest collects."""
+
+    files: tuple[str, ...] = ("test_*.py", "*_test.py")
+    classes: tuple[str, ...] = ("Test",)
+    """Beginnings of names, or patterns."""
+    functions: tuple[str, ...] = ("test",)
+    """Beginnings of names, or patterns."""
+
+    def is_test_file(self, path: str) -> bool:
+        """Tell whether pytest collects plain functions and classes of a file, as it comes."""
+        name = path.rpartition("/")[2]
+        return any(fnmatchcase(f"/{path}" if "/" in pattern else name, _anchored(pattern)) for pattern in self.files)
+
+    def is_test_class(self, name: str) -> bool:
+        """Tell whether pytest takes a plain class for one that holds tests."""
+        return _matches(name, self.classes)
+
+    def is_test_function(self, name: str) -> bool:
+        """Tell whether pytest takes a function for a test."""
+        return _matches(name, self.functions)
+
+
+def rules_of(root: Path) -> Rules:
+    """Read the patterns of the project at `root`, from the file that pytest would read; one that cannot be read has none.
+
+    Args:
+        root: folder with `pytest.ini`, `pyproject.toml`, `tox.ini` or `setup.cfg`; it may lack them all.
+    """
+    for name, section in _PLACES:
+        found = _read(root / name, section)
+        if found is not None:
+            return _rules(found)
+    return Rules()
+
+
+_PLACES = (
+    ("pytest.toml", "pytest"),
+    (".pytest.toml", "pytest"),
+    ("pytest.ini", "pytest"),
+    (".pytest.ini", "pytest"),
+    ("pyproject.toml", "tool.pytest.ini_options"),
+    ("pyproject.toml", "tool.pytest"),
+    ("tox.ini", "pytest"),
+    ("setup.cfg", "tool:pytest"),
+)
+"""Files and sections in the order in which pytest looks for its configuration."""
+
+
+def _read(path: Path, section: str) -> Mapping[str, Any] | None:
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".toml":
+            table: Any = tomllib.loads(text)
+            for key in section.split("."):
+                table = table.get(key) if isinstance(table, dict) else None
+            return table if isinstance(table, dict) else None
+        parser = configparser.ConfigParser(interpolation=None, strict=False)
+        parser.read_string(text)
+        return dict(parser[section]) if parser.has_section(section) else None
+    except (OSError, ValueError, configparser.Error):
+        return None
+
+
+def _rules(table: Mapping[str, Any]) -> Rules:
+    known = Rules()
+    return Rules(
+        files=_words(table.get("python_files")) or known.files,
+        classes=_words(table.get("python_classes")) or known.classes,
+        functions=_words(table.get("python_functions")) or known.functions,
+    )
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(value.split())
+    return tuple(word for word in value if isinstance(word, str)) if isinstance(value, list) else ()
+
+
+def _anchored(pattern: str) -> str:
+    return f"*/{pattern}" if "/" in pattern else pattern
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(name.startswith(pattern) or fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,0 +1,271 @@
+"""What has changed since the last run, told by the times and sizes of files before anything else is loaded.
+
+The last run leaves a manifest: every source, folder and page with its time of change and its size. What stands in it as it is on disk
+has not changed; a file that changed while the run was under way is noted so that the next run looks at it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+import os
+import pickle
+import shutil
+import sys
+import sysconfig
+import threading
+import time
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from rankbook.collecting import rules_of
+from rankbook.config import Settings
+from rankbook.report import Report
+
+_PACKAGE = Path(__file__).resolve().parent
+_NOT_OF_PAGES = frozenset({"jobs", "engine", "listing_timeout", "source_path", "ledger"})
+"""Settings that no page depends on."""
+_RECENT = 50_000_000
+"""Nanoseconds before the start of a run in which a change may have the same time as a later one."""
+_MANY = 4000
+"""Files from which on they are looked at in several processes."""
+_NAME = "manifest"
+_Part = tuple[int, str, Sequence[str], bytes]
+"""Number of the group, folder, paths below it, and what was seen of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Paths with their times of change and sizes, as they were seen."""
+
+    paths: tuple[str, ...] = ()
+    seen: bytes = b""
+    """For each path two numbers of 64 bits: nanoseconds and bytes; -1 and -1 for what is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What the last run has left."""
+
+    world: str
+    """Digest of all that pages depend on besides the sources: with another one, nothing that was kept counts."""
+    generation: str
+    """Token that the store carries too; another one there means that another run came between."""
+    sources: Stats
+    """Below the root."""
+    surroundings: Stats
+    """What decides which files are sources: folders, ignore files, Git's index; below the root or absolute."""
+    foreign: Stats
+    """Files of packages that were read; absolute."""
+    pages: Stats
+    """Below the folder of all pages."""
+    report: Report
+    """Of a run that finds nothing changed."""
+
+
+def cache_folder(settings: Settings) -> Path:
+    """Name the folder in which a project's runs keep what they found: the user's, because what lies in it is trusted."""
+    base = os.environ.get("RANKBOOK_CACHE_DIR") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rankbook")
+    key = hashlib.sha256(f"{settings.root}\0{settings.below_root(settings.out)}".encode(errors="surrogateescape")).hexdigest()
+    return Path(base, key[:24])
+
+
+def world(settings: Settings) -> str:
+    """Take the digest of all that the pages depend on besides the sources: rankbook, what it runs on, settings, the project's templates."""
+    site = sysconfig.get_path("purelib")
+    code = [sys.version, *_dated(_PACKAGE), *_dated(_PACKAGE.parents[1] / "templates"), f"{site}:{_mtime(site)}"]
+    values = [f"{entry.name}={getattr(settings, entry.name)!r}" for entry in fields(settings) if entry.name not in _NOT_OF_PAGES]
+    linter = shutil.which("ruff") if settings.findings else None
+    packages = [f"{folder}:{_mtime(os.fspath(settings.below_root(folder)))}" for folder in settings.package_path]
+    told = [*packages, repr(rules_of(settings.root)), f"{linter}:{_mtime(linter) if linter else 0}"]
+    return _digest([*code, *values, *told, *_dated(settings.below_root(settings.templates) / settings.pack)])
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is not as the last run left it."""
+
+    manifest: Manifest
+    sources: tuple[str, ...]
+    surroundings: tuple[str, ...]
+    foreign: tuple[str, ...]
+    pages: tuple[str, ...]
+    seconds: float
+    """Time that it took to look."""
+
+    @property
+    def report(self) -> Report | None:
+        """The report of a run that finds nothing to do; None when there is something."""
+        if self.sources or self.surroundings or self.foreign or self.pages:
+            return None
+        return replace(self.manifest.report, seconds={"look": self.seconds})
+
+
+def compare(settings: Settings) -> Changes | None:
+    """Look for what has changed since the last run.
+
+    Args:
+        settings: of the run.
+
+    Returns:
+        What has changed; None when no run with these settings has left anything to compare with.
+    """
+    start = time.perf_counter()
+    manifest = load(settings)
+    if manifest is None or manifest.world != world(settings):
+        return None
+    root, out = os.fspath(settings.root), os.fspath(settings.below_root(settings.out))
+    groups = ((root, manifest.sources), (root, manifest.surroundings), (root, manifest.foreign), (out, manifest.pages))
+    found = _changed(groups, settings.jobs)
+    sources, surroundings, foreign, pages = map(tuple, found)
+    return Changes(manifest, sources, surroundings, foreign, pages, time.perf_counter() - start)
+
+
+def load(settings: Settings) -> Manifest | None:
+    """Read the manifest of the last run; None when there is none that can be read."""
+    try:
+        with (cache_folder(settings) / _NAME).open("rb") as file:
+            manifest = pickle.load(file)  # noqa: S301 - it lies in the user's own cache
+    except Exception:  # noqa: BLE001 - whatever is wrong with it, a run without it does the same
+        return None
+    return manifest if isinstance(manifest, Manifest) else None
+
+
+def save(settings: Settings, manifest: Manifest) -> None:
+    """Leave the manifest for the next run."""
+    folder = cache_folder(settings)
+    temporary = folder / f"{_NAME}.{os.getpid()}"
+    temporary.write_bytes(pickle.dumps(manifest, pickle.HIGHEST_PROTOCOL))
+    temporary.replace(folder / _NAME)
+
+
+def discard(settings: Settings) -> None:
+    """Take the manifest away: what comes next changes pages, and may be cut short."""
+    with suppress(OSError):  # where it cannot be taken away, it tells that the pages are not as it says
+        (cache_folder(settings) / _NAME).unlink(missing_ok=True)
+
+
+def look(base: str, paths: Iterable[str], started: int | None = None) -> Stats:
+    """Look at files.
+
+    Args:
+        base: folder that relative paths start from.
+        paths: files and folders.
+        started: time at which the run began, in nanoseconds; what changed about then is noted so that it never counts as seen.
+    """
+    known = tuple(paths)
+    seen = _numbers(base, known)
+    if started is not None:
+        for index in range(0, len(seen), 2):
+            if seen[index] > started - _RECENT:
+                seen[index] = 0
+    return Stats(known, seen.tobytes())
+
+
+def merged(old: Stats | None, paths: Sequence[str], fresh: Stats) -> Stats:
+    """Put what was just seen of some paths beside what was seen before of the others.
+
+    Args:
+        old: seen before; None when nothing was.
+        paths: all that there are now, each in one of the two.
+        fresh: just seen.
+    """
+    known = {path: stats.seen[16 * index : 16 * index + 16] for stats in (old or Stats(), fresh) for index, path in enumerate(stats.paths)}
+    return Stats(tuple(paths), b"".join([known[path] for path in paths]))
+
+
+def _numbers(base: str, paths: Sequence[str]) -> array[int]:
+    numbers = array("q")
+    add = numbers.append
+    stat = os.stat
+    try:
+        folder = os.open(base, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return array("q", [-1, -1] * len(paths))
+    try:
+        for path in paths:
+            try:
+                found = stat(path, dir_fd=folder)
+            except (OSError, ValueError):
+                add(-1)
+                add(-1)
+            else:
+                add(found.st_mtime_ns)
+                add(found.st_size)
+    finally:
+        os.close(folder)
+    return numbers
+
+
+def _changed(groups: Sequence[tuple[str, Stats]], jobs: int) -> list[list[str]]:
+    """Name what is not as it was seen, by group; many files are looked at by several processes."""
+    parts = [part for number, (base, stats) in enumerate(groups) for part in _cut(number, base, stats)]
+    jobs = 1 if threading.active_count() > 1 else max(1, min(jobs or len(os.sched_getaffinity(0)), len(parts)))
+    children = [_aside(parts[worker::jobs]) for worker in range(1, jobs)]
+    found = _differing(parts[::jobs])
+    for child, out in children:
+        with os.fdopen(out, "rb") as stream:
+            found += marshal.loads(stream.read())  # noqa: S302 - our own child wrote it
+        os.waitpid(child, 0)
+    by_group: list[list[str]] = [[] for _ in groups]
+    for number, path in sorted(found):
+        by_group[number].append(path)
+    return by_group
+
+
+def _cut(number: int, base: str, stats: Stats) -> Iterator[_Part]:
+    for start in range(0, len(stats.paths), _MANY):
+        paths = stats.paths[start : start + _MANY]
+        yield number, base, paths, stats.seen[16 * start : 16 * (start + len(paths))]
+
+
+def _differing(parts: Iterable[_Part]) -> list[tuple[int, str]]:
+    found = []
+    for number, base, paths, seen in parts:
+        now = _numbers(base, paths).tobytes()
+        if now != seen:
+            found += [
+                (number, path)
+                for index, path in enumerate(paths)
+                if seen[16 * index : 16 * index + 16] != now[16 * index : 16 * index + 16]
+            ]
+    return found
+
+
+def _aside(parts: Sequence[_Part]) -> tuple[int, int]:
+    """Look at files in a process of their own; give it and where it writes its answer."""
+    out, into = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(into)
+        return child, out
+    try:
+        with os.fdopen(into, "wb") as stream:
+            stream.write(marshal.dumps(_differing(parts)))
+    finally:
+        os._exit(0)
+
+
+def _dated(folder: Path) -> list[str]:
+    """Give the files of a small folder with their times and sizes."""
+    found = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(names):
+            seen = os.stat(os.path.join(place, name))  # noqa: PTH116, PTH118 - this runs before each command
+            found.append(f"{place}/{name}:{seen.st_mtime_ns}:{seen.st_size}")
+    return found
+
+
+def _mtime(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - as above
+    except OSError:
+        return 0
+
+
+def _digest(words: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(words).encode(errors="surrogateescape")).hexdigest()

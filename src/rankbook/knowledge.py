@@ -1,0 +1,122 @@
+"""What is known of the whole tree at once, small enough to be read at each run: which answers hang on which files."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from rankbook.analyse import Links, Mentions, called, targets
+from rankbook.analyse.relations import RARE
+from rankbook.model import Survey
+from rankbook.packed import Packed
+
+
+@dataclass(frozen=True, slots=True)
+class Brief(Packed):
+    """One file in a few words."""
+
+    sha256: str
+    title: str
+    """What it would be called by itself."""
+    is_python: bool
+    is_surveyed: bool
+    """Whether it may say something of other files."""
+    is_listed: bool
+    """Whether its page has a listing."""
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """The references between files, and what each answer was read from."""
+
+    briefs: dict[str, Brief] = field(default_factory=dict)
+    """By source path."""
+    links: Links = field(default_factory=Links)
+    mentions: Mentions = field(default_factory=Mentions)
+    _readers: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _askers: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def foreign(self) -> list[str]:
+        """Name the files of packages that answers were read from."""
+        return sorted(path for path, readers in self._readers.items() if readers and path not in self.briefs)
+
+    def referring(self, path: str) -> set[str]:
+        """Name the files that import a file, derive from its classes, or have an answer that was read from it."""
+        return self.links.related(path) | self._readers.get(path, set())
+
+    def to_survey(self, changed: Iterable[str], appeared: Iterable[str]) -> set[str]:
+        """Name the files whose survey may have become another.
+
+        Args:
+            changed: files that are new, gone or have other facts, and those of packages.
+            appeared: those of them that are new or gone.
+        """
+        found: set[str] = set()
+        for path in changed:
+            found |= self._readers.get(path, set())
+        for path in appeared:
+            folder, _, name = path.rpartition("/")
+            if name in ("__init__.py", "conftest.py"):  # they say where imports and fixtures are looked for
+                return set(self.briefs)
+            found |= self._askers.get(name.rpartition(".")[0], set()) | self._askers.get(folder.rpartition("/")[2], set())
+        return found
+
+    def exchange(self, before: Mapping[str, Survey], after: Mapping[str, Survey]) -> set[str]:
+        """Take up new surveys in the place of old ones.
+
+        Args:
+            before: what files have said, by path; a new file has no entry.
+            after: what they say; a file that is gone has no entry.
+
+        Returns:
+            The other files on whose pages this may show.
+        """
+        surveys = (*before.values(), *after.values())
+        touched = {target for survey in surveys for target in targets(survey)}
+        users = {target: self.links.users(target) for target in touched}
+        counts = {name: len(self.mentions.callers(name)) for survey in surveys for name in called(survey)}
+        importing = self.mentions.importing
+        for survey in before.values():
+            self._remove(survey)
+        for survey in after.values():
+            self._add(survey)
+        if self.mentions.importing != importing:
+            return {path for path, brief in self.briefs.items() if brief.is_surveyed}
+        found = set(touched)
+        for target in touched:
+            # What is related to a file hangs on how many use it: those that do may come in another order.
+            if self.links.users(target) != users[target]:
+                found |= self.links.related(target)
+        for name in _names(before, after):
+            callers = self.mentions.callers(name)
+            if min(len(callers), counts[name]) <= RARE:
+                found |= callers
+        return found
+
+    def _add(self, survey: Survey) -> None:
+        self.links.add(survey)
+        self.mentions.add(survey)
+        for path in survey.reads:
+            self._readers[path].add(survey.path)
+        for name in survey.asked:
+            self._askers[name].add(survey.path)
+
+    def _remove(self, survey: Survey) -> None:
+        self.links.remove(survey)
+        self.mentions.remove(survey)
+        for path in survey.reads:
+            self._readers[path].discard(survey.path)
+        for name in survey.asked:
+            self._askers[name].discard(survey.path)
+
+
+def _names(before: Mapping[str, Survey], after: Mapping[str, Survey]) -> set[str]:
+    """Name the APIs by which files may be related in another way than before."""
+    found: set[str] = set()
+    for path in before.keys() | after.keys():
+        old, new = before.get(path), after.get(path)
+        names = [set() if each is None else called(each) for each in (old, new)]
+        same = bool(old and old.tests) == bool(new and new.tests)
+        found |= names[0] ^ names[1] if same else names[0] | names[1]
+    return found

@@ -1,0 +1,97 @@
+"""What the templates of the pages on owners see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from rankbook.pages.folders import FileRow
+from rankbook.pages.hardware import by_gpus, read
+from rankbook.pages.indexes import Part, Section
+from rankbook.pages.matrix import Counted, Matrix, added, matrix
+from rankbook.pages.places import Places
+from rankbook.pages.text import code, markdown, url
+from rankbook.report import plural
+
+NOBODY = ""
+"""Owner of a file with tests that names none."""
+_NOT_NAMED = "No owner"
+
+Owned = Mapping[tuple[str, str], FileRow]
+"""Rows of files by owner and path; a file with several owners is there for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnersView:
+    """A page on owners as its template sees it."""
+
+    owners: Matrix | None = None
+    """All owners; None on a further page."""
+    sections: tuple[Section, ...] = ()
+    """The files of each."""
+    parts: tuple[tuple[str, tuple[Part, ...]], ...] = ()
+    """Pages that list the files, when they are too many for this one."""
+    part: Part | None = None
+    """Which of these pages it is; None for the first page."""
+
+
+def owner_of(name: str) -> str:
+    """Give the owner of a name of the index: an owner and a path, with a line end between them."""
+    return name.partition("\n")[0]
+
+
+def owners_view(
+    owned: Owned, sections: tuple[Section, ...], parts: tuple[tuple[str, tuple[Part, ...]], ...], pages: Mapping[str, str]
+) -> OwnersView:
+    """Sum up who owns how much.
+
+    Args:
+        owned: the files.
+        sections: the files of each owner, when they stand on this page.
+        parts: pages that list them.
+        pages: by owner, the first page that lists its files, when that is another one.
+    """
+    by_owner: dict[str, list[FileRow]] = {}
+    for owner, path in sorted(owned, key=lambda key: (not key[0], key)):
+        by_owner.setdefault(owner, []).append(owned[owner, path])
+    counted = [
+        Counted(_linked(owner, pages.get(owner)), added(row.hardware for row in rows), len(rows)) for owner, rows in by_owner.items()
+    ]
+    return OwnersView(matrix(counted), sections, parts)
+
+
+def owner_sections(owned: Owned, names: Iterable[str], places: Places) -> Iterator[Section]:
+    """Write the files of a page, under their owners.
+
+    Args:
+        owned: the files.
+        names: owner and path of each, with a line end between them.
+        places: the links of the page.
+    """
+    by_owner: dict[str, list[FileRow]] = {}
+    for name in names:
+        owner, _, path = name.partition("\n")
+        by_owner.setdefault(owner, []).append(owned[owner, path])
+    for owner in sorted(by_owner, key=lambda owner: (not owner, owner.casefold(), owner)):
+        lines = (f"- {places.path(row.path)}: {_told(row)}\n" for row in by_owner[owner])
+        yield Section(_label(owner), markdown("".join(lines)))
+
+
+def _linked(owner: str, page: str | None) -> Markup:
+    return markdown(f"[{_label(owner)}]({url(page)})") if page else _label(owner)
+
+
+def _label(owner: str) -> Markup:
+    return code(owner) if owner else markdown(_NOT_NAMED)
+
+
+def _told(row: FileRow) -> str:
+    """Say how many tests a file has, and what they need: of each class how many, unless there is but one."""
+    classes = by_gpus([row.hardware])
+    if not classes:
+        return "no test"
+    if len(classes) == 1:
+        return f"{plural(row.tests, 'test')}, {read(next(iter(classes))).text}"
+    return f"{plural(row.tests, 'test')}: " + ", ".join(f"{count:,} with {read(key).text}" for key, count in classes.items())

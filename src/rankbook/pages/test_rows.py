@@ -1,0 +1,92 @@
+"""The tests of a file as a reader wants them: one row for each function, with the variants that are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rankbook.model import Test
+from rankbook.pages.needs import Need, requirement_order
+from rankbook.requirements import Requirement
+
+_SHOWN = 6
+"""Variants that are named in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestRow:
+    """A test function as one class runs it."""
+
+    __test__ = False
+
+    tests: tuple[Test, ...]
+    """Its variants; one test for a plain function."""
+    needs: tuple[Requirement, ...]
+    """What all of them need beyond what every test of the file needs."""
+    some_need: tuple[Requirement, ...]
+    """What only some of them need."""
+
+    @property
+    def first(self) -> Test:
+        """The first of its tests."""
+        return self.tests[0]
+
+    @property
+    def is_many(self) -> bool:
+        """Whether it is made into several tests."""
+        return len(self.tests) > 1
+
+    @property
+    def name(self) -> str:
+        """What the row is called: the test, or the function of several."""
+        return self.first.function if self.is_many else self.first.name
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Names of the first variants, without what all of them begin with."""
+        return tuple(_distinct(test.name, self.name) for test in self.tests[:_SHOWN])
+
+    @property
+    def more(self) -> int:
+        """Number of variants that are not named."""
+        return max(0, len(self.tests) - _SHOWN)
+
+
+def class_of(test: Test) -> str:
+    """Give the class of a test as its node id has it; empty for a function."""
+    return test.id[: len(test.id) - len(test.name)].removesuffix("::")
+
+
+def rows_by_class(tests: Iterable[Test], needs: Iterable[Need]) -> Mapping[str, tuple[TestRow, ...]]:
+    """Gather the tests of a file in rows, by class.
+
+    Args:
+        tests: its tests.
+        needs: what the file needs.
+    """
+    common = {(need.requirement.kind, need.requirement.value) for need in needs if need.every}
+    found: dict[str, dict[tuple[str, str, int], list[Test]]] = {}
+    for test in tests:
+        found.setdefault(class_of(test), {}).setdefault((test.function or test.name, test.path, test.line), []).append(test)
+    return {name: tuple(_row(group, common) for group in rows.values()) for name, rows in found.items()}
+
+
+def _row(tests: list[Test], common: set[tuple[str, str]]) -> TestRow:
+    said: dict[tuple[str, str], Requirement] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for test in tests:
+        for key, need in {(need.kind, need.value): need for need in test.requirements}.items():
+            if key not in common:
+                said.setdefault(key, need)
+                counts[key] = counts.get(key, 0) + 1
+    every = [need for key, need in said.items() if counts[key] == len(tests)]
+    some = [need for key, need in said.items() if counts[key] < len(tests)]
+    return TestRow(tuple(tests), tuple(sorted(every, key=requirement_order)), tuple(sorted(some, key=requirement_order)))
+
+
+def _distinct(name: str, function: str) -> str:
+    """Give what tells a variant from the others: `x_1` of `test_a_x_1`, `gloo-2` of `test_a[gloo-2]`."""
+    rest = name.removeprefix(function)
+    if rest.startswith("[") and rest.endswith("]"):
+        return rest[1:-1] or name
+    return rest.lstrip("_") or name

@@ -1,0 +1,140 @@
+"""From what is known to pages on disk: the pages of files and of folders, made and written in any process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rankbook import pages
+from rankbook.analyse import Links, relations_of
+from rankbook.dotted import module_name
+from rankbook.knowledge import Knowledge
+from rankbook.model import Finding, Folder, Module, Survey
+from rankbook.pages import Book, Entries, Fate, FileRow, Page, SuiteLink, Totals, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What became of the pages of one file or folder."""
+
+    path: str
+    """The file or folder."""
+    fates: tuple[tuple[str, Fate], ...]
+    row: FileRow | None = None
+    """Of a file, for the tables of folders."""
+    words: tuple[pages.WordRow, ...] = ()
+    apis: tuple[pages.ApiRow, ...] = ()
+    findings: tuple[pages.FindingCount, ...] = ()
+    entries: Entries | None = None
+    """What a file offers to links."""
+    left: tuple[str, ...] = ()
+    """Pages that stood there before and are not made any more."""
+    warning: str = ""
+    """Why nothing was written."""
+
+
+@dataclass(slots=True)
+class Press:
+    """All that pages are made from."""
+
+    root: Path
+    book: Book
+    writer: Writer
+    modules: Mapping[str, Module]
+    surveys: Mapping[str, Survey]
+    findings: Mapping[str, tuple[Finding, ...]]
+    knowledge: Knowledge
+    folders: Mapping[str, Folder]
+    rows: Mapping[str, FileRow]
+    totals: Mapping[str, Totals]
+    unlisted: frozenset[str]
+    suite: tuple[SuiteLink, ...] = ()
+    """The pages about the whole suite."""
+    _titles: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def files(self, paths: Sequence[str]) -> list[Made]:
+        """Make and write the pages of files."""
+        return [self._file(path) for path in paths]
+
+    def folder_pages(self, paths: Sequence[str]) -> list[Made]:
+        """Make and write the pages of folders."""
+        importers = self.knowledge.links.importers
+        tree = pages.Tree(
+            self.book.title,
+            self.folders,
+            self.rows,
+            self.totals,
+            _WithTests(self.modules, self.knowledge.links),
+            self.unlisted,
+            importers,
+            self.suite,
+        )
+        return [self._folder(path, pages.folder_pages(self.book, pages.folder_view(tree, path))) for path in paths]
+
+    def _folder(self, path: str, made: Sequence[Page]) -> Made:
+        left = set(pages.pages_of_folder(path)) - {page.path for page in made}
+        return Made(path, self.put(made), left=tuple(sorted(left)))
+
+    def put(self, made: Iterable[Page]) -> tuple[tuple[str, Fate], ...]:
+        """Write pages that have changed."""
+        return tuple((page.path, self.writer.put(page)) for page in made)
+
+    def titles(self, folder: str) -> dict[str, str]:
+        """Give the titles of the files of a folder, by path."""
+        if folder not in self._titles:
+            briefs = self.knowledge.briefs
+            self._titles[folder] = pages.distinct({path: briefs[path].title for path in self.folders[folder].files})
+        return self._titles[folder]
+
+    def _file(self, path: str) -> Made:
+        facts, survey, links = self.modules[path], self.surveys[path], self.knowledge.links
+        module = links.with_tests(facts)
+        data: bytes | None = None
+        if module.source.sha256:  # else it could not be read when its facts were taken, and its page says so
+            try:
+                data = (self.root / path).read_bytes()
+            except OSError:
+                data = b""
+            if not pages.is_unchanged(module, data):
+                return Made(path, (), warning=f"{path} has changed while it was being documented, so its pages are not written; run again")
+        importers = tuple(links.importers(path))
+        task = pages.file_task(
+            module,
+            survey,
+            title=self.titles(module.source.folder)[path],
+            relations=relations_of(module, survey, links, self.knowledge.mentions),
+            importers=importers,
+            findings=self.findings[path],
+            unlisted=self.unlisted,
+        )
+        fates = self.put(pages.file_pages(self.book, task, data))
+        return Made(
+            path,
+            fates,
+            pages.file_row(module, survey, len(importers)),
+            words=pages.word_rows(module),
+            apis=pages.api_rows(survey),
+            findings=pages.finding_counts(path, self.findings[path]),
+            entries=pages.entries(pages.named(module, self._dotted(path), survey.tests), unlisted=self.unlisted),
+        )
+
+    def _dotted(self, path: str) -> str:
+        return module_name(path, self.modules.__contains__) if self.knowledge.briefs[path].is_python else ""
+
+
+class _WithTests(Mapping[str, Module]):
+    """The facts of files, in which functions that run as tests are called so."""
+
+    def __init__(self, modules: Mapping[str, Module], links: Links) -> None:
+        self._modules = modules
+        self._links = links
+
+    def __getitem__(self, path: str) -> Module:
+        return self._links.with_tests(self._modules[path])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)

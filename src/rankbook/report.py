@@ -1,0 +1,36 @@
+"""What a run of the documents wing has done, or would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run has done, or would do."""
+
+    sources: int
+    pages: int
+    """Pages of the book."""
+    written: tuple[str, ...] = ()
+    """Pages that are new or have changed."""
+    unchanged: int = 0
+    removed: tuple[str, ...] = ()
+    """Pages whose source is gone."""
+    kept: tuple[str, ...] = ()
+    """Pages not written because a person made what stands in their place."""
+    warnings: tuple[str, ...] = ()
+    """What a user should know, a sentence each."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """Time of each step."""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Pages written and removed."""
+        return tuple(sorted((*self.written, *self.removed)))
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """Say how many there are: `1 file`, `1,234 files`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,81 @@
+"""Installed packages as sources: the files that imports of the tree lead to, read when they are asked for."""
+
+from __future__ import annotations
+
+import sysconfig
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from rankbook.model import PACKAGES, Module
+from rankbook.sources.parse import parse_bytes
+
+INSTALLED = "installed"
+"""Word of the setting `package-path` for the packages of the interpreter that runs rankbook."""
+
+
+class Packages(Mapping[str, Module]):
+    """The facts of files of packages, by `site-packages/` and their path below the first folder that holds them.
+
+    Args:
+        folders: folders that imports are looked for in, the first one first.
+    """
+
+    def __init__(self, folders: tuple[Path, ...]) -> None:
+        self._folders = folders
+        self._files: dict[str, Path | None] = {}
+        self._modules: dict[str, Module] = {}
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and self._file(path) is not None
+
+    def __getitem__(self, path: str) -> Module:
+        known = self._modules.get(path)
+        if known is not None:
+            return known
+        file = self._file(path)
+        if file is None:
+            raise KeyError(path)
+        try:
+            data = file.read_bytes()
+        except OSError:
+            data = b""
+        module = self._modules[path] = parse_bytes(path, data)
+        return module
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the files that have been read."""
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def file(self, path: str) -> Path | None:
+        """Give where a file of a package lies on this machine; None when no folder holds it."""
+        return self._file(path)
+
+    def _file(self, path: str) -> Path | None:
+        if path not in self._files:
+            self._files[path] = self._find(path) if path.startswith(PACKAGES) else None
+        return self._files[path]
+
+    def _find(self, path: str) -> Path | None:
+        below = path.removeprefix(PACKAGES)
+        return next((file for folder in self._folders if (file := folder / below).is_file()), None)
+
+
+def package_folders(root: Path, names: tuple[str, ...]) -> tuple[Path, ...]:
+    """Give the folders that the setting `package-path` names.
+
+    Args:
+        root: folder that relative names start from.
+        names: folders, or the word `installed`.
+    """
+    folders: list[Path] = []
+    for name in names:
+        folders += _installed() if name == INSTALLED else [(root / name).resolve()]
+    return tuple(dict.fromkeys(folders))
+
+
+def _installed() -> list[Path]:
+    paths = sysconfig.get_paths()
+    return [Path(paths[key]).resolve() for key in ("purelib", "platlib")]

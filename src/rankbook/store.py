@@ -1,0 +1,230 @@
+"""What a run keeps for the next one: facts and surveys of each file, and the rows that indexes are made of, in SQLite.
+
+It lies in the user's cache beside the manifest (`freshness.py`), and may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import sqlite3
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+_Value = TypeVar("_Value")
+_NAME = "store.sqlite"
+_TABLES = ("facts", "packages", "surveys", "findings", "rows", "totals", "words", "apis", "entries", "indexes")
+"""Tables of one value per key."""
+_SCHEMA = "".join(f"CREATE TABLE IF NOT EXISTS {table} (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;\n" for table in _TABLES)
+_UNUSED = 30 * 24 * 3600
+"""Seconds after which what a project's runs have kept is deleted."""
+_MOST = 3000
+"""Values that are kept unpacked."""
+
+
+class StoreError(Exception):
+    """What was kept cannot be read; it is no loss but of time."""
+
+
+class Store:
+    """The kept values of one project.
+
+    Args:
+        folder: where they lie, made on the first `commit`; None to keep nothing.
+        world: what they depend on.
+    """
+
+    def __init__(self, folder: Path | None, world: str) -> None:
+        self._path = None if folder is None else folder / _NAME
+        self._world = world
+        self._changed: dict[str, dict[str, bytes | None]] = {table: {} for table in _TABLES}
+        self._connections: dict[int, sqlite3.Connection] = {}
+        self.generation = ""
+        """Token of the run that left these values; empty when there are none."""
+        self._open()
+
+    def get(self, table: str, key: str) -> Any:
+        """Give a value; None when there is none."""
+        data = self.data(table, key)
+        return None if data is None else _opened(data)
+
+    def data(self, table: str, key: str) -> bytes | None:
+        """Give a value as it is kept; None when there is none."""
+        changed = self._changed[table]
+        return changed[key] if key in changed else self._read(table, key)
+
+    def put(self, table: str, key: str, data: bytes | None) -> None:
+        """Set a value, pickled; None deletes it."""
+        self._changed[table][key] = data
+
+    def values(self, table: str, keys: Sequence[str]) -> Iterator[Any]:
+        """Yield the values of many keys, in their order; keys without a value are passed over."""
+        changed = self._changed[table]
+        kept: dict[str, bytes] = {}
+        if self.generation:
+            try:
+                kept = dict(self._connection().execute(f"SELECT key, value FROM {table}"))  # noqa: S608 - a name of ours
+            except sqlite3.Error as error:
+                raise StoreError(str(error)) from error
+        for key in keys:
+            data = changed[key] if key in changed else kept.get(key)
+            if data is not None:
+                yield _opened(data)
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._discard()
+        self.generation = ""
+        for changed in self._changed.values():
+            changed.clear()
+
+    def commit(self, generation: str) -> bool:
+        """Keep all that was set, at once or not at all.
+
+        Args:
+            generation: token of this run.
+
+        Returns:
+            Whether it is kept; not when another run came between, or where nothing can be written.
+        """
+        if self._path is None:
+            return False
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with sqlite3.connect(self._path, timeout=10, isolation_level=None) as connection:
+                connection.execute("PRAGMA synchronous = OFF")  # a cache: after a crash of the machine it is made anew
+                connection.executescript(_SCHEMA + "CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT);")
+                connection.execute("BEGIN IMMEDIATE")
+                if _about(connection).get("generation", "") != self.generation and self.generation:
+                    connection.execute("ROLLBACK")
+                    return False
+                self._write(connection, generation)
+                connection.execute("COMMIT")
+        except (sqlite3.Error, OSError):
+            return False
+        return True
+
+    def close(self) -> None:
+        """Let go of the file."""
+        connection = self._connections.pop(os.getpid(), None)
+        if connection is not None:
+            connection.close()
+
+    def _open(self) -> None:
+        if self._path is None:
+            return
+        if not self._path.is_file():
+            _prune(self._path.parent)
+            return
+        try:
+            about = _about(self._connection())
+        except sqlite3.Error:
+            self._discard()
+            return
+        if about.get("world") == self._world:
+            self.generation = about.get("generation", "")
+        else:
+            self._discard()
+
+    def _discard(self) -> None:
+        self.close()
+        if self._path is not None:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+
+    def _connection(self) -> sqlite3.Connection:
+        """Give the connection of this process: one that was opened before a fork is not to be used."""
+        process = os.getpid()
+        if process not in self._connections:
+            assert self._path is not None
+            self._connections[process] = sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)
+        return self._connections[process]
+
+    def _read(self, table: str, key: str) -> bytes | None:
+        if not self.generation:
+            return None
+        try:
+            row = self._connection().execute(f"SELECT value FROM {table} WHERE key = ?", (key,)).fetchone()  # noqa: S608 - a name of ours
+        except sqlite3.Error as error:
+            raise StoreError(str(error)) from error
+        return None if row is None else row[0]
+
+    def _write(self, connection: sqlite3.Connection, generation: str) -> None:
+        for table in _TABLES:
+            changed = self._changed[table]
+            gone = [(key,) for key, data in changed.items() if data is None]
+            connection.executemany(f"DELETE FROM {table} WHERE key = ?", gone)  # noqa: S608 - as above
+            kept = ((key, data) for key, data in sorted(changed.items()) if data is not None)
+            connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", kept)  # noqa: S608 - as above
+        about = {"generation": generation, "world": self._world}
+        connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
+
+
+class Kept(Mapping[str, _Value], Generic[_Value]):
+    """A table of the store as a mapping that unpacks a value when it is asked for.
+
+    Args:
+        store: where the values lie.
+        table: which of them.
+        keys: all keys, in order.
+        missing: gives a value that is not kept; None when all are.
+    """
+
+    def __init__(self, store: Store, table: str, keys: Iterable[str], missing: Callable[[str], _Value] | None = None) -> None:
+        self._store = store
+        self._table = table
+        self._keys = dict.fromkeys(keys)
+        self._missing = missing
+        self._unpacked: OrderedDict[str, _Value] = OrderedDict()
+
+    def __getitem__(self, key: str) -> _Value:
+        value = self._unpacked.get(key)
+        if value is None:
+            if key not in self._keys:
+                raise KeyError(key)
+            value = self._store.get(self._table, key)
+            if value is None:
+                if self._missing is None:
+                    raise KeyError(key)
+                value = self._missing(key)
+            self._unpacked[key] = value
+            if len(self._unpacked) > _MOST:
+                self._unpacked.popitem(last=False)
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+def _opened(data: bytes) -> Any:
+    try:
+        return pickle.loads(data)  # noqa: S301 - it lies in the user's own cache
+    except Exception as error:
+        raise StoreError(str(error)) from error
+
+
+def _about(connection: sqlite3.Connection) -> dict[str, str]:
+    found = connection.execute("SELECT name FROM sqlite_master WHERE name = 'about'").fetchone()
+    return dict(connection.execute("SELECT key, value FROM about")) if found else {}
+
+
+def _prune(folder: Path) -> None:
+    """Delete what other projects' runs have kept and not looked at for long."""
+    try:
+        for other in folder.parent.iterdir():
+            store = other / _NAME
+            if store.is_file() and time.time() - store.stat().st_mtime > _UNUSED:
+                shutil.rmtree(other, ignore_errors=True)
+    except OSError:
+        return

@@ -1,0 +1,9 @@
+"""What all tests share: what runs keep for the next one is kept in a folder of this session."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+_KEPT = tempfile.TemporaryDirectory(prefix="rankbook-tests-")
+os.environ["RANKBOOK_CACHE_DIR"] = _KEPT.name

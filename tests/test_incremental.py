@@ -1,0 +1,240 @@
+"""What a run takes over from the last one: its pages are, byte for byte, those of a run that starts from nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import time
+
+import pytest
+
+from rankbook import freshness
+from rankbook.config import load
+from rankbook.document import document
+
+BASE = """
+import torch.distributed as dist
+from torch.testing._internal.common_distributed import MultiProcessTestCase
+
+class Base(MultiProcessTestCase):
+    world_size = {size}
+
+    def test_base(self):
+        dist.all_reduce(None)
+"""
+TEST = """
+{imports}
+
+class Test{name}(Base):
+    def test_{name}(self):
+        dist.{call}(None)
+        dist.barrier()
+"""
+IMPORTS = ["from base import Base, dist", "from base import *", "import base", "import torch.distributed as dist\nfrom base import Base"]
+
+
+def settings(root, out="out", **more):
+    return load(root, {"sources": ("s",), "out": out, "jobs": 1, **more})
+
+
+def tree(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def cold(root, number):
+    """The pages of a run that knows nothing."""
+    out = f"cold{number}"
+    document(settings(root, out))
+    pages = tree(root / out)
+    shutil.rmtree(root / out)
+    return pages
+
+
+def put(root, path, text):
+    file = root / "s" / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def suite(root):
+    put(root, "base.py", BASE.format(size=2))
+    put(root, "README.md", "# The suite\n\nIt holds tests.\n")
+    for name in ("alpha", "beta", "gamma"):
+        put(root, f"{name}/test_{name}.py", TEST.format(imports="from base import Base, dist", name=name, call="all_gather"))
+    put(root, "alpha/empty.py", "")
+
+
+def edits(root, chance):
+    """One random change of the tree."""
+    names = ["alpha", "beta", "gamma", "delta"]
+    name = chance.choice(names)
+    file = root / "s" / name / f"test_{name}.py"
+
+    def size():
+        put(root, "base.py", BASE.format(size=chance.randint(1, 8)))
+
+    def call():
+        put(root, f"{name}/test_{name}.py", TEST.format(
+            imports=chance.choice(IMPORTS),
+            name=name, call=chance.choice(["all_gather", "reduce_scatter", "send"])))  # fmt: skip
+
+    def shift():
+        if file.exists():
+            file.write_text(f"# a line\n{file.read_text()}")
+
+    def remove():
+        file.unlink(missing_ok=True)
+
+    def empty():
+        put(root, "alpha/empty.py", chance.choice(["", "x = 1\n"]))
+
+    def package():
+        init = root / "s" / name / "__init__.py"
+        if init.exists():
+            init.unlink()
+        else:
+            put(root, f"{name}/__init__.py", '"""What this folder is."""\n')
+
+    def move():
+        if file.exists():
+            target = root / "s" / name / chance.choice(["inner", "."]) / f"test_{name}_{chance.randint(0, 1)}.py"
+            target.parent.mkdir(exist_ok=True)
+            file.rename(target)
+
+    def spoil():
+        pages = sorted((root / "out").rglob("*.md"))
+        page = chance.choice(pages)
+        if chance.random() < 0.5:
+            page.unlink()
+        else:
+            page.write_bytes(page.read_bytes() + b"spoiled\n")
+
+    def base():
+        path = root / "s" / "base.py"
+        if path.exists():
+            path.unlink()
+        else:
+            put(root, "base.py", BASE.format(size=3))
+
+    def broken():
+        put(root, f"{name}/test_{name}.py", "def f(:\n")
+
+    def read_me():
+        put(root, "README.md", f"# The suite\n\nIt holds {chance.randint(1, 9)} tests.\n")
+
+    return chance.choice([size, call, call, shift, remove, empty, package, move, spoil, base, broken, read_me])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pages_are_those_of_a_run_from_nothing(tmp_path, seed):
+    """After any sequence of edits, a run that builds on the last one leaves the same pages as one that knows nothing."""
+    suite(tmp_path)
+    document(settings(tmp_path))
+    chance = random.Random(seed)
+    history = []
+    for number in range(8):
+        for _ in range(chance.randint(1, 3)):
+            edit = edits(tmp_path, chance)
+            history.append(edit.__name__)
+            edit()
+        document(settings(tmp_path))
+        assert tree(tmp_path / "out") == cold(tmp_path, number), history
+
+
+def test_nothing_to_do_is_told_without_reading_anything(tmp_path):
+    """A second run over an unchanged tree reports the same, from the manifest alone."""
+    suite(tmp_path)
+    first = document(settings(tmp_path))
+    time.sleep(0.1)
+    document(settings(tmp_path))
+    changes = freshness.compare(settings(tmp_path))
+    assert changes is not None
+    assert changes.report is not None
+    again = document(settings(tmp_path))
+    assert (again.sources, again.pages, again.unchanged, again.changes) == (first.sources, first.pages, first.pages, ())
+
+
+@pytest.mark.parametrize("path", ["s/base.py", "s/new.py", "s/alpha/.gitignore", "out/index.md", "out/s/base.py_docs.md"])
+def test_every_change_is_seen(tmp_path, path):
+    """A source, a new file, an ignore file and a page that is not as it was left are all noticed."""
+    suite(tmp_path)
+    document(settings(tmp_path))
+    time.sleep(0.1)
+    document(settings(tmp_path))
+    (tmp_path / path).write_text("x = 1\n")
+    assert freshness.compare(settings(tmp_path)).report is None
+
+
+def test_a_change_within_the_tick_of_the_clock_is_seen(tmp_path):
+    """A file that is written again right after the run, with the same size and the same time, is read again."""
+    suite(tmp_path)
+    put(tmp_path, "x.py", "x = 1\n")
+    file = tmp_path / "s/x.py"
+    document(settings(tmp_path))
+    seen = file.stat()
+    file.write_text("x = 2\n")
+    os.utime(file, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    assert "s/x.py_docs.md" in document(settings(tmp_path)).written
+
+
+@pytest.mark.parametrize("harm", ["manifest", "store", "both", "cut", "blotted", "no folder"])
+def test_what_was_kept_may_be_lost_or_broken(tmp_path, harm):
+    """A store that is gone, cut short or no store costs time, nothing else."""
+    suite(tmp_path)
+    document(settings(tmp_path))
+    folder = freshness.cache_folder(settings(tmp_path))
+    store, manifest = folder / "store.sqlite", folder / "manifest"
+    assert store.is_file()
+    if harm in ("manifest", "both"):
+        manifest.unlink()
+    if harm in ("store", "both"):
+        store.unlink()
+    if harm == "cut":
+        store.write_bytes(store.read_bytes()[:5000])
+    if harm == "blotted":
+        size = store.stat().st_size
+        store.write_bytes(store.read_bytes()[:4096] + os.urandom(size - 4096))
+    if harm == "no folder":
+        shutil.rmtree(folder)
+        folder.write_text("in the way")
+    put(tmp_path, "base.py", BASE.format(size=7))
+    document(settings(tmp_path))
+    assert tree(tmp_path / "out") == cold(tmp_path, 0)
+
+
+def test_other_settings_start_anew(tmp_path):
+    """Another title, pack or list of sources is never served from what was kept."""
+    suite(tmp_path)
+    document(settings(tmp_path))
+    document(settings(tmp_path, title="Another"))
+    assert b"# Another" in (tmp_path / "out/index.md").read_bytes()
+    document(settings(tmp_path, pack="repo-book"))
+    assert tree(tmp_path / "out") == tree_of(tmp_path, pack="repo-book")
+
+
+def tree_of(root, **more):
+    document(settings(root, "other", **more))
+    return tree(root / "other")
+
+
+def test_a_run_between_two_others_is_noticed(tmp_path):
+    """What one run kept does not count for another that began before it ended."""
+    suite(tmp_path)
+    document(settings(tmp_path))
+    late = freshness.load(settings(tmp_path))
+    put(tmp_path, "base.py", BASE.format(size=5))
+    document(settings(tmp_path))
+    put(tmp_path, "base.py", BASE.format(size=6))
+    freshness.save(settings(tmp_path), late)
+    document(settings(tmp_path))
+    assert tree(tmp_path / "out") == cold(tmp_path, 0)
+
+
+def test_a_check_keeps_nothing(tmp_path):
+    """`--check` neither writes pages nor anything for later runs."""
+    suite(tmp_path)
+    report = document(settings(tmp_path), check=True)
+    assert report.written
+    assert not (tmp_path / "out").exists()
+    assert not freshness.cache_folder(settings(tmp_path)).exists()

@@ -1,0 +1,755 @@
+"""Which tests there are: inherited, generated, per device, in loops; what cannot be read is said, never guessed."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankbook import model
+from rankbook.analyse import Draft, analyse, survey
+from rankbook.analyse.evaluate import Evaluator, Frame
+from rankbook.analyse.things import Undecided, Unknown
+from rankbook.cli import main
+from rankbook.collecting import Rules, rules_of
+from rankbook.sources import packages as sources_packages
+from rankbook.sources.packages import Packages, package_folders
+from rankbook.sources.parse import parse, parse_bytes
+
+SHARED = Path(os.environ.get("RANKBOOK_SHARED", Path(__file__).parents[2] / "shared"))
+SEEDS = SHARED / "seeds"
+TREE = Path(os.environ.get("RANKBOOK_PYTORCH", "/nowhere"))
+TORCH = "from torch.testing._internal.common_utils import TestCase, parametrize, subtest, instantiate_parametrized_tests\nimport torch\n"
+DEVICES = TORCH + "from torch.testing._internal.common_device_type import instantiate_device_type_tests, dtypes, dtypesIfCUDA, ops\n"
+
+
+def of(files: Mapping[str, str], packages: Mapping[str, model.Module] | None = None) -> model.Project:
+    return analyse((parse_bytes(path, text.encode()) for path, text in files.items()), packages)
+
+
+def listed_in(text: str, **files: str) -> dict[str, model.Test]:
+    """Give the tests of `test_it.py`, with other files beside it."""
+    result = of({f"{name.replace('__', '/')}.py": content for name, content in files.items()} | {"test_it.py": text})
+    return {test.id: test for test in result.tests.get("test_it.py", ())}
+
+
+def names_of(text: str, **files: str) -> list[str]:
+    return [name.rpartition("::")[2] for name in listed_in(text, **files)]
+
+
+def absent(test: model.Test) -> list[tuple[str, str]]:
+    """Give what keeps a test from being collected."""
+    return [(need.kind, need.value) for need in test.requirements if need.otherwise == "absent"]
+
+
+def case(decorators: str, parameters: str = "a", before: str = "", instantiated: bool = True) -> list[str]:
+    """Give the names of one test of PyTorch's kind."""
+    text = f"{TORCH}{before}\nclass TestT(TestCase):\n"
+    text += "".join(f"    {line}\n" for line in decorators.splitlines())
+    text += f"    def test_x(self, {parameters}): ...\n" + ("instantiate_parametrized_tests(TestT)\n" if instantiated else "")
+    return names_of(text)
+
+
+# PyTorch's own generators: the expected names are those that torch 2.13 makes of the same source.
+
+
+def test_names_of_parametrized_tests() -> None:
+    """Each kind of value stands in the name as PyTorch writes it."""
+    before = "import enum\nclass E(enum.Enum):\n    A = 1\nclass S(str, enum.Enum):\n    A = 'x.y'\nclass I(enum.IntEnum):\n    A = 7\n"
+    before += "class Plain: ...\n"
+    values = "[E.A, S.A, I.A, torch.float16, torch.double, torch.device('cuda:1'), True, -1, 2.5, [1], 'a b', None, Plain, Plain(2), len]"
+    assert case(f"@parametrize('v', {values})", before=before) == [
+        "test_x_v0", "test_x_v_S_A", "test_x_v_7", "test_x_float16", "test_x_float64", "test_x_cuda:1", "test_x_v_True", "test_x_v_-1",
+        "test_x_v_2_5", "test_x_v9", "test_x_v_a b", "test_x_v11", "test_x_v12", "test_x_v13", "test_x_v14",
+    ]  # fmt: skip
+
+
+def test_several_decorators_and_arguments() -> None:
+    """Names read from the upper decorator to the lower one; a subtest has a name of its own."""
+    found = case("@parametrize('a,b', [(1, 'x'), subtest((2.5, None), name='n')])\n@parametrize('v', [True, False])", "a, b, v")
+    assert sorted(found) == ["test_x_a_1_b_x_v_False", "test_x_a_1_b_x_v_True", "test_x_n_v_False", "test_x_n_v_True"]
+
+
+def test_parameters_of_a_case() -> None:
+    """A generated test knows its parameters, its function and its line."""
+    test = listed_in(
+        f"{TORCH}@instantiate_parametrized_tests\nclass TestT(TestCase):\n    @parametrize('a', ['q'])\n    def test_x(self, a): ...\n"
+    )
+    found = test["TestT::test_x_a_q"]
+    assert (found.function, found.name, found.line, found.case) == ("test_x", "test_x_a_q", 6, (("a", "'q'"),))
+    assert found.parameters == ("parametrize('a', ['q'])",)
+
+
+PARTIAL = "from functools import partial\ndef name(mapping, *args):\n    return '_'.join([mapping[str(a)] for a in args])\n"
+
+
+@pytest.mark.parametrize(
+    ("how", "before"),
+    [
+        ("name_fn=lambda a: f'n{a}'", ""),
+        ("name_fn=lambda a: 'n{}'.format(a)", ""),
+        ("name_fn=lambda a, p='n': p + str(a)", ""),
+        ("name_fn=namer", "def namer(a):\n    return 'n%d' % a\n"),
+        ("name_fn=namer", f"{PARTIAL}namer = partial(name, {{'1': 'n1', '2': 'n2'}})\n"),
+        ("name_fn=name", f"{PARTIAL}name = partial(name, {{'1': 'n1', '2': 'n2'}})\n"),
+        ("namer", "names = {1: 'n1'}\nnames.update({2: 'n2'})\ndef namer(a):\n    return names[a]\n"),
+    ],
+)
+def test_names_by_functions(how: str, before: str) -> None:
+    """A function that is one `return` names the cases."""
+    assert case(f"@parametrize('a', [1, 2], {how})", before=before) == ["test_x_n1", "test_x_n2"]
+
+
+@pytest.mark.parametrize(
+    ("before", "decorator"),
+    [
+        ("each = parametrize('a', [1, 2])\n", "@each"),
+        ("def each():\n    return parametrize('a', [1, 2])\n", "@each()"),
+        ("def each(name):\n    return parametrize(name, [1, 2])\n", "@each('a')"),
+        ("from functools import partial\nA = list(range(1, 3))\n", "@parametrize('a', A)"),
+        ("A = [1]\nB = [*A, 2]\n", "@parametrize('a', B)"),
+        ("A = (1,) + (2,)\n", "@parametrize('a', [n for n in A if n])"),
+        ("A = {'x': 1, 'y': 2}\n", "@parametrize('a', A.values())"),
+        ("class C:\n    A = (1, 2)\n", "@parametrize('a', C.A)"),
+        ("import itertools\n", "@parametrize('a', itertools.chain([1], [2]))"),
+        ("A = sorted({2, 1})\n", "@parametrize('a', A)"),
+        ("A = [2, 1]\n", "@parametrize('a', A[::-1])"),
+        (
+            "def each(name='q'):\n    return parametrize(name, [subtest(1, name='a_1'), subtest(2, 'a_2'), subtest(load(), 'a_3')][:2])\n",
+            "@each()",
+        ),
+        ("def both():\n    return [1, 2]\n", "@parametrize('a', both())"),
+    ],
+)
+def test_where_the_values_come_from(before: str, decorator: str) -> None:
+    """Constants, comprehensions, functions that are one `return`, and other names of a decorator are followed."""
+    assert case(decorator, before=before) == ["test_x_a_1", "test_x_a_2"]
+
+
+def test_values_of_other_files() -> None:
+    """Constants, enumerations and base classes are followed across files."""
+    shared = f"{TORCH}import enum\nclass Kind(enum.StrEnum):\n    ONE = 'one'\nKINDS = [Kind.ONE]\nclass Base(TestCase):\n"
+    shared += "    @parametrize('k', KINDS)\n    def test_k(self, k): ...\ninstantiate_parametrized_tests(Base)\n"
+    assert names_of("import shared as s\nclass TestT(s.Base): ...\n", shared=shared) == ["test_k_k_one"]
+
+
+def test_without_instantiation_the_function_stays() -> None:
+    """PyTorch makes tests of a decorated function only when it is told to."""
+    assert case("@parametrize('a', [1, 2])", instantiated=False) == ["test_x"]
+
+
+def test_a_class_attribute_as_the_values() -> None:
+    """What stands in the body of the class is seen by its decorators."""
+    text = f"{TORCH}@instantiate_parametrized_tests\nclass TestT(TestCase):\n    A = [1]\n"
+    text += "    @parametrize('a', A)\n    def test_x(self, a): ...\n"
+    assert names_of(text) == ["test_x_a_1"]
+
+
+def device_tests(call: str, body: str = "    def test_x(self, device): ...\n", before: str = "") -> dict[str, model.Test]:
+    return listed_in(f"{DEVICES}{before}class TestT(TestCase):\n{body}instantiate_device_type_tests(TestT, globals(){call})\n")
+
+
+def test_one_class_per_device() -> None:
+    """The class itself is gone; the one for CUDA is there only where there is a GPU."""
+    body = "    def test_x(self, device): ...\n    @dtypes(torch.float, torch.long)\n    @dtypesIfCUDA(torch.half)\n"
+    body += "    def test_t(self, device, dtype): ...\n    def helper(self): ...\n    @parametrize('a', [1])\n"
+    body += "    @dtypes((torch.int8, torch.bool))\n    def test_p(self, device, dtypes, a): ...\n"
+    found = device_tests("", body)
+    assert {name: absent(test) for name, test in found.items()} == {
+        "TestTCPU::test_x_cpu": [],
+        "TestTCPU::test_t_cpu_float32": [],
+        "TestTCPU::test_t_cpu_int64": [],
+        "TestTCPU::test_p_a_1_cpu_int8_bool": [],
+        "TestTCUDA::test_x_cuda": [("gpus", "1")],
+        "TestTCUDA::test_t_cuda_float16": [("gpus", "1")],
+        "TestTCUDA::test_p_a_1_cuda_int8_bool": [("gpus", "1")],
+    }
+    assert found["TestTCUDA::test_t_cuda_float16"].case == (("device", "cuda"), ("dtype", "torch.float16"))
+    assert found["TestTCUDA::test_x_cuda"].class_name == "TestTCUDA"
+
+
+@pytest.mark.parametrize(
+    ("call", "classes"),
+    [
+        (", only_for='cpu'", ["CPU"]),
+        (", only_for=('cuda', 'hpu')", ["CUDA", "HPU"]),
+        (", except_for=['cuda']", ["CPU"]),
+        (", None, 'cuda'", ["CUDA"]),
+        (", allow_xpu=True", ["CPU", "CUDA", "XPU"]),
+        (", allow_mps=True, only_for=['mps', 'xpu']", ["MPS"]),
+        (", include_lazy=True, only_for='cpu'", ["CPU", "LAZY"]),
+        (", only_for=None", ["CPU", "CUDA"]),
+    ],
+)
+def test_which_devices(call: str, classes: list[str]) -> None:
+    """The arguments of the call choose the devices."""
+    assert [test.class_name for test in device_tests(call).values()] == [f"TestT{name}" for name in classes]
+
+
+def test_what_the_machine_decides() -> None:
+    """A device, or a case, that only some machines have says so with the condition that decides."""
+    found = device_tests(", only_for=DEVICE", before="DEVICE = 'cuda' if torch.cuda.is_available() else 'cpu'\n")
+    assert {name: absent(test) for name, test in found.items()} == {
+        "TestTCPU::test_x_cpu": [("gpus", "<= 0")],
+        "TestTCUDA::test_x_cuda": [("gpus", "1")],
+    }
+    text = f"{TORCH}import sys\nKINDS = ['a'] + (['b'] if FLAG else [])\n@instantiate_parametrized_tests\nclass TestT(TestCase):\n"
+    text += "    @parametrize('k', KINDS)\n    def test_k(self, k): ...\n"
+    assert {name: absent(test) for name, test in listed_in(text).items()} == {
+        "TestT::test_k_k_a": [],
+        "TestT::test_k_k_b": [("condition", "FLAG")],
+    }
+
+
+def test_a_constant_of_several_assignments() -> None:
+    """Where a module sets a name in several branches, each value counts, under the condition that leads to it."""
+    before = "DEVICE = 'xla'\nDEVICE = 'cuda'\nif HPU:\n    DEVICE = 'hpu'\n"
+    found = device_tests(", only_for=DEVICE", before=before)
+    assert {test.class_name: absent(test)[-1] for test in found.values()} == {
+        "TestTCUDA": ("condition", "not HPU"),
+        "TestTHPU": ("condition", "HPU"),
+    }
+
+
+def test_what_is_added_to_a_list() -> None:
+    """What a module adds to a list counts, under its condition where it has one."""
+    before = (
+        "KINDS = ['a']\nKINDS += ['b']\nKINDS = KINDS + ['c']\nKINDS.extend(['d'])\nif X:\n    KINDS.append('e')\nelse:\n    KINDS += 'f'\n"
+    )
+    text = f"{TORCH}{before}@instantiate_parametrized_tests\nclass TestT(TestCase):\n"
+    text += "    @parametrize('k', KINDS)\n    def test_x(self, k): ...\n"
+    needs = {test.name.rpartition("_")[2]: absent(test) for test in listed_in(text).values()}
+    assert needs == {"a": [], "b": [], "c": [], "d": [], "e": [("condition", "X")], "f": [("condition", "not X")]}
+
+
+def test_tests_of_bases_are_not_made_for_devices() -> None:
+    """PyTorch makes tests per device of what the class itself defines; a subclass of it inherits none of them."""
+    text = f"{DEVICES}class Base(TestCase):\n    def test_b(self): ...\nclass TestT(Base):\n    def test_x(self, device): ...\n"
+    text += "instantiate_device_type_tests(TestT, globals(), only_for='cpu')\nclass TestLater(TestT): ...\n"
+    assert list(listed_in(text)) == ["Base::test_b", "TestTCPU::test_x_cpu", "TestTCPU::test_b", "TestLater::test_b"]
+
+
+@pytest.mark.parametrize(
+    ("decorator", "says"),
+    [
+        ("@ops(op_db)", "one test for each operator and data type of `ops(op_db)`"),
+        ("@parametrize('a', load())", "one test for each case of `parametrize('a', load())`: `load` is defined in no known file"),
+        (
+            "@parametrize('a', range(10 ** 9))",
+            "one test for each case of `parametrize('a', range(10 ** 9))`: it holds more than 2,000 values",
+        ),
+        ("@parametrize('a', [x.y])", "one test for each case of `parametrize('a', [x.y])`: `x` is defined in no known file"),
+        ("@parametrize(*both)", "one test for each case of `parametrize(*both)`: it is known when it runs"),
+    ],
+)
+def test_what_cannot_be_read(decorator: str, says: str) -> None:
+    """One entry stands for tests whose names only a run can tell, and says why."""
+    (test,) = device_tests(", only_for='cpu'", f"    {decorator}\n    def test_x(self, device, a): ...\n").values()
+    assert (test.id, test.family) == ("TestTCPU::test_x", says)
+
+
+# The package `parameterized`: the expected names are those that parameterized 0.9 makes.
+
+
+def test_parameterized_expand() -> None:
+    """Numbers are padded, and a first argument that is a string stands in the name."""
+    text = "import unittest\nfrom parameterized import parameterized, param\nclass TestT(unittest.TestCase):\n"
+    text += "    @parameterized.expand([('a b', 1), (2, 3), 'x', param('p', q=1)])\n    def test_e(self, a, b=0): ...\n"
+    text += "    @parameterized.expand([(n,) for n in range(11)])\n    def test_n(self, n): ...\n"
+    text += "    @parameterized.expand(read())\n    def test_u(self, n): ...\n"
+    found = listed_in(text)
+    names = [test.name for test in found.values()]
+    assert names[:4] == ["test_e_0_a_b", "test_e_1", "test_e_2_x", "test_e_3_p"]
+    assert names[4:] == [*(f"test_n_{number:02}" for number in range(11)), "test_u"]
+    assert found["TestT::test_u"].family.startswith("one test for each case of `parameterized.expand(read())`")
+
+
+def test_parameterized_class() -> None:
+    """A class is made for each set of attributes; the class itself keeps its other methods only."""
+    text = "import unittest\nfrom parameterized import parameterized_class\n"
+    text += "@parameterized_class([{'backend': 'gloo'}, {'name': 'n c', 'backend': 'x'}])\n"
+    text += "class TestT(unittest.TestCase):\n    def test_e(self): ...\n"
+    text += "@parameterized_class(('a', 'b'), [(1, 2)])\nclass TestU(unittest.TestCase):\n    def test_e(self): ...\n"
+    assert list(listed_in(text)) == ["TestT_0_gloo::test_e", "TestT_1_n_c::test_e", "TestU_0::test_e"]
+
+
+# pytest's own generators.
+
+PYTEST = """
+import enum, pytest, unittest
+class E(enum.Enum):
+    A = 1
+    B = 2
+class I(enum.IntEnum):
+    A = 1
+class S(str, enum.Enum):
+    A = "x.y"
+@pytest.fixture(params=["f1", "f2"])
+def fix(request): ...
+@pytest.fixture
+def outer(fix): ...
+@pytest.fixture(params=[1, 2], ids=["one", "two"], name="renamed")
+def _named(request): ...
+VALUES = [E.A, I.A, S.A, E, len, lambda x: x, [1], None, True, 1.0, 1e-8, b"q\\xff\\n", "", "dup", "dup"]
+VALUES += [pytest.param(3, id="p"), object(), {}]
+@pytest.mark.parametrize("v", VALUES)
+def test_v(v): ...
+@pytest.mark.parametrize("v", [float("inf"), -0.0, "a1", "a1", "a10", "é\\n", "x" * 101, "[::]", (1, 2), 1 + 2, not True])
+def test_w(v): ...
+@pytest.mark.parametrize("a", [1, 2])
+def test_a(fix, a, conf): ...
+@pytest.mark.parametrize("a", [1])
+@pytest.mark.parametrize("b", ["x y", "z"])
+def test_b(a, outer, b): ...
+@pytest.mark.parametrize("v", [])
+def test_empty(v): ...
+@pytest.mark.parametrize("v,w", [(1, 2), (3, "a")], ids=["one", None])
+def test_ids(v, w): ...
+@pytest.mark.parametrize(("v",), [(1,), (2,)], ids=lambda v: f"v{v}" if v == 2 else None)
+def test_namer(v): ...
+@pytest.mark.parametrize("v", [1, 2], ids=str)
+def test_str(v): ...
+@pytest.mark.parametrize("fix", ["q"], indirect=True)
+def test_indirect(fix): ...
+@pytest.mark.usefixtures("renamed")
+def test_used(): ...
+each = pytest.mark.parametrize("k", E)
+@each
+def test_members(k): ...
+@pytest.mark.parametrize("c", ["cls"])
+class TestC:
+    pytestmark = pytest.mark.parametrize("d", ["dcl"])
+    @pytest.fixture(params=["own"])
+    def local(self): ...
+    @pytest.mark.parametrize("a", [1])
+    def test_m(self, a, c, fix, d, local): ...
+    class TestInner:
+        def test_i(self, fix, c, d): ...
+    def helper(self): ...
+class TestSub(TestC):
+    def test_s(self, c, d): ...
+class TestU(unittest.TestCase):
+    @pytest.mark.parametrize("a", [1])
+    def test_m(self): ...
+class TestRun(unittest.TestCase):
+    def runTest(self): ...
+Alias = TestU
+TestMade = type("TestMade", (TestU,), {"backend": "gloo"})
+for backend in ("gloo", "nccl"):
+    globals()[f"Test{backend.title()}"] = type(f"Test{backend.title()}", (TestU,), {"backend": backend})
+class TestOff:
+    __test__ = False
+    def test_o(self): ...
+"""
+CONFTEST = """
+import pytest
+@pytest.fixture(params=["c1", "c2"], scope="session")
+def conf(request): ...
+@pytest.fixture(params=[1.5], autouse=True, ids=["auto"])
+def auto(request): ...
+"""
+
+
+def test_as_pytest_collects(pytester: pytest.Pytester) -> None:
+    """What pytest itself collects of a file with all its ways to make tests is what is listed, letter for letter."""
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(test_it=PYTEST)
+    items, _ = pytester.inline_genitems("-p", "no:rankbook", "-p", "no:cacheprovider")
+    collected = [item.nodeid.partition("::")[2] for item in items]
+    assert len(collected) > 60
+    assert sorted(listed_in(PYTEST, conftest=CONFTEST)) == sorted(collected)
+
+
+def test_marks_of_one_case() -> None:
+    """What is said of one case is needed by that case alone."""
+    text = "import pytest\n@pytest.mark.parametrize('a', [1, pytest.param(2, marks=pytest.mark.gpu(4))])\ndef test_a(a): ...\n"
+    needs = {name: [need.text for need in test.requirements] for name, test in listed_in(text).items()}
+    assert needs == {"test_a[1]": [], "test_a[2]": ["4 GPUs"]}
+
+
+@given(st.lists(st.one_of(st.text(max_size=8), st.integers(), st.floats(), st.booleans(), st.none()), min_size=1, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_ids_are_those_of_pytest(values: list[object]) -> None:
+    """Any plain values get the names that pytest gives them."""
+    from _pytest.mark.structures import ParameterSet
+    from _pytest.python import IdMaker
+
+    sets = [ParameterSet.extract_from(value, force_tuple=True) for value in values]
+    ids = IdMaker(["a"], sets, None, None, None, None).make_unique_parameterset_ids()
+    text = f"from pytest import mark\ninf, nan = float('inf'), float('nan')\n@mark.parametrize('a', {values!r})\ndef test_a(a): ...\n"
+    assert [test.name for test in listed_in(text).values()] == [f"test_a[{name}]" for name in ids]
+
+
+# Classes that a module makes.
+
+
+def test_classes_made_in_loops() -> None:
+    """A loop whose values can be read makes its classes; one that cannot makes none."""
+    base = "import sys, unittest\nclass Base(unittest.TestCase):\n    def test_b(self): ...\nclass Other(Base): ...\n"
+    loop = base + "for kind, base in {'A': Base, 'B': Other}.items():\n    class Test(base):\n        backend = kind\n"
+    loop += "    Test.__name__ = f'Test{kind}'\n    globals()[f'Test{kind}'] = Test\n"
+    loop += "for n in range(2):\n    if n:\n        setattr(sys.modules[__name__], f'TestN{n}', type(f'TestN{n}', (Base,), {}))\n"
+    loop += "for n in load():\n    globals()[f'TestL{n}'] = type(f'TestL{n}', (Base,), {})\n"
+    made = [name for name in listed_in(loop) if name.startswith(("TestA", "TestB", "TestN", "TestL"))]
+    assert made == ["TestA::test_b", "TestB::test_b", "TestN1::test_b"]
+
+
+def test_classes_of_rpc_tests() -> None:
+    """PyTorch joins classes with a fixture and puts them into the module."""
+    shared = (
+        "import unittest\nclass SpawnHelper(unittest.TestCase): ...\nclass One:\n    def test_o(self): ...\nclass Fix: ...\nALL = [One]\n"
+    )
+    shared += "def generate_tests(prefix, mixin, tests, module_name): ...\n"
+    text = "from shared import generate_tests, Fix, ALL\nglobals().update(generate_tests('Rpc', Fix, ALL, __name__))\n"
+    assert {name: test.inherited_from for name, test in listed_in(text, shared=shared).items()} == {"RpcOne::test_o": "One"}
+
+
+def test_functions_that_make_classes() -> None:
+    """A function that is one `return type(...)` makes a class."""
+    text = "import unittest\nclass Base(unittest.TestCase):\n    def test_b(self): ...\n"
+    text += (
+        "def make(backend):\n    return type(f'T{backend}', (Base,), {'backend': backend})\nTestGloo = make('gloo')\nTestAny = load('x')\n"
+    )
+    result = listed_in(text)
+    assert list(result) == ["Base::test_b", "TestGloo::test_b"]
+    assert [need.value for need in result["TestGloo::test_b"].requirements if need.kind == "backend"] == ["gloo"]
+
+
+# Bases outside the tree, and what pytest is told to collect.
+
+
+def test_bases_in_packages(tmp_path: Path) -> None:
+    """A base class of a package gives its tests when its folder is named; else it is named as unresolved."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "__init__.py").write_text("from .cases import Case\n")
+    (tmp_path / "lib" / "cases.py").write_text("import unittest\n\nclass Case(unittest.TestCase):\n    def test_c(self): ...\n")
+    text = {"test_it.py": "from lib import Case\nclass TestIt(Case): ...\n"}
+    found = of(text, Packages((tmp_path / "none", tmp_path)))
+    assert [(test.id, test.path, test.line) for test in found.tests["test_it.py"]] == [
+        ("Case::test_c", "site-packages/lib/cases.py", 4),
+        ("TestIt::test_c", "site-packages/lib/cases.py", 4),
+    ]
+    assert not found.surveys["test_it.py"].unresolved
+    alone = of(text)
+    assert not alone.tests
+    assert [base.text for base in alone.surveys["test_it.py"].unresolved] == ["Case"]
+
+
+def test_packages_by_the_door(tmp_path: Path) -> None:
+    """A test that a package holds stands on the page as code, without a link: it has no page."""
+    (tmp_path / "env" / "lib").mkdir(parents=True)
+    (tmp_path / "env" / "lib" / "__init__.py").write_text("import unittest\n\nclass Case(unittest.TestCase):\n    def test_c(self): ...\n")
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite" / "test_it.py").write_text("from lib import Case\n\n\nclass TestIt(Case):\n    def test_own(self): ...\n")
+    assert main(["gen", "suite", "--root", str(tmp_path), "--out", "docs", "--package-path", "env", "--jobs", "1"]) == 0
+    page = (tmp_path / "docs" / "suite" / "test_it.py_docs.md").read_text()
+    assert "| `test_c` |" in page
+    assert "`Case` (`site-packages/lib/__init__.py:4`)" in page
+    assert "site-packages/lib/__init__.py_docs.md" not in page
+
+
+def test_the_folders_of_packages(tmp_path: Path) -> None:
+    """Folders are below the root or absolute; a word stands for those of the interpreter."""
+    folders = package_folders(tmp_path, ("env", "/abs", sources_packages.INSTALLED))
+    assert folders[:2] == ((tmp_path / "env").resolve(), Path("/abs").resolve())
+    assert all((folder / "pytest").is_dir() for folder in folders[2:])
+    found = Packages(folders)
+    assert "site-packages/pytest/__init__.py" in found
+    assert "site-packages/pytest/nothing.py" not in found
+    assert "pytest/__init__.py" not in found
+    assert found["site-packages/pytest/__init__.py"].source.language == "python"
+    with pytest.raises(KeyError):
+        found["site-packages/nothing.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pytest.ini", "[pytest]\npython_files = check_*.py\npython_classes = Check *Suite\npython_functions = check_*\n"),
+        (
+            "pyproject.toml",
+            '[tool.pytest.ini_options]\npython_files = "check_*.py"\npython_classes = ["Check", "*Suite"]\npython_functions = "check_*"\n',
+        ),
+        ("tox.ini", "[pytest]\npython_files = check_*.py\npython_classes = Check *Suite\npython_functions = check_*\n"),
+        ("setup.cfg", "[tool:pytest]\npython_files = check_*.py\npython_classes = Check *Suite\npython_functions = check_*\n"),
+    ],
+)  # fmt: skip
+def test_what_the_project_calls_a_test(tmp_path: Path, name: str, text: str) -> None:
+    """The patterns of the project's configuration decide, whatever file it stands in."""
+    (tmp_path / name).write_text(text)
+    (tmp_path / "check_it.py").write_text(
+        "import unittest\ndef check_a(): ...\ndef test_b(): ...\nclass MySuite:\n    def check_c(self): ...\n"
+        "class TestD:\n    def check_d(self): ...\n"
+        "class U(unittest.TestCase):\n    def test_u(self): ...\n    def check_u(self): ...\n"
+    )
+    (tmp_path / "test_it.py").write_text("def check_a(): ...\n")
+    modules = {path: parse(tmp_path, path) for path in ("check_it.py", "test_it.py")}
+    draft = Draft(modules, frozenset(modules), rules=rules_of(tmp_path))
+    assert [test.id for test in survey(draft, "check_it.py").tests] == ["check_a", "MySuite::check_c", "U::test_u"]
+    assert not survey(draft, "test_it.py").tests
+
+
+def test_a_broken_configuration_is_none(tmp_path: Path) -> None:
+    """What cannot be read leaves pytest's own patterns; an earlier file wins."""
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest\n")
+    (tmp_path / "tox.ini").write_bytes(b"[pytest\xff")
+    assert rules_of(tmp_path) == Rules()
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "setup.cfg").write_text("[tool:pytest]\npython_files = x.py\n")
+    assert rules_of(tmp_path) == Rules()
+
+
+# Whatever stands in a source.
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        "itertools.product(*[range(1000)] * 9)", "'x' * 10 ** 9", "[0] * 10 ** 9", "2 ** 2 ** 2 ** 9", "f'{1:>999999999}'",
+        "'%999999999d' % 1", "'{:>999999999}'.format(1)", "'{0.__class__}'.format(1)", "[[[]]] * 99999", "list(range(10 ** 12))",
+        "[x for x in x]", "(lambda f: f(f))(lambda f: f(f))",
+        "'a'.replace('a', 'b' * 9999).replace('b', 'c' * 9999)", "1 / 0", "{}['x']", "[][1]", "A", "B",
+        "(" * 90 + "1" + ")" * 90, "1 << 10 ** 9",
+        "itertools.permutations(range(30))", "sum([[1] * 999] * 999, [])", "[i for i in range(2000) for j in range(2000)]",
+        "not " * 150 + "x",
+    ],
+)  # fmt: skip
+def test_what_would_not_end(values: str) -> None:
+    """Sources that would take forever, or all memory, cost one entry and no time."""
+    start = time.process_time()
+    text = f"import itertools, pytest\nA = B\nB = A + [1]\n@pytest.mark.parametrize('a', {values})\ndef test_a(a): ...\ndef test_b(): ...\n"
+    found = listed_in(text)
+    assert "test_b" in found
+    assert all(test.family for name, test in found.items() if name != "test_b")
+    assert time.process_time() - start < 5
+
+
+EXPRESSIONS = st.recursive(
+    st.one_of(st.integers(-9, 9), st.booleans(), st.none(), st.sampled_from(["", "a", "b c"])).map(repr),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda parts: f"[{', '.join(parts)}]"),
+        st.lists(inner, min_size=1, max_size=3).map(lambda parts: f"({', '.join(parts)},)"),
+        st.tuples(inner, st.sampled_from(["+", "-", "*", "%", "==", "<", "and", "or", "in", "is"]), inner).map(
+            lambda parts: f"({' '.join(parts)})"
+        ),
+        st.tuples(inner, inner, inner).map(lambda parts: f"({parts[0]} if {parts[1]} else {parts[2]})"),
+        inner.map(lambda part: f"[x for x in {part} if x]"),
+        inner.map(lambda part: f"str({part})"),
+        inner.map(lambda part: f"f'{{{part}}}-'"),
+        st.tuples(inner, inner).map(lambda parts: f"{{{parts[0]}: {parts[1]}}}"),
+        inner.map(lambda part: f"len({part})"),
+        inner.map(lambda part: f"list(reversed({part}))"),
+        inner.map(lambda part: f"(lambda y: [y, {part}])(1)"),
+    ),
+    max_leaves=8,
+)
+
+
+@given(EXPRESSIONS)
+@settings(max_examples=300, deadline=None)
+def test_evaluation_is_that_of_python(text: str) -> None:
+    """What an expression comes to is what Python makes of it, or nothing is said."""
+    evaluator = Evaluator(Draft({"a.py": parse_bytes("a.py", b"")}, frozenset({"a.py"})))
+    try:
+        found = evaluator.of(text, Frame("a.py"))
+        if "Thing(" in repr(found):
+            return
+    except (Unknown, Undecided):
+        return
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            expected = eval(text)
+        except (TypeError, ValueError, ArithmeticError):
+            return
+    assert (type(found), found) == (type(expected), expected)
+
+
+@given(
+    st.text(max_size=60),
+    st.sampled_from(["parametrize('a', {})", "parametrize({})", "dtypes({})", "pytest.mark.parametrize('a', {})", "{}"]),
+)
+@settings(max_examples=150, deadline=None)
+def test_no_decorator_makes_it_raise(text: str, template: str) -> None:
+    """Whatever stands in a decorator, each function of the file is there, under its own name or with its variants."""
+    source = f"{DEVICES}import pytest\nclass TestT(TestCase):\n    @{template.format(text)}\n    def test_x(self): ...\n"
+    source += "instantiate_device_type_tests(TestT, globals())\nclass TestP:\n" + source.partition("class TestT(TestCase):\n")[2]
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError):
+        return
+    assert {test.function for test in listed_in(source).values()} <= {"test_x"}
+
+
+def test_the_same_answers_in_any_order() -> None:
+    """What is remembered on the way does not depend on which file is asked first."""
+    files = {"a.py": "from b import B\nA = [B, 1]\n", "b.py": "from a import A\nB = A + [2]\n"}
+    files |= {f"test_{name}.py": f"import pytest\nfrom {name} import *\nX = {name.upper()}\n" for name in "ab"}
+    files = {
+        path: text + "@pytest.mark.parametrize('v', X)\ndef test_x(v): ...\n" if path.startswith("test") else text
+        for path, text in files.items()
+    }
+    modules = {path: parse_bytes(path, text.encode()) for path, text in files.items()}
+    found = []
+    for order in (sorted(modules), sorted(modules, reverse=True)):
+        draft = Draft(modules, frozenset(modules))
+        found.append({path: survey(draft, path).tests for path in order})
+    assert found[0] == found[1]
+
+
+# Rows on the page.
+
+
+def test_variants_stand_in_one_row(tmp_path: Path) -> None:
+    """A function that is made into many tests is one row, and the count says tests."""
+    text = (
+        f"{TORCH}@instantiate_parametrized_tests\nclass TestT(TestCase):\n    @parametrize('a', range(12))\n    def test_x(self, a): ...\n"
+    )
+    text += "    @parametrize('a', load())\n    def test_y(self, a): ...\n"
+    (tmp_path / "test_it.py").write_text(text)
+    assert main(["gen", "test_it.py", "--root", str(tmp_path), "--out", "docs", "--jobs", "1"]) == 0
+    page = (tmp_path / "docs" / "test_it.py_docs.md").read_text()
+    assert "13 tests of `TestT`" in page
+    assert "12 variants: `a_0`, `a_1`, `a_2`, `a_3`, `a_4`, `a_5` and 6 more" in page
+    assert page.count("`test_x`](#") == 1
+    assert "one test for each case of `parametrize('a', load())`: `load` is defined in no known file" in page
+
+
+# The five seeds: written by hand from reading them.
+
+
+def seed(name: str) -> str:
+    """Give the listing of a seed page."""
+    lines = next(SEEDS.glob(f"*{name}*")).read_text(encoding="utf-8").splitlines()
+    start = next(index for index, line in enumerate(lines) if line in ("```python", "```py"))
+    return "\n".join(lines[start + 1 : lines.index("```", start)]) + "\n"
+
+
+def read_seed(path: str, siblings: Mapping[str, str] | None = None) -> model.Project:
+    return of({path: seed(path.rsplit("/", 1)[-1] if "sharded" not in path else "__init__"), **(siblings or {})})
+
+
+needs_seeds = pytest.mark.skipif(not SEEDS.is_dir(), reason=f"no seed pages at {SEEDS}")
+needs_tree = pytest.mark.skipif(not TREE.is_dir(), reason="RANKBOOK_PYTORCH names no PyTorch 2.6 source tree")
+Row = tuple[str, int, str, str | None]
+"""Node id, line, harness, and the class that it is inherited from."""
+OWN_DDP = {
+    "test_ddp_invoke_work_object": 131,
+    "test_ddp_with_pypg": 150,
+    "test_ddp_with_pypg_with_grad_views": 155,
+    "test_ddp_no_init_sync": 162,
+}
+BY_HAND: dict[str, list[Row]] = {
+    "test/distributed/test_p2p_ipc.py": [("P2PIpcTest::test_p2p_ipc", 33, "MultiProcContinuousTest", None)],
+    "test/distributed/test_cupy_as_tensor.py": [("CupyAsTensorTest::test_cupy_as_tensor", 71, "MultiProcContinuousTest", None)],
+    "test/distributed/test_c10d_spawn_gloo.py": [
+        ("DistributedDataParallelSingleProcessTest::test_cpu", 73, "TestCase", None),
+        ("DistributedDataParallelSingleProcessTest::test_cuda", 78, "TestCase", None),
+        ("DistributedDataParallelSingleProcessTest::test_rnn", 83, "TestCase", None),
+        *(
+            (f"TestDistributedNNFunctionsGloo::test_{name}", line, "pytest", None)
+            for name, line in {
+                "broadcast": 134, "reduce": 142, "allreduce": 150, "all_gather": 158, "all_to_all": 166, "all_to_all_single": 174,
+                "gather": 183, "scatter": 214,
+            }.items()
+        ),
+    ],
+    "test/distributed/test_c10d_pypg.py": [
+        *(
+            (f"{name}::{test}", line, "MultiThreadedTestCase", "AbstractDDPSingleRank")
+            for name in ("TestDDPWithWorkSubclass", "TestDDPWithWorkWrapper")
+            for test, line in OWN_DDP.items()
+        ),
+        ("TestPyProcessGroup::test_attr_overrides", 198, "TestCase", None),
+        ("TestPyProcessGroup::test_abort_shutdown", 210, "TestCase", None),
+        ("TestPyProcessGroup::test_block_current_stream", 217, "TestCase", None),
+        ("TestPyProcessGroup::test_block_current_stream_use_after_free", 244, "TestCase", None),
+    ],
+    "torch/testing/_internal/distributed/_shard/sharded_tensor/__init__.py": [],
+}  # fmt: skip
+
+
+@needs_seeds
+@pytest.mark.parametrize("path", BY_HAND)
+def test_the_seeds_by_hand(path: str) -> None:
+    """The tests of every seed source are those of a table that was written by reading it."""
+    found = read_seed(path).tests.get(path, ())
+    assert [(test.id, test.line, test.harness, test.inherited_from) for test in found] == BY_HAND[path]
+    assert {test.path for test in found} <= {path}
+    assert not any(test.parameters or test.case or test.family for test in found)
+
+
+@needs_seeds
+def test_a_seed_without_its_sibling() -> None:
+    """The base class that the missing sibling holds is named, not passed over."""
+    path = "test/distributed/test_c10d_pypg.py"
+    unresolved = [base.text for base in read_seed(path).surveys[path].unresolved]
+    assert "test_c10d_common.CommonDistributedDataParallelTest" in unresolved
+
+
+REENTRANT = ("checkpointing_once", "checkpointing_unused_params", "checkpointing_twice", "checkpointing_twice_static_graph",
+             "checkpointing_weight_sharing")  # fmt: skip
+INHERITED = [
+    *(f"test_ddp_{name}_use_reentrant_{value}" for name in REENTRANT for value in (True, False)),
+    "test_ddp_checkpointing_dynamic_module", "test_ddp_checkpointing_dynamic_weight_sharing", "test_ddp_checkpointing_twice_weight_sharing",
+    "test_invalid_powerSGD_state", "test_sync_batch_norm_only_empty_input", "test_sync_batch_norm_empty_input", "test_dataclass_output",
+    "test_dataclass_output_unused_param",
+]  # fmt: skip
+
+
+@needs_seeds
+@needs_tree
+def test_a_seed_with_its_sibling() -> None:
+    """With the tree that holds the sibling, each class runs its 18 tests too; each names the file and the line that holds it."""
+    path, common = "test/distributed/test_c10d_pypg.py", "test/distributed/test_c10d_common.py"
+    result = read_seed(path, {common: (TREE / common).read_text()})
+    found = result.tests[path]
+    for name in ("TestDDPWithWorkSubclass", "TestDDPWithWorkWrapper"):
+        taken = [test for test in found if test.class_name == name]
+        assert sorted(test.name for test in taken) == sorted([*OWN_DDP, *INHERITED])
+        assert {test.name for test in taken if test.path == common} == set(INHERITED)
+        assert {test.inherited_from for test in taken if test.path == common} == {"CommonDistributedDataParallelTest"}
+    lines = (TREE / common).read_text().splitlines()
+    assert all(f"def {test.function}(" in lines[test.line - 1] for test in found if test.path == common)
+
+
+@needs_tree
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["test_c10d_pypg", "fsdp/test_fsdp_core", "fsdp/test_fsdp_state_dict", "rpc/test_faulty_agent", "test_backends"]
+)
+def test_as_pytest_collects_pytorch(name: str) -> None:
+    """What pytest collects of PyTorch's own files with the installed torch is what is listed; the rest says what it lacks here."""
+    pytest.importorskip("torch")
+    path = f"test/distributed/{name}.py"
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--noconftest",
+        "-p",
+        "no:rankbook",
+        "-p",
+        "no:cacheprovider",
+        "--collect-only",
+        "-q",
+        f"distributed/{name}.py",
+    ]
+    done = subprocess.run(command, cwd=TREE / "test", capture_output=True, text=True, check=False)
+    collected = {line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line}
+    siblings = {file.relative_to(TREE).as_posix() for file in (TREE / path).parent.rglob("*.py")} | {"test/distributed/test_c10d_common.py"}
+    modules = {file: parse(TREE, file) for file in sorted(siblings)}
+    draft = Draft(modules, frozenset(modules), Packages(package_folders(TREE, (sources_packages.INSTALLED,))))
+    found = {test.id: test for test in survey(draft, path).tests}
+    assert collected <= found.keys()
+    assert all(absent(found[name]) for name in found.keys() - collected)

@@ -1,0 +1,779 @@
+"""The structure of files in other languages: through the reader, and through `rankbook gen`."""
+
+import importlib
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankbook import languages
+from rankbook.analyse import analyse
+from rankbook.cli import main
+from rankbook.kinds import KINDS
+from rankbook.sources import grammars
+from rankbook.sources.parse import PARSERS, parse_bytes
+
+SOURCES = {
+    "pool.h": """\
+// Copyright someone. All rights reserved.
+
+// Buffers that ranks share.
+
+#ifndef POOL_H
+#define POOL_H
+#include <vector>
+#include "core/rank.h"
+#define ROUND_UP(n, to) (((n) + (to) - 1) / (to))
+
+namespace net::pool {
+
+/// A buffer on one rank.
+template <typename T>
+class POOL_API Buffer : public Base<T> {
+ public:
+  explicit Buffer(int rank);
+  ~Buffer();
+  // Returns the number of its elements.
+  size_t size() const { return n_; }
+  bool operator==(const Buffer& other) const;
+  enum class State { Idle, Busy };
+
+ private:
+  size_t n_;
+};
+
+struct Options {
+  int timeout;
+};
+using Clock = long;
+constexpr int kDefault = 3;
+POOL_API int* allocate(size_t bytes);
+
+}  // namespace net::pool
+#endif
+""",
+    "pool.cpp": """\
+#include "pool.h"
+
+namespace net {
+namespace {
+int helper(int a) { return a; }
+}
+int* Buffer<int>::data(int at) { int local = at; return nullptr; }
+}
+REGISTER_BACKEND(gloo, make) { run(); }
+TEST_F(BufferTest, Grows) { EXPECT_TRUE(true); }
+TEST_CASE("shrinks again", "[pool]") {
+  int inner = 1;
+}
+extern "C" void c_entry(void) {}
+""",
+    "queue.c": """\
+/* A queue of requests. */
+#include <stdint.h>
+
+typedef struct request { int tag; } request_t;
+typedef int (*callback)(int);
+static const int LIMIT = 8;
+
+/** Puts a request at the end. */
+int push(request_t *r) {
+  return r->tag;
+}
+""",
+    "scale.cu": """\
+#include "scale.cuh"
+
+// Multiplies each element by a factor.
+template <typename T>
+__global__ void scale(T* data, T factor) {}
+__device__ float half(float x) { return x / 2; }
+__constant__ float table[4];
+""",
+    "add.metal": """\
+#include <metal_stdlib>
+kernel void add(device float *out [[buffer(0)]], constant float &x) {}
+""",
+    "view.mm": """\
+#import <Foundation/Foundation.h>
+
+@interface Model : NSObject
+- (void)load:(int)rank with:(float)x;
+@end
+
+@implementation Model
+- (void)load:(int)rank with:(float)x {
+  start();
+}
+@end
+int start() { return 1; }
+""",
+    "Ring.java": """\
+package org.example.net;
+
+import java.util.List;
+import static org.junit.Assert.*;
+
+/** A ring of ranks. */
+public class Ring extends Topology {
+  static final int SIZE = 4;
+  Ring() {}
+  /** {@link Ring#next} of a rank.
+   * @param rank where from
+   */
+  int next(int rank) { return rank + 1; }
+  @Test public void wraps() {}
+  enum Way { LEFT, RIGHT }
+  interface Visitor { void visit(int rank); }
+}
+""",
+    "plot.js": """\
+import draw, { line } from "./draw.js";
+const path = require("path");
+/** Draws a trace. */
+export const plot = (trace) => trace, plain = 3;
+export default class Chart extends Base {
+  constructor() { super(); }
+  render() {}
+}
+function* steps() {}
+describe("plot", () => { it("draws", () => {}); });
+""",
+    "plot.ts": """\
+import type { Trace } from "./trace";
+export interface Options { width: number; draw(): void }
+type Name = string;
+enum Color { Red }
+namespace inner { export function f(): void {} }
+abstract class Shape { abstract area(): number }
+""",
+    "ring.rs": """\
+//! Rings of ranks.
+
+use std::collections::{HashMap, HashSet};
+use crate::net;
+
+/// A ring.
+#[derive(Debug)]
+pub struct Ring { size: usize }
+impl Topology for Ring { fn next(&self, rank: usize) -> usize { rank } }
+mod inner { pub const SIZE: usize = 4; }
+macro_rules! ring { () => {} }
+#[test]
+fn wraps() {}
+""",
+    "ring_test.go": """\
+// Package ring knows its neighbours.
+package ring
+
+import (
+	"fmt"
+	net "example.org/net"
+)
+
+const Size = 4
+
+// Ring is one.
+type Ring struct{ size int }
+
+// Next goes on.
+func (r *Ring) Next() int { return 1 }
+func TestWraps(t *testing.T) {}
+func Testament() {}
+""",
+    "launch.sh": """\
+#!/bin/bash
+# Starts one process per GPU.
+set -e
+source ./common.sh
+export NCCL_DEBUG=INFO
+readonly RANKS=2
+PORT=29500
+# Runs one rank.
+run_rank() {
+  local rank=$1
+}
+if [ -n "$A" ]; then
+  PORT=1
+  stop() { :; }
+fi
+""",
+    "CMakeLists.txt": """\
+# Builds the library.
+
+cmake_minimum_required(VERSION 3.20)
+project(pool LANGUAGES CXX)
+include(cmake/flags.cmake)
+find_package(CUDA REQUIRED)
+option(USE_NCCL "Use NCCL" ON)
+set(POOL_ARCH "90" CACHE STRING "Architectures (each) to build")
+set(SRCS a.cpp "b (1).cpp") # not ) the end
+#[[ add_library(nothing a.cpp)
+]]
+# Adds a kernel.
+function(add_kernel name)
+  set(inner 1)
+endfunction()
+add_library(pool SHARED ${SRCS})
+add_test(NAME pool_test COMMAND pool)
+""",
+    "rules.bzl": """\
+load("//tools:defs.bzl", "rule", r = "other")
+FLAGS = ["-O2"]
+def kernel(name):
+    pass
+cc_library(
+    name = "pool",
+)
+""",
+    "ci.yaml": """\
+# Runs the tests.
+
+name: ci
+jobs:
+  build:
+    steps:
+      - run: make
+        shell: bash
+      - run: test
+  "lint": {on: [push]}
+""",
+    "project.toml": """\
+title = "x"
+# How it is built.
+[build.system]
+requires = ["a"]
+[[tool.rule]]
+name = 1
+[[tool.rule]]
+name = 2
+""",
+    "data.json": '{"a": {"b": [1, {"c": {"too": {"deep": 1}}}]},\n "d": null}\n',
+    "guide.rst": """\
+Guide
+=====
+
+How to start.
+
+.. automodule:: torch.distributed
+   :members:
+
+Sub
+---
+
+.. note::
+
+   Text.
+
+.. include:: more.rst
+
+::
+
+   .. warning:: not one
+""",
+}
+
+EXPECTED = {
+    "pool.h": [
+        "macro ROUND_UP 9",
+        "namespace net::pool 11-35",
+        "class net::pool::Buffer 14-26 A buffer on one rank.",
+        "method net::pool::Buffer::Buffer 17",
+        "method net::pool::Buffer::~Buffer 18",
+        "method net::pool::Buffer::size 20 Returns the number of its elements.",
+        "method net::pool::Buffer::operator== 21",
+        "enum net::pool::Buffer::State 22",
+        "struct net::pool::Options 28-30",
+        "type net::pool::Clock 31",
+        "constant net::pool::kDefault 32",
+        "function net::pool::allocate 33",
+    ],
+    "pool.cpp": [
+        "namespace net 3-8",
+        "function net::helper 5",
+        "method net::Buffer<int>::data 7",
+        "macro call REGISTER_BACKEND(gloo, make) 9",
+        "test BufferTest.Grows 10",
+        "test shrinks again 11",
+        "function c_entry 14",
+    ],
+    "queue.c": [
+        "struct request 4",
+        "type request_t 4",
+        "type callback 5",
+        "constant LIMIT 6",
+        "function push 9-11 Puts a request at the end.",
+    ],
+    "scale.cu": [
+        "kernel scale 4-5 Multiplies each element by a factor.",
+        "function half 6",
+        "constant table 7",
+    ],
+    "add.metal": ["kernel add 2"],
+    "view.mm": [
+        "class Model 3-5",
+        "method Model.load:with: 4",
+        "class Model 7-11",
+        "method Model.load:with: 8",
+        "function start 12",
+    ],
+    "Ring.java": [
+        "package org.example.net 1",
+        "class Ring 7-17 A ring of ranks.",
+        "constant Ring.SIZE 8",
+        "constructor Ring.Ring 9",
+        "method Ring.next 13 `Ring#next` of a rank.",
+        "test Ring.wraps 14",
+        "enum Ring.Way 15",
+        "interface Ring.Visitor 16",
+        "method Ring.Visitor.visit 16",
+    ],
+    "plot.js": [
+        "function plot 4 Draws a trace.",
+        "constant plain 4 Draws a trace.",
+        "class Chart 5-8",
+        "constructor Chart.constructor 6",
+        "method Chart.render 7",
+        "function steps 9",
+        "test plot 10",
+        "test plot.draws 10",
+    ],
+    "plot.ts": [
+        "interface Options 2",
+        "method Options.draw 2",
+        "type Name 3",
+        "enum Color 4",
+        "namespace inner 5",
+        "function inner.f 5",
+        "class Shape 6",
+        "method Shape.area 6",
+    ],
+    "ring.rs": [
+        "struct Ring 8 A ring.",
+        "implementation <Ring as Topology> 9",
+        "method <Ring as Topology>::next 9",
+        "module inner 10",
+        "constant inner::SIZE 10",
+        "macro ring 11",
+        "test wraps 13",
+    ],
+    "ring_test.go": [
+        "package ring 2 Package ring knows its neighbours.",
+        "constant Size 9",
+        "struct Ring 12 Ring is one.",
+        "method Ring.Next 15 Next goes on.",
+        "test TestWraps 16",
+        "function Testament 17",
+    ],
+    "launch.sh": [
+        "environment variable NCCL_DEBUG 5",
+        "variable RANKS 6",
+        "variable PORT 7",
+        "function run_rank 9-11 Runs one rank.",
+        "function stop 14",
+    ],
+    "CMakeLists.txt": [
+        "project pool 4",
+        "option USE_NCCL 7 Use NCCL",
+        "option POOL_ARCH 8 Architectures (each) to build",
+        "variable SRCS 9",
+        "function add_kernel 13-15 Adds a kernel.",
+        "target pool 16",
+        "test pool_test 17",
+    ],
+    "rules.bzl": ["constant FLAGS 2", "function kernel 3-4", "target pool 5-7"],
+    "ci.yaml": [
+        "key name 3",
+        "key jobs 4-10",
+        "key jobs.build 5-9",
+        "key jobs.build.steps 6-9",
+        "key jobs.lint 10",
+        "key jobs.lint.on 10",
+    ],
+    "project.toml": [
+        "key title 1",
+        "table build.system 3-4 How it is built.",
+        "key build.system.requires 4",
+        "table tool.rule 5-6",
+        "key tool.rule.name 6",
+    ],
+    "data.json": ["key a 1", "key a.b 1", "key a.b.c 1", "key d 2"],
+    "guide.rst": [
+        "directive automodule:: torch.distributed 6-7",
+        "directive note 12-14",
+        "directive include:: more.rst 16",
+    ],
+}
+IMPORTS = {
+    "pool.h": ["vector", "core/rank.h"],
+    "view.mm": ["Foundation/Foundation.h"],
+    "Ring.java": ["java.util.List", "org.junit.Assert.*"],
+    "plot.js": ["./draw.js line", "path"],
+    "plot.ts": ["./trace Trace"],
+    "ring.rs": ["std::collections HashMap", "std::collections HashSet", "crate::net"],
+    "ring_test.go": ["fmt", "example.org/net"],
+    "launch.sh": ["./common.sh"],
+    "CMakeLists.txt": ["cmake/flags.cmake", "CUDA"],
+    "rules.bzl": ["//tools:defs.bzl rule", "//tools:defs.bzl other"],
+    "guide.rst": ["more.rst"],
+}
+ABOUT = {
+    "pool.h": "Buffers that ranks share.",
+    "queue.c": "A queue of requests.",
+    "ring.rs": "Rings of ranks.",
+    "launch.sh": "Starts one process per GPU.",
+    "CMakeLists.txt": "Builds the library.",
+    "ci.yaml": "Runs the tests.",
+    "guide.rst": "How to start.",
+}
+
+
+def read(name, source=None):
+    return parse_bytes(name, (SOURCES[name] if source is None else source).encode())
+
+
+def shown(definition):
+    lines = str(definition.line) if definition.line == definition.end_line else f"{definition.line}-{definition.end_line}"
+    said = f" {definition.docstring}" if definition.docstring else ""
+    return f"{definition.kind} {definition.qualname} {lines}{said}"
+
+
+def check(module):
+    """Definitions and keywords lie within the file, in the order of its lines, and are of known kinds."""
+    lines = [each.line for each in module.definitions]
+    assert lines == sorted(lines)
+    assert all(1 <= each.line <= each.end_line <= max(module.source.lines, 1) for each in module.definitions)
+    assert all(1 <= each.line <= max(module.source.lines, 1) for each in (*module.keywords, *module.imports))
+    assert {keyword.kind for keyword in module.keywords} <= KINDS.keys()
+    assert all(each.name and each.name in each.qualname for each in module.definitions)
+    depths = [0, *(each.depth for each in module.definitions)]
+    assert all(after <= before + 1 for before, after in pairwise(depths))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_structure(name):
+    """The definitions, imports and description of a file are those that a reader finds."""
+    module = read(name)
+    assert [shown(each) for each in module.definitions] == EXPECTED[name]
+    assert [f"{each.module} {each.name}" if each.name else each.module for each in module.imports] == IMPORTS.get(name, [
+        each.module for each in module.imports
+    ])  # fmt: skip
+    assert name not in ABOUT or module.docstring == ABOUT[name]
+    assert module.keywords and module.error is None and module.unread is None
+    check(module)
+
+
+def test_every_language_has_its_reader():
+    """The table that pages ask is that of the readers, and each reader has a case here."""
+    assert set(PARSERS) == set(languages.STRUCTURED)
+    covered = {languages.by_path(name).name for name in SOURCES}
+    assert set(PARSERS) - covered == {"python", "markdown", "objective-c"}
+
+
+@pytest.mark.parametrize("pack", ["rankbook", "repository", "repo-book"])
+def test_pages(tmp_path, pack):
+    """Each file's page lists what it defines with a line to click, and its keyword page lists the names."""
+    for name, source in SOURCES.items():
+        (tmp_path / name).write_text(source)
+    assert main(["gen", ".", "--root", str(tmp_path), "--out", "out", "--pack", pack]) == 0
+    for name in SOURCES:
+        page = (tmp_path / "out" / f"{name}_docs.md").read_text().partition("{#source")
+        keywords = (tmp_path / "out" / f"{name}_kw.md").read_text()
+        text = page[0] + page[2].rpartition("```")[2]
+        for each in read(name).definitions:
+            span = f"`{each.name}`" if "|" not in each.name else ""
+            assert re.search(rf"- {each.kind} {re.escape(span)}, \[line {each.line}\]\(#__codelineno-source-{each.line}\)", text), each
+            if each.kind not in ("macro call", "implementation"):
+                assert span in keywords, each
+    index = (tmp_path / "out" / "keywords.md").read_text() if (tmp_path / "out" / "keywords.md").exists() else ""
+    assert not index or "`add_kernel`" in index
+
+
+def test_definitions_nest_on_the_page(tmp_path):
+    """A method is an item of the list below its class."""
+    (tmp_path / "Ring.java").write_text(SOURCES["Ring.java"])
+    main(["gen", ".", "--root", str(tmp_path), "--out", "out"])
+    page = (tmp_path / "out/Ring.java_docs.md").read_text()
+    assert "\n- class `Ring`" in page
+    assert "\n    - interface `Visitor`" in page
+    assert "\n        - method `visit`" in page
+
+
+def test_includes_lead_to_files_of_the_tree():
+    """An include names a file beside it, below the root, or the nearest whose path ends so; not a system header of a common name."""
+    tree = {
+        "core/include/net/rank.h": "int rank();\n",
+        "other/include/net/rank.h": "int rank();\n",
+        "core/src/a.cpp": '#include <net/rank.h>\n#include "b.h"\n#include <string.h>\n',
+        "core/src/b.h": "",
+        "lib/string.h": "",
+        "web/a.js": 'import x from "./b";\n',
+        "web/b.js": "",
+        "run.sh": '. "$(dirname "$0")/lib/common.sh"\n',
+        "lib/common.sh": "",
+        "org/a/Main.java": "import org.a.Ring;\n",
+        "org/a/Ring.java": "",
+        "x/BUILD": 'load("//tools:defs.bzl", "f")\nload(":own.bzl", "g")\n',
+        "x/own.bzl": "",
+        "tools/defs.bzl": "",
+        "CMakeLists.txt": "include(cmake/Flags.cmake)\nadd_subdirectory(core)\ninclude(${ROOT}/cmake/More.cmake)\n",
+        "cmake/Flags.cmake": "",
+        "cmake/More.cmake": "",
+        "core/CMakeLists.txt": "",
+        "a.py": "import core\n",
+    }
+    project = analyse(parse_bytes(path, text.encode()) for path, text in tree.items())
+    found = {path: sorted(survey.imports.values()) for path, survey in project.surveys.items() if survey.imports}
+    assert found == {
+        "core/src/a.cpp": ["core/include/net/rank.h", "core/src/b.h"],
+        "web/a.js": ["web/b.js"],
+        "run.sh": ["lib/common.sh"],
+        "org/a/Main.java": ["org/a/Ring.java"],
+        "x/BUILD": ["tools/defs.bzl", "x/own.bzl"],
+        "CMakeLists.txt": ["cmake/Flags.cmake", "cmake/More.cmake", "core/CMakeLists.txt"],
+    }
+
+
+def test_macros_in_heads_of_types_do_not_hide_them():
+    """Export macros, whatever their names, leave classes and functions readable; a directive that defines one stays."""
+    source = """\
+#define MY_API __attribute__((visibility("default")))
+class MY_OWN_THING Tensor final : public Base { void f(); };
+struct MY_API Pair;
+MY_API inline Tensor make(int a) { return Tensor(); }
+"""
+    module = read("a.h", source)
+    assert [shown(each) for each in module.definitions] == ["macro MY_API 1", "class Tensor 2", "method Tensor::f 2", "function make 4"]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("int f() { return 1; }\nclass A { void m(); \n", ["function f 1"]),
+        ("}}} int g() { return 1; }\n", ["function g 1"]),
+        ("#if A\nvoid f() {\n#else\nvoid g() {\n#endif\n}\nint after() { return 1; }\n", ["function f"]),
+        ("void f() { if (x) { g(1); } while (y) { h(); } }\n", ["function f 1"]),
+    ],
+)
+def test_broken_files_give_what_is_there(source, expected):
+    """A file with errors gives the definitions around them, and no statement for a definition."""
+    module = read("a.cpp", source)
+    check(module)
+    assert module.error is None
+    for each in expected:
+        assert any(shown(found).startswith(each) for found in module.definitions), (each, module.definitions)
+    assert not {each.name for each in module.definitions} & {"if", "while", "h"}
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.cpp", "a.yaml", "a.js", "a.rs", "a.java", "a.cu", "CMakeLists.txt", "a.sh", "a.py", "a.rst"])
+def test_deep_nesting_is_bounded(name):
+    """No depth of brackets makes a reader fail."""
+    for opening, closing in ("[]", "{}", "()"):
+        module = parse_bytes(name, (opening * 20_000 + closing * 20_000 + "\n").encode())
+        assert module.source.lines == 1
+        check(module)
+
+
+def test_large_files_are_not_parsed():
+    """A data file of more than 2 MB has its page and says why its structure is missing."""
+    module = parse_bytes("a.json", b"[" + b"1,\n" * 700_000 + b"1]")
+    assert module.unread == "it is larger than 2 MB"
+    assert module.definitions == ()
+
+
+def test_time_is_bounded(monkeypatch):
+    """A text on which a parser would spend too much time and memory is given up, and says so."""
+    monkeypatch.setattr(grammars, "_MOST_SECONDS", 0.05)
+    module = parse_bytes("a.cpp", b"a<b<" * 100_000)
+    assert module.unread == "its text takes too long to parse"
+    assert module.definitions == ()
+
+
+def test_many_definitions_are_bounded(tmp_path):
+    """A generated file gives its first definitions, and its page lists some of them and says how many more there are."""
+    (tmp_path / "a.c").write_text("".join(f"int f{number}(void);\n" for number in range(6000)))
+    module = parse_bytes("a.c", (tmp_path / "a.c").read_bytes())
+    assert len(module.definitions) == 5000
+    main(["gen", ".", "--root", str(tmp_path), "--out", "out"])
+    page = (tmp_path / "out/a.c_docs.md").read_text()
+    assert page.count("\n- function ") == 500
+    assert "4,500 more definitions: see the [keywords](a.c_kw.md)." in page
+
+
+@pytest.mark.parametrize("name", ["pool.cpp", "guide.rst", "ci.yaml"])
+def test_without_a_grammar_the_page_says_so(tmp_path, monkeypatch, name):
+    """A grammar whose package is missing costs its files their structure, with the package's name on the page."""
+    language = {"pool.cpp": "cpp", "guide.rst": "rst", "ci.yaml": "yaml"}[name]
+
+    def missing(module):
+        if module == f"tree_sitter_{language}":
+            raise ImportError(module)
+        return importlib.import_module(module)
+
+    grammars._parser.cache_clear()
+    monkeypatch.setattr(grammars, "import_module", missing)
+    try:
+        module = read(name)
+        (tmp_path / name).write_text(SOURCES[name])
+        assert main(["gen", ".", "--root", str(tmp_path), "--out", "out"]) == 0
+    finally:
+        grammars._parser.cache_clear()
+    assert module.definitions == ()
+    assert module.unread == f"the package tree-sitter-{language} is not installed"
+    assert module.error is None
+    page = (tmp_path / "out" / f"{name}_docs.md").read_text()
+    assert f"Its definitions are not listed: the package tree-sitter-{language} is not installed." in page
+    assert SOURCES[name] in page
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "kind"),
+    [
+        ("a.h", "@interface A\n@end\n", "Objective-C header"),
+        ("a.h", "namespace a {}\n", "C++ header"),
+        ("a.h", "int f(void);\n", "C or C++ header"),
+        ("third_party/eigen.BUILD", "x = 1\n", "Bazel build file"),
+        ("requirements-dev.txt", "x\n", "Python requirements list"),
+        ("tools/requirements.in", "x\n", "Python requirements list"),
+        ("LICENSES_BUNDLED.txt", "x\n", "License text"),
+        ("Gemfile.lock", "x\n", "Bundler lock file"),
+        ("py.typed", "", "Python typing marker"),
+        ("skips/TestA.test_b", "", "Empty file"),
+        ("noop.txt", "", "Text file"),
+        ("Dockerfile.cuda", "FROM x\n", "Dockerfile"),
+        ("a.ipynb", "{}", "Jupyter notebook"),
+        ("k.ptx", ".version 8.0\n", "PTX assembly"),
+    ],
+)
+def test_types_of_files(path, text, kind):
+    """A file is called what it is."""
+    assert parse_bytes(path, text.encode()).source.type == kind
+
+
+def test_notebooks_show_their_headings():
+    """A notebook has the headings of its text cells, at the lines of its file that hold them, and no JSON keys."""
+    source = (
+        '{"cells": [\n {"cell_type": "markdown", "source": [\n  "# All of it\\n",\n  "\\n",\n  "What it shows.\\n",\n'
+        '  "## A part"\n ]},\n {"cell_type": "code", "source": ["# not one"]}\n]}\n'
+    )
+    module = parse_bytes("a.ipynb", source.encode())
+    assert [(each.level, each.text, each.line) for each in module.headings] == [(1, "All of it", 3), (2, "A part", 6)]
+    assert module.docstring == "What it shows."
+    assert module.definitions == ()
+    assert parse_bytes("b.ipynb", b'{"cells": 3}').headings == ()
+
+
+BROKEN_PYTHON = {
+    "two": """\
+import os
+class A:
+    '''Old.'''
+    def m(self):
+        print "x"
+        return 1
+try:
+    pass
+except ValueError, e:
+    pass
+def f():
+    exec 'x'
+""",
+    "newer": """\
+import os
+def f[T](x: T) -> T:
+    return x
+class A[T](list):
+    def m(self): pass
+type X = int
+1 = 2
+""",
+    "template": """\
+import os
+def f(${x}):
+    return 1
+class A(${B}):
+    def m(self):
+        pass
+""",
+    "open": """\
+import os
+def f(
+
+class A:
+    def m(self): pass
+""",
+    "indented": """\
+import os
+x = 1
+  y = 2
+class A:
+    def m(self): pass
+def f(): pass
+""",
+    "deep": f"""\
+import os
+x = {"-" * 100_000}1
+class A:
+    def m(self): pass
+def f(): pass
+""",
+    "conflict": """\
+import os
+<<<<<<< ours
+def f(): pass
+=======
+>>>>>>> theirs
+class A:
+    def m(self): pass
+""",
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_PYTHON)
+def test_python_that_does_not_parse_gives_the_rest(case):
+    """A Python file with errors keeps its error, and gives the classes, functions and imports around it at their lines."""
+    source = BROKEN_PYTHON[case]
+    module = parse_bytes("a.py", source.encode())
+    assert module.error
+    assert [each.name for each in module.classes] == ["A"]
+    assert [method.name for each in module.classes for method in each.methods] == ["m"]
+    assert [each.name for each in module.functions] == ["f"]
+    assert [each.module for each in module.imports] == ["os"]
+    lines = source.split("\n")
+    for each in (*module.classes, *module.functions):
+        assert re.search(rf"\b{each.name}\b", lines[each.line - 1])
+    assert {keyword.name for keyword in module.keywords} >= {"A", "m", "f", "os"}
+
+
+def test_python_without_its_grammar_keeps_its_error(monkeypatch):
+    """Without the fallback's package a broken Python file is as before: its error, and nothing else."""
+    grammars._parser.cache_clear()
+    monkeypatch.setitem(grammars.GRAMMARS, "python", ("tree_sitter_of_nothing", "language"))
+    try:
+        module = parse_bytes("a.py", b"def f(:\n  pass\ndef g(): pass\n")
+    finally:
+        grammars._parser.cache_clear()
+    assert module.error_line == 1
+    assert module.functions == ()
+
+
+@settings(max_examples=150, deadline=None)
+@given(name=st.sampled_from([*SOURCES, "a.py"]), data=st.data())
+def test_mutated_sources_never_fail(name, data):
+    """Whatever is cut out of, put into or repeated in a source, its definitions lie within its lines, in order."""
+    source = SOURCES.get(name) or BROKEN_PYTHON["two"]
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(source)))
+        end = data.draw(st.integers(start, min(len(source), start + 60)))
+        instead = data.draw(st.sampled_from(["", "{", "}", "(", '"', "\n", "\r", "#", "/*", "é\u2028", "\t", "<", source[start:end] * 2]))
+        source = source[:start] + instead + source[end:]
+    check(parse_bytes(name, source.encode()))
+
+
+@settings(max_examples=100, deadline=None)
+@given(name=st.sampled_from([*SOURCES, "a.py", "a.tsx", "a.ipynb"]), data=st.binary(max_size=300) | st.text(max_size=200).map(str.encode))
+def test_no_bytes_make_a_reader_fail(name, data):
+    """Any bytes under any name give a module whose definitions lie within its lines."""
+    check(parse_bytes(name, data))

@@ -1,0 +1,203 @@
+"""Questions about a suite, through the command `rankbook query`."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from rankbook.cli import main
+
+SUITE = {
+    "suite/test_reduce.py": """\
+# Owner(s): ["oncall: distributed"]
+import pytest
+import torch.distributed as dist
+from torch.testing._internal.common_distributed import MultiProcessTestCase, requires_nccl, skip_if_lt_x_gpu
+
+pytestmark = pytest.mark.slow
+
+
+class TestReduce(MultiProcessTestCase):
+    @requires_nccl()
+    @skip_if_lt_x_gpu(4)
+    def test_four(self):
+        dist.all_reduce(x)
+
+    @skip_if_lt_x_gpu(2)
+    def test_two(self):
+        self.helper()
+
+    def helper(self):
+        dist.all_to_all_single(x, y)
+""",
+    "suite/deep/test_plain.py": """\
+import pytest
+import torch.distributed as dist
+
+
+@pytest.mark.parametrize("backend", ["gloo", "mpi"])
+def test_group(backend):
+    dist.init_process_group(backend)
+
+
+@pytest.mark.nightly
+class TestPlain:
+    def test_barrier(self):
+        dist.barrier()
+""",
+    "torch/__init__.py": "",
+    "torch/distributed.py": "def all_reduce(): ...\ndef all_to_all_single(): ...\ndef gather(): ...\nclass Store: ...\n",
+}
+FOUR, TWO = "suite/test_reduce.py::TestReduce::test_four", "suite/test_reduce.py::TestReduce::test_two"
+BARRIER = "suite/deep/test_plain.py::TestPlain::test_barrier"
+GROUPS = ["suite/deep/test_plain.py::test_group[gloo]", "suite/deep/test_plain.py::test_group[mpi]"]
+
+
+@pytest.fixture
+def ask(tmp_path, capsys):
+    """Ask about the suite; gives the exit status and what was printed."""
+    for path, text in SUITE.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["suite", "torch"]\napis = ["torch.distributed"]\n')
+
+    def asked(*words: str) -> tuple[int, str]:
+        status = main(["query", *words, "--root", str(tmp_path)])
+        printed = capsys.readouterr()
+        return status, printed.out + printed.err
+
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ([], [BARRIER, *GROUPS, FOUR, TWO]),
+        (["--gpus", ">=2"], [FOUR, TWO]),
+        (["--gpus", "2"], [TWO]),
+        (["--gpus", "> 2"], [FOUR]),
+        (["--gpus", "0"], [BARRIER, *GROUPS]),
+        (["--gpus", "0", "--gpus", "4"], [BARRIER, *GROUPS, FOUR]),
+        (["--world-size", "4"], [FOUR, TWO]),
+        (["--backend", "nccl"], [FOUR]),
+        (["--api", "torch.distributed.all_to_all_single"], [TWO]),
+        (["--api", "torch.distributed.all_*"], [FOUR, TWO]),
+        (["--api", "torch.distributed", "--path", "suite/deep/**"], [BARRIER, *GROUPS]),
+        (["--owner", "oncall: Distributed"], [FOUR, TWO]),
+        (["--owner", "*distributed"], [FOUR, TWO]),
+        (["--mark", "slow"], [FOUR, TWO]),
+        (["--mark", "nightly"], [BARRIER]),
+        (["--harness", "multiprocesstestcase"], [FOUR, TWO]),
+        (["--path", "test_plain.py"], [BARRIER, *GROUPS]),
+        (["--need", "backend nccl"], [FOUR]),
+        (["--need", "backend"], [FOUR]),
+        (["--need", "2 GPUs", "--need", "4 gpus"], [FOUR, TWO]),
+        (["--name", "test_group[gloo]"], GROUPS[:1]),
+        (["--name", "*b?rrier"], [BARRIER]),
+        (["--gpus", ">=2", "--mark", "nightly"], []),
+        (["--here", "runs"], [BARRIER, *GROUPS]),
+        (["--device", "mps"], []),
+    ],
+)
+def test_filters(ask, filters: list[str], expected: list[str]) -> None:
+    """Each filter takes what one of its values takes; a test is chosen when all filters take it; none found is status 1."""
+    status, printed = ask("tests", "--format", "ids", *filters)
+    assert sorted(printed.split("\n")[:-1]) == sorted(expected)
+    assert status == (0 if expected else 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["files"], ["suite/deep/test_plain.py 3 0", "suite/test_reduce.py 2 4 oncall: distributed"]),
+        (["owners"], ["oncall: distributed 2 1"]),
+        (["marks"], ["nightly 1 1", "slow 2 1"]),
+        (
+            ["apis", "--under", "torch.distributed", "--gpus", ">0"],
+            ["torch.distributed.all_reduce 1 1", "torch.distributed.all_to_all_single 1 1"],
+        ),
+        (["apis", "--under", "torch.distributed.barrier"], ["torch.distributed.barrier 1 1"]),
+        (
+            ["apis", "--untested"],
+            ["torch.distributed.Store class torch/distributed.py:4", "torch.distributed.gather function torch/distributed.py:3"],
+        ),
+        (["apis", "--untested", "--under", "torch.distributed.gather"], ["torch.distributed.gather function torch/distributed.py:3"]),
+        (["apis", "--untested", "--under", "torch.distributed.all_reduce"], []),
+        (["needs", "--backend", "nccl"], ["4 GPUs 1 1", "backend nccl 1 1", "slow 1 1", "world size 4 1 1"]),
+        (["tests", "--gpus", "4"], [f"{FOUR} MultiProcessTestCase 4 GPUs, world size 4, backend nccl, slow"]),
+    ],
+)
+def test_nouns(ask, words: list[str], expected: list[str]) -> None:
+    """Each noun counts the chosen tests, and the files that they stand in, under headings."""
+    status, printed = ask(*words)
+    lines = [" ".join(line.split()) for line in printed.splitlines()]
+    assert lines[1:] == expected
+    assert status == (0 if expected else 1)
+
+
+def test_a_question_that_restricts_the_sources(ask) -> None:
+    """Only what is named is surveyed."""
+    assert ask("tests", "suite/deep", "--format", "ids", "--gpus", ">=2") == (1, "")
+
+
+def test_json(ask) -> None:
+    """JSON holds all that is known of a row, with the place of each need."""
+    status, printed = ask("tests", "--format", "json", "--gpus", "4")
+    [found] = json.loads(printed)
+    assert status == 0
+    assert (found["id"], found["path"], found["line"], found["class"], found["gpus"]) == (FOUR, "suite/test_reduce.py", 12, "TestReduce", 4)
+    assert (found["owners"], found["marks"], found["harness"]) == (["oncall: distributed"], ["slow"], "MultiProcessTestCase")
+    gpus = next(need for need in found["needs"] if need["kind"] == "gpus")
+    assert (gpus["value"], gpus["path"], gpus["line"]) == ("4", "suite/test_reduce.py", 11)
+    assert json.loads(ask("marks", "--format", "json")[1])[0] == {"mark": "nightly", "tests": 1, "files": 1}
+    assert json.loads(ask("owners", "--mark", "none", "--format", "json")[1]) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["tests", "--gpus", "many"], "'many' is no comparison with a number; write 2, '>=2' or '<4', say"),
+        (["tests", "--world-size", ">="], "'>=' is no comparison with a number"),
+        (["tests", "--here", "maybe"], "'maybe' does not become of a test; write runs, skipped, absent or unknown"),
+        (["tests", "nowhere"], "the source 'nowhere' does not exist"),
+        (["apis", "--untested", "--gpus", "2"], "--untested asks for names that no test mentions, so tests cannot be chosen"),
+        (["apis", "--untested", "--under", "nowhere.pkg"], "no public name of nowhere.pkg is known"),
+    ],
+)
+def test_errors(ask, words: list[str], sentence: str) -> None:
+    """What cannot be answered is said in one sentence, with status 2."""
+    status, printed = ask(*words)
+    assert (status, printed.count("\n")) == (2, 1)
+    assert sentence in printed
+
+
+def test_untested_without_a_module(ask, tmp_path) -> None:
+    """Without the setting, and without a namespace, there is nothing to compare with."""
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["suite"]\n')
+    assert ask("apis", "--untested")[0] == 2
+
+
+def test_ids_are_what_pytest_takes(ask, tmp_path) -> None:
+    """The ids of the plain tests name exactly those tests to pytest."""
+    _, printed = ask("tests", "--path", "suite/deep/**", "--format", "ids")
+    (tmp_path / "suite/deep/test_plain.py").write_text(SUITE["suite/deep/test_plain.py"].replace("import torch.distributed as dist", ""))
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *printed.split()]
+    collected = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    assert sorted(line for line in collected.splitlines() if "::" in line) == sorted(printed.split())
+
+
+def test_names_with_brackets_are_no_patterns(ask) -> None:
+    """A bracket in a value stands for itself."""
+    assert ask("tests", "--name", "test_group[a-z]*")[0] == 1
+
+
+def test_a_terminal_shows_a_table(ask, monkeypatch) -> None:
+    """Where a person watches, the answer is laid out to the width of the terminal, and nothing of it is lost."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    printed = re.sub("\x1b[^m]*m", "", ask("tests", "--gpus", "4")[1])
+    assert max(map(len, printed.splitlines())) <= 60
+    assert "MultiProcessTestC" in printed
+    assert "…" not in printed

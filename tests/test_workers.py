@@ -1,0 +1,90 @@
+"""Work in several processes: results, errors, deaths, and what is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from rankbook.errors import RankbookError
+from rankbook.workers import spread
+
+ITEMS = list(range(997))
+
+
+def run(program):
+    """Run a program in an interpreter of its own: this one may have threads, beside which nothing is forked."""
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=False, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_all_items_come_back_once(jobs):
+    """Each chunk comes back with its own result, whichever process worked on it."""
+    seen = {}
+    for chunk, result in spread(lambda chunk: [(item, item * item, "x" * 9000) for item in chunk], ITEMS, jobs, 10):
+        assert [item for item, _, _ in result] == list(chunk)
+        seen |= {item: square for item, square, _ in result}
+    assert seen == {item: item * item for item in ITEMS}
+
+
+def test_work_is_done_beside_this_process():
+    """With two processes, neither of them is this one, and none is left behind."""
+    found = run("""
+        import os
+        from rankbook.workers import spread
+        print(sorted({pid == os.getpid() for _, pid in spread(lambda chunk: os.getpid(), range(500), 2, 5)}))
+        try:
+            os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            print("no child")
+    """)
+    assert found.stdout.split("\n")[:2] == ["[False]", "no child"], found.stderr
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_is_raised_here(jobs):
+    """The first error ends the work, while the other processes still have much to say."""
+
+    def work(chunk):
+        if 500 in chunk:
+            raise RankbookError("item 500 is odd", right="make it even")
+        return "x" * 200_000
+
+    with pytest.raises(RankbookError, match="item 500 is odd"):
+        list(spread(work, ITEMS, jobs, 5))
+
+
+def test_an_error_that_does_not_travel_is_told_in_words():
+    """An exception that cannot be pickled comes as a sentence."""
+
+    def work(chunk):
+        class LocalError(Exception): ...
+
+        raise LocalError("it is made here")
+
+    with pytest.raises(RankbookError, match="LocalError: it is made here"):
+        list(spread(work, ITEMS, 2, 5))
+
+
+def test_a_death_is_told():
+    """A process that is killed is an error, not a wait for ever."""
+
+    def work(chunk):
+        if 500 in chunk:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return chunk
+
+    with pytest.raises(RankbookError, match="a worker process died"):
+        list(spread(work, ITEMS, 2, 5))
+
+
+def test_leaving_early_leaves_nothing():
+    """Who wants no more results ends the processes."""
+    for _chunk, _result in spread(lambda chunk: "x" * 300_000, ITEMS, 2, 5):
+        break
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
