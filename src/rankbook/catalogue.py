@@ -17,7 +17,7 @@ class Catalogue:
 
     Args:
         store: where the drawers are kept.
-        table: of the store; a key is a drawer, and one after a `/` is a file.
+        table: of the store; a key is a drawer, or a file after a `/`.
         drawer: names the drawer that a name's rows are in.
     """
 
@@ -32,16 +32,16 @@ class Catalogue:
         self.changed: set[str] = set()
         """Names whose rows are not those of the last run."""
 
-    def put(self, path: str, rows: Iterable[Row]) -> None:
+    def put(self, path: str, rows: Sequence[Row]) -> None:
         """Set the rows of a file."""
-        by_drawer: dict[str, list[Row]] = {}
-        for row in rows:
-            by_drawer.setdefault(self._drawer(row[0]), []).append(row)
-        before: tuple[str, ...] = self._store.get(self._table, f"/{path}") or ()
-        for key in {*before, *by_drawer}:
-            self._put(key, path, tuple(by_drawer.get(key, ())))
-        if before != (after := tuple(sorted(by_drawer))):
-            self._store.put(self._table, f"/{path}", _packed(after) if after else None)
+        before = self._store.get(self._table, f"/{path}") or ()
+        if before == rows:
+            return
+        old, new = self._sorted(before), self._sorted(rows)
+        for key in old.keys() | new.keys():
+            if old.get(key) != new.get(key):
+                self._put(key, path, old.get(key, ()), new.get(key, ()))
+        self._store.put(self._table, f"/{path}", _packed(rows) if rows else None)
 
     def rows(self, names: Sequence[str]) -> Iterator[Row]:
         """Give the rows of some names, by file."""
@@ -58,11 +58,15 @@ class Catalogue:
         if self.changed:
             self._store.put(self._table, "//counts", _packed(self.counts))
 
-    def _put(self, key: str, path: str, after: tuple[Row, ...]) -> None:
+    def _sorted(self, rows: Iterable[Row]) -> dict[str, tuple[Row, ...]]:
+        """Put rows into drawers."""
+        found: dict[str, list[Row]] = {}
+        for row in rows:
+            found.setdefault(self._drawer(row[0]), []).append(row)
+        return {key: tuple(same) for key, same in found.items()}
+
+    def _put(self, key: str, path: str, before: tuple[Row, ...], after: tuple[Row, ...]) -> None:
         drawer = self._opened(key)
-        before = drawer.get(path, ())
-        if before == after:
-            return
         self._touched.add(key)
         self.changed |= {row[0] for row in set(before) ^ set(after)}
         for row in before:
@@ -74,7 +78,7 @@ class Catalogue:
         if after:
             drawer[path] = after
         else:
-            del drawer[path]
+            drawer.pop(path, None)
 
     def _opened(self, key: str) -> dict[str, tuple[Row, ...]]:
         if key not in self._open:

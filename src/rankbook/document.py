@@ -18,7 +18,7 @@ from rankbook.config import Settings
 from rankbook.freshness import Changes, Manifest
 from rankbook.knowledge import Brief, Knowledge
 from rankbook.model import Module, Project, Survey, Test, Use
-from rankbook.pages import Book, Fate, Page, Writer
+from rankbook.pages import Book, Fate, FileRow, Page, Writer
 from rankbook.printing import Made, Press
 from rankbook.report import Report
 from rankbook.sources import Packages, discover, package_folders, parse
@@ -147,6 +147,10 @@ class _Run:
         """Pages that this run could have made and has not."""
         self.before: dict[str, Brief] = {}
         """The files as the last run knew them."""
+        self.old_facts: dict[str, Module | None] = {}
+        """Facts of changed files as the last run knew them."""
+        self.old_rows: dict[str, FileRow | None] = {}
+        """Rows of the files that are printed, as the last run knew them."""
         self.pages: tuple[str, ...] = ()
         """All pages of the book."""
 
@@ -201,6 +205,8 @@ class _Run:
                 if not brief.sha256 or brief.sha256 != getattr(briefs.get(path), "sha256", None):
                     changed.add(path)
                     briefs[path] = brief
+                    if self.changes is not None:
+                        self.old_facts[path] = self.store.get("facts", path)
                     self.store.put("facts", path, data)
         known = briefs.keys() | (() if self.changes is None else self.changes.manifest.sources.paths)
         gone = set(known) - set(self.paths)
@@ -238,7 +244,7 @@ class _Run:
                 self.store.put("packages", path, facts)
         for path in gone | mute:
             self.store.put("surveys", path, None)
-        shown = self.knowledge.exchange(before, after)
+        shown = self.knowledge.exchange({path: _gist(known) for path, known in before.items()}, after)
         if self.changes is not None:
             shown |= {path for path in doubtful if before.get(path) != self.store.get("surveys", path)}
         return Kept(self.store, "surveys", self.paths, Survey), shown
@@ -274,54 +280,77 @@ class _Run:
             findings=Kept(self.store, "findings", self.paths, lambda _: ()),
             knowledge=self.knowledge,
             folders=folders,
-            rows=Kept(self.store, "rows", self.paths),
+            rows=Kept(self.store, "rows", self.paths, lambda path: pages.file_row(self.modules[path], surveys[path], 0)),
             totals=Kept(self.store, "totals", folders),
+            is_exact=len(self.paths) <= pages.EXACT,
             unlisted=frozenset(path for path, brief in self.knowledge.briefs.items() if not brief.is_listed),
         )
 
     def _print(self, press: Press, changed: set[str], gone: set[str], shown: set[str]) -> None:
-        """Make and write the pages of all files and folders on which something may show."""
+        """Make and write all pages on which something may show."""
         pages.check_names(self.paths, press.folders)
-        files, folders = set(self.paths), set(press.folders)
-        if self.changes is not None:
-            spoiled_files, spoiled_folders = _owners(self.changes.pages)
-            if any(path.endswith("/__init__.py") for path in (changed | gone) - (self.before.keys() & self.knowledge.briefs.keys())):
-                shown = files  # packages say how files are called that are imported
-            files &= changed | shown | self._retitled(press, changed | gone) | self._relisted(press, changed | gone) | spoiled_files
-            folders &= {folder for path in files | gone for folder in _above(path)} | spoiled_folders
-        with self.clock.step("render", len(files) + len(folders)) as count:
+        files = self._to_print(press, changed, gone, shown)
+        with self.clock.step("render", len(files)) as count:
             for made in count(self._spread(press.files, sorted(files))):
                 self._take(made)
             for path in gone:
                 self.suite.drop(path)
                 self.store.put("rows", path, None)
                 self.store.put("entries", path, None)
-            for path in pages.deepest_first(folders):
-                self.store.put("totals", path, _packed(pages.totals_of(press.folders[path], press.rows, press.totals)))
-            public = public_names(self.draft, self.settings.apis) if self.settings.apis else ()
-            self.unknown = tuple(_unknown_sentence(api) for api in unknown_modules(self.draft, self.settings.apis))
-            untested = unmentioned(public, self.suite.mentioned())
-            press.suite = self.suite.links(untested)
-            if press.suite != self.store.get("indexes", "suite links"):
-                folders.add("")
-                self.store.put("indexes", "suite links", _packed(press.suite))
-            for made in count(self._spread(press.folder_pages, pages.deepest_first(folders))):
-                self._take(made)
-            for made in self.suite.print(press, untested, len(public), self._spread, anew=self._is_spoiled("suite-")):
-                self._take(made)
+            self._print_folders(press, files, gone)
             if self.are_entries_changed or gone or self._is_spoiled(pages.INVENTORY):
                 data = pages.inventory(self.store.values("entries", self.paths), press.book.title)
                 self._take(Made(pages.INVENTORY, press.put([Page(pages.INVENTORY, data)])))
 
+    def _to_print(self, press: Press, changed: set[str], gone: set[str], shown: set[str]) -> set[str]:
+        """Name the files on whose pages something may show."""
+        files = set(self.paths)
+        if self.changes is None:
+            return files
+        if any(path.endswith("/__init__.py") for path in (changed | gone) - (self.before.keys() & self.knowledge.briefs.keys())):
+            return files  # packages say how all are called that are imported
+        if press.is_exact != (len(self.changes.manifest.sources.paths) <= pages.EXACT):
+            return files
+        found = changed | shown | self._retitled(press, changed | gone) | self._relisted(press, changed | gone)
+        return files & (found | _owners(self.changes.pages)[0])
+
+    def _print_folders(self, press: Press, files: set[str], gone: set[str]) -> None:
+        """Make and write the pages of the folders around files that show there otherwise than before, and of the whole suite."""
+        folders = set(press.folders)
+        if self.changes is not None:
+            moved = {path for path in files if self._is_moved(path, press)} | gone
+            folders &= {folder for path in moved for folder in _above(path)} | _owners(self.changes.pages)[1]
+        for path in pages.deepest_first(folders):
+            self.store.put("totals", path, _packed(pages.totals_of(press.folders[path], press.rows, press.totals)))
+        public = public_names(self.draft, self.settings.apis) if self.settings.apis else ()
+        self.unknown = tuple(_unknown_sentence(api) for api in unknown_modules(self.draft, self.settings.apis))
+        untested = unmentioned(public, self.suite.mentioned())
+        press.suite = self.suite.links(untested)
+        if press.suite != self.store.get("indexes", "suite links"):
+            folders.add("")
+            self.store.put("indexes", "suite links", _packed(press.suite))
+        for made in self._spread(press.folder_pages, pages.deepest_first(folders)):
+            self._take(made)
+        for made in self.suite.print(press, untested, len(public), self._spread, anew=self._is_spoiled("suite-")):
+            self._take(made)
+
     def _is_spoiled(self, start: str) -> bool:
         """Tell whether a page at the root whose name starts so is not as the last run left it, or there was none."""
         return self.changes is None or any(page.startswith(start) for page in self.changes.pages)
+
+    def _is_moved(self, path: str, press: Press) -> bool:
+        """Tell whether the pages of the folders around a file may show it otherwise than before."""
+        old = self.old_facts.get(path)
+        same = old is not None and old.keywords == press.modules[path].keywords and old.source.lines == press.modules[path].source.lines
+        return not same or self.old_rows.get(path) != press.rows[path]
 
     def _take(self, made: Made) -> None:
         self.fates.update(made.fates)
         self.obsolete |= set(made.left)
         if made.row is not None:
             self.suite.take(made)
+            if self.changes is not None:
+                self.old_rows[made.path] = self.store.get("rows", made.path)
             self.store.put("rows", made.path, _packed(made.row))
             entries = _packed(made.entries)
             self.are_entries_changed |= entries != self.store.data("entries", made.path)

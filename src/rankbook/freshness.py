@@ -66,11 +66,16 @@ class Manifest:
     """Of a run that finds nothing changed."""
 
 
+def cache_base() -> Path:
+    """Name the folder of all that rankbook keeps: the user's, because what lies in it is trusted."""
+    own = os.environ.get("RANKBOOK_CACHE_DIR")
+    return Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rankbook")
+
+
 def cache_folder(settings: Settings) -> Path:
-    """Name the folder in which a project's runs keep what they found: the user's, because what lies in it is trusted."""
-    base = os.environ.get("RANKBOOK_CACHE_DIR") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rankbook")
+    """Name the folder in which a project's runs keep what they found."""
     key = hashlib.sha256(f"{settings.root}\0{settings.below_root(settings.out)}".encode(errors="surrogateescape")).hexdigest()
-    return Path(base, key[:24])
+    return cache_base() / key[:24]
 
 
 def world(settings: Settings) -> str:

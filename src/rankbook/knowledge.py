@@ -66,12 +66,15 @@ class Knowledge:
         """Take up new surveys in the place of old ones.
 
         Args:
-            before: what files have said, by path; a new file has no entry.
-            after: what they say; a file that is gone has no entry.
+            before: the gists of what files have said, by path; a new file has no entry.
+            after: the gists of what they say; a file that is gone has no entry.
 
         Returns:
             The other files on whose pages this may show.
         """
+        same = {path for path, survey in after.items() if before.get(path) == survey}
+        before = {path: survey for path, survey in before.items() if path not in same}
+        after = {path: survey for path, survey in after.items() if path not in same}
         surveys = (*before.values(), *after.values())
         touched = {target for survey in surveys for target in targets(survey)}
         users = {target: self.links.users(target) for target in touched}

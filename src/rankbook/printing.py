@@ -49,6 +49,8 @@ class Press:
     rows: Mapping[str, FileRow]
     totals: Mapping[str, Totals]
     unlisted: frozenset[str]
+    is_exact: bool = True
+    """Whether the index of words leads to lines."""
     suite: tuple[SuiteLink, ...] = ()
     """The pages about the whole suite."""
     _titles: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -113,7 +115,7 @@ class Press:
             path,
             fates,
             pages.file_row(module, survey, len(importers)),
-            words=pages.word_rows(module),
+            words=pages.word_rows(module, exact=self.is_exact),
             apis=pages.api_rows(survey),
             findings=pages.finding_counts(path, self.findings[path]),
             entries=pages.entries(pages.named(module, self._dotted(path), survey.tests), unlisted=self.unlisted),

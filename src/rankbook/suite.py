@@ -134,8 +134,8 @@ class Suite:
         path: str,
         row: FileRow | None,
         findings: tuple[FindingCount, ...] | None,
-        words: Iterable[pages.WordRow],
-        apis: Iterable[pages.ApiRow],
+        words: tuple[pages.WordRow, ...],
+        apis: tuple[pages.ApiRow, ...],
     ) -> None:
         self._are_rows_changed |= _set(self._rows, path, row)
         self._are_findings_changed |= _set(self._findings, path, findings)

@@ -23,10 +23,11 @@ from rankbook.pages.suite import (
     word_shards,
 )
 from rankbook.pages.titles import distinct, title
-from rankbook.pages.words import WordRow, word_rows
+from rankbook.pages.words import EXACT, WordRow, word_rows
 from rankbook.pages.writer import Fate, Writer, is_generated
 
 __all__ = [
+    "EXACT",
     "INVENTORY",
     "LAST_RUN_MARKER",
     "LAST_RUN_NOTE",

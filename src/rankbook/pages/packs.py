@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import jinja2
 
 from rankbook.config import Settings
 from rankbook.errors import TemplateError
+from rankbook.freshness import cache_base
 from rankbook.front_matter import PAGE_KINDS
 from rankbook.pages.evidence import PATTERNS
 from rankbook.pages.text import FILTERS, text
@@ -73,10 +75,21 @@ def environment(folders: tuple[str, ...]) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         auto_reload=False,
+        bytecode_cache=_compiled(),
     )
     made.filters.update(FILTERS)
     made.globals["patterns"] = PATTERNS
     return made
+
+
+def _compiled() -> jinja2.FileSystemBytecodeCache | None:
+    """Keep compiled templates beside what else runs keep; None where nothing can be written."""
+    folder = cache_base() / "templates"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return jinja2.FileSystemBytecodeCache(str(folder)) if os.access(folder, os.W_OK) else None
 
 
 def check_pack(folders: tuple[str, ...]) -> None:

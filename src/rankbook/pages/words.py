@@ -28,18 +28,27 @@ class WordRow(NamedTuple):
     """A word of `kinds.KINDS`."""
     path: str
     line: int
-    """The first that defines it so."""
+    """The first that defines it so; 0 in a large tree, where each edit would move many of them."""
 
 
-def word_rows(module: Module) -> tuple[WordRow, ...]:
-    """Give the words that a file defines."""
+EXACT = 2000
+"""Files of a tree up to which the index leads to lines; beyond it leads to files, whose keyword pages lead to lines."""
+
+
+def word_rows(module: Module, *, exact: bool = True) -> tuple[WordRow, ...]:
+    """Give the words that a file defines.
+
+    Args:
+        module: its facts.
+        exact: whether to say on which lines.
+    """
     path = module.source.path
     first: dict[tuple[str, str], int] = {}
     for keyword in module.keywords:
         if keyword.kind not in _USES:
             key = keyword.name, keyword.kind
             first[key] = min(keyword.line, first.get(key, keyword.line))
-    return tuple(WordRow(word, kind, path, first[word, kind]) for word, kind in sorted(first))
+    return tuple(WordRow(word, kind, path, first[word, kind] if exact else 0) for word, kind in sorted(first))
 
 
 def word_sections(rows: Iterable[WordRow], places: Places) -> Iterator[Section]:
@@ -76,7 +85,7 @@ def _entry(word: str, rows: list[WordRow], places: Places) -> str:
     rows.sort(key=lambda row: (_ORDER.get(row.kind, len(_ORDER)), row.path, row.line))
     by_kind: dict[str, list[str]] = {}
     for row in rows[:MOST]:
-        by_kind.setdefault(row.kind, []).append(places.line(row.path, row.line))
+        by_kind.setdefault(row.kind, []).append(places.line(row.path, row.line) if row.line else places.file(row.path))
     shown = "; ".join(f"{kind} {', '.join(links)}" for kind, links in by_kind.items())
     more = f" and {len(rows) - MOST:,} more" if len(rows) > MOST else ""
     return f"- {code(word)}: {shown}{more}\n"
