@@ -12,6 +12,7 @@ import pytest
 from rankbook import freshness
 from rankbook.config import load
 from rankbook.document import document
+from rankbook.pages import packs
 
 BASE = """
 import torch.distributed as dist
@@ -216,6 +217,22 @@ def test_other_settings_start_anew(tmp_path):
 def tree_of(root, **more):
     document(settings(root, "other", **more))
     return tree(root / "other")
+
+
+def test_a_template_that_changes_during_the_run_is_seen_by_the_next(tmp_path):
+    """Pages belong to the settings and templates with which the run began."""
+    suite(tmp_path)
+    own = tmp_path / "templates/mine"
+    shutil.copytree(packs.pack_folders(settings(tmp_path))[0], own)
+
+    def meddle(step, done, _total):
+        if (step, done) == ("sweep", 0):
+            with (own / "index.md.jinja").open("a") as template:
+                template.write("\nChanged on the way.\n")
+
+    document(settings(tmp_path, pack="mine"), progress=meddle)
+    document(settings(tmp_path, pack="mine"))
+    assert "Changed on the way." in (tmp_path / "out/index.md").read_text()
 
 
 def test_a_run_between_two_others_is_noticed(tmp_path):

@@ -423,7 +423,7 @@ class _Run:
         freshness.save(
             self.settings,
             Manifest(
-                world=freshness.world(self.settings),
+                world=self.store.world,
                 generation=generation,
                 sources=freshness.merged(None if old is None else old.sources, self.paths, freshness.look(root, looked, started)),
                 surroundings=old.surroundings

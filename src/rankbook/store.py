@@ -41,7 +41,8 @@ class Store:
 
     def __init__(self, folder: Path | None, world: str) -> None:
         self._path = None if folder is None else folder / _NAME
-        self._world = world
+        self.world = world
+        """What the values depend on, as it was when the run began."""
         self._changed: dict[str, dict[str, bytes | None]] = {table: {} for table in _TABLES}
         self._connections: dict[int, sqlite3.Connection] = {}
         self.generation = ""
@@ -126,7 +127,7 @@ class Store:
         except sqlite3.Error:
             self._discard()
             return
-        if about.get("world") == self._world:
+        if about.get("world") == self.world:
             self.generation = about.get("generation", "")
         else:
             self._discard()
@@ -161,7 +162,7 @@ class Store:
             connection.executemany(f"DELETE FROM {table} WHERE key = ?", gone)  # noqa: S608 - as above
             kept = ((key, data) for key, data in sorted(changed.items()) if data is not None)
             connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", kept)  # noqa: S608 - as above
-        about = {"generation": generation, "world": self._world}
+        about = {"generation": generation, "world": self.world}
         connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
 
 
