@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rankbook.kinds import KINDS
 from rankbook.model import Keyword
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One keyword of a file with all its lines."""
 
     kind: str
@@ -35,4 +34,6 @@ def alphabetical(name: str) -> tuple[str, str]:
 
 
 def _entry(kind: str, name: str, uses: list[Keyword]) -> Entry:
+    if len(uses) == 1:
+        return Entry(kind, name, (uses[0].line,), (uses[0].scope,) if uses[0].scope else ())
     return Entry(kind, name, tuple(sorted({use.line for use in uses})), tuple(sorted({use.scope for use in uses if use.scope})))

@@ -23,7 +23,7 @@ def fence(text: str, info: str) -> str:
         text: the listing's text; ends with a line end.
         info: language and options.
     """
-    ticks = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(text)), default=0))
+    ticks = "`" * max(3, 1 + max(map(len, _TICKS.findall(text)), default=0)) if "```" in text else "```"
     return f"{ticks}{info}\n{text}{ticks}\n"
 
 

@@ -157,7 +157,9 @@ class FileView:
     def listing_by_extension(self) -> Markup | None:
         """The listing, with the file's extension as its language where that names one."""
         word = self.source.extension[1:].lower()
-        return None if not self.text else markdown(source_fence(self.text, word if by_fence(word) else self.fence_word))
+        if word == self.fence_word or not by_fence(word):
+            return self.listing
+        return None if not self.text else markdown(source_fence(self.text, word))
 
     @property
     def words(self) -> int:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from rankbook.kinds import KINDS
 from rankbook.model import Folder, Module, Survey
 from rankbook.packed import Packed
 from rankbook.pages.contents import SuiteLink
-from rankbook.pages.entries import alphabetical, entries_by_kind
+from rankbook.pages.entries import alphabetical
 from rankbook.pages.files import summary_of
 from rankbook.pages.graph import GraphFile, Import, Picture, import_graph, kind_of
 from rankbook.pages.hardware import asks_of, by_gpus, hardware_of
@@ -129,8 +131,7 @@ class FolderRow:
     totals: Totals
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a keyword of a folder's index stands first in a file."""
 
     path: str
@@ -352,15 +353,23 @@ def _shown(keywords: Counter[str]) -> tuple[str, ...]:
 def _letters(modules: Iterable[Module], shown: tuple[str, ...]) -> Iterator[Letter]:
     words: dict[str, dict[str, list[Place]]] = {}
     for module in modules:
-        for kind, entries in entries_by_kind(module.keywords).items():
-            for entry in entries if kind in shown else ():
-                words.setdefault(entry.name, {}).setdefault(kind, []).append(Place(module.source.path, entry.lines[0]))
+        for (kind, name), line in _first_lines(module, frozenset(shown)).items():
+            words.setdefault(name, {}).setdefault(kind, []).append(Place(module.source.path, line))
     letters: dict[str, list[tuple[str, Mapping[str, tuple[Place, ...]]]]] = {}
     for word in sorted(words, key=alphabetical):
         places = {kind: tuple(words[word][kind]) for kind in KINDS if kind in words[word]}
         letters.setdefault(_letter(word), []).append((word, places))
     for letter in sorted(letters, key=lambda letter: (letter == "Other", letter)):
         yield Letter(letter, tuple(letters[letter]))
+
+
+def _first_lines(module: Module, kinds: frozenset[str]) -> dict[tuple[str, str], int]:
+    """Give the first line of each keyword of some kinds."""
+    first: dict[tuple[str, str], int] = {}
+    for kind, name, line, _ in module.keywords:
+        if kind in kinds and line < first.get((kind, name), sys.maxsize):
+            first[kind, name] = line
+    return first
 
 
 def _letter(word: str) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 
 from markupsafe import Markup
 
 from rankbook.errors import PageError
 from rankbook.model import PACKAGES
 from rankbook.pages.fence import line_anchor
-from rankbook.pages.text import code, markdown, text, url
+from rankbook.pages.text import code, is_plain, markdown, text, url
 
 FILE_PAGES = {"file": "_docs.md", "keywords": "_kw.md"}
 """Kind of page of a file: what its name adds to the file's name."""
@@ -81,6 +81,7 @@ class Links:
     """The file or folder that the page is about."""
     unlisted: frozenset[str]
     """Sources whose pages have no listing, so that no line of them can be linked to."""
+    _lines: dict[str, Callable[[int], str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def file(self, path: str, line: int = 0) -> Markup:
         """Address of a file's page, or of a line of its listing."""
@@ -104,12 +105,11 @@ class Links:
 
     def line(self, line: int, path: str = "") -> Markup:
         """Link to a line, labelled by it and, where it is another file's, by that file's name."""
-        if path in ("", self.source):
-            return markdown(f"line {line}" if self.source in self.unlisted else f"[line {line}]({self._file(self.source, line)})")
-        if path.startswith(PACKAGES):
-            return code(f"{path}:{line}")
-        label = code(f"{path.rsplit('/', 1)[-1]}:{line}")
-        return markdown(f"[{label}]({self._file(path, line)})")
+        return markdown(self.to_lines(path)(line))
+
+    def to_lines(self, path: str = "") -> Callable[[int], str]:
+        """Give what links to the lines of one file as `line` does, for rows that do so again and again."""
+        return self._lines.get(path) or self._lines.setdefault(path, self._to_lines(path))
 
     def labelled(self, label: Markup, path: str, line: int = 0) -> Markup:
         """Link to a line under a label; a file of a package has no page, so that the label stands alone."""
@@ -128,9 +128,11 @@ class Links:
             folder: the last folder on the way.
             root: title of the root folder.
         """
-        steps = folder.split("/") if folder else []
-        labels = {"": root} | {"/".join(steps[: count + 1]): step for count, step in enumerate(steps)}
-        return markdown("".join(f"[{text(label)}]({self.index(path)}) / " for path, label in labels.items()))
+        return _trail(folder, root, self._folder)
+
+    @cached_property
+    def _folder(self) -> str:
+        return posixpath.dirname(self.page)
 
     def _file(self, path: str, line: int) -> str:
         anchor = f"#{line_anchor(line)}" if line > 0 and path not in self.unlisted else ""
@@ -138,10 +140,39 @@ class Links:
         return anchor if anchor and target == self.page else self._to(target) + anchor
 
     def _to(self, target: str) -> Markup:
-        return _address(target, posixpath.dirname(self.page))
+        return _address(target, self._folder)
+
+    def _to_lines(self, path: str) -> Callable[[int], str]:
+        target = path or self.source
+        label = _own_line if target == self.source else _label(target)
+        if target in self.unlisted or target.startswith(PACKAGES):
+            address = "" if label is _own_line or target.startswith(PACKAGES) else self._file(target, 0)
+            return (lambda line: f"[{label(line)}]({address})") if address else label
+        page, listing = self._file(target, 0), self._file(target, 1).removesuffix("1")
+        return lambda line: f"[{label(line)}]({listing}{line})" if line > 0 else f"[{label(line)}]({page})"
+
+
+def _own_line(line: int) -> str:
+    return f"line {line}"
+
+
+def _label(path: str) -> Callable[[int], str]:
+    """Give what names the lines of a file: by the file's name, and one of a package by its path."""
+    name = path if path.startswith(PACKAGES) else path.rpartition("/")[2]
+    return (lambda line: f"`{name}:{line}`") if is_plain(name) else (lambda line: code(f"{name}:{line}"))
+
+
+@lru_cache(maxsize=1024)
+def _trail(folder: str, root: str, here: str) -> Markup:
+    steps = folder.split("/") if folder else []
+    labels = {"": root} | {"/".join(steps[: count + 1]): step for count, step in enumerate(steps)}
+    return markdown("".join(f"[{text(label)}]({_address(page_of_folder('index', path), here)}) / " for path, label in labels.items()))
 
 
 @lru_cache(maxsize=16384)
 def _address(target: str, folder: str) -> Markup:
     """Give the address of a page as seen from a folder; most are asked for again and again."""
-    return url(posixpath.relpath(f"/{target}", f"/{folder}"))
+    there, here = target.split("/"), folder.split("/") if folder else []
+    shared = next((count for count, (one, other) in enumerate(zip(there[:-1], here, strict=False)) if one != other), None)
+    shared = min(len(there) - 1, len(here)) if shared is None else shared
+    return url("../" * (len(here) - shared) + "/".join(there[shared:]))

@@ -17,6 +17,7 @@ from rankbook.errors import TemplateError
 from rankbook.freshness import cache_base
 from rankbook.front_matter import PAGE_KINDS
 from rankbook.pages.evidence import PATTERNS
+from rankbook.pages.rows import ROWS
 from rankbook.pages.text import FILTERS, text
 
 _SUFFIX = ".md.jinja"
@@ -77,7 +78,7 @@ def environment(folders: tuple[str, ...]) -> jinja2.Environment:
         auto_reload=False,
         bytecode_cache=_compiled(),
     )
-    made.filters.update(FILTERS)
+    made.filters.update(FILTERS | ROWS)
     made.globals["patterns"] = PATTERNS
     return made
 
@@ -98,6 +99,7 @@ def check_pack(folders: tuple[str, ...]) -> None:
     Raises:
         TemplateError: a template is missing or broken.
     """
+    environment.cache_clear()  # templates may have changed since this process last read them
     for kind in PAGE_KINDS:
         with template_errors():
             environment(folders).get_template(kind + _SUFFIX)

@@ -22,6 +22,8 @@ LAST_RUN_NOTE = "The site shows here how the listings of this page ended when th
 """What a page says in the place of the outcomes, for a reader who is not on the site."""
 LAST_RUN_MARKER = "<!-- rankbook:last-run -->"
 """Line of a page that the site replaces by the recorded outcomes."""
+_TRAILING = re.compile(r"[ \t]+\n")
+_EMPTY_LINES = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,4 +131,6 @@ def finished_page(name: str, stamp: Stamp, body: str, listing: str | None = None
 
 def _tidy(text: str) -> str:
     """Take out what a template leaves between its parts: spaces at a line's end, and more than one empty line."""
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", text))
+    if " \n" in text or "\t\n" in text:
+        text = _TRAILING.sub("\n", text)
+    return _EMPTY_LINES.sub("\n\n", text)

@@ -30,6 +30,9 @@ _SENTENCE = re.compile(r"(.+?[.!?])(?=\s|$)(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!et
 
 _NOT_PROSE = re.compile(r"[-*+]\s|[|>#=]|\d+[.)]\s|!?\[[^\]]*\]\([^)]*\)\s*\Z")
 _MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|\*\*|__")
+_PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
+_NOT_IN_SPAN = re.compile("[`|]")
+"""What a code span in a table's cell cannot hold."""
 _LONGEST = 300
 """Characters of a summary."""
 _LONGEST_CODE = 240
@@ -43,7 +46,15 @@ def markdown(value: str) -> Markup:
 
 def one_line(value: object) -> str:
     """Give a value on one line, without characters that cannot be shown."""
-    return " ".join(_UNPRINTABLE.sub("\ufffd", str(value)).split())
+    written = str(value)
+    if written.isascii() and written.isprintable() and " " not in written:
+        return written
+    return " ".join(_UNPRINTABLE.sub("\ufffd", written).split())
+
+
+def is_plain(value: str) -> bool:
+    """Whether a value, and a line number after it, is shown as code by backticks around it."""
+    return len(value) < _LONGEST_CODE // 2 and code(value) == f"`{value}`"
 
 
 def code(value: object) -> Markup:
@@ -60,7 +71,7 @@ def _code(value: str) -> Markup:
     line = one_line(value)
     if not line:
         return markdown("*empty*")
-    if re.search(r"[`|]", line):
+    if _NOT_IN_SPAN.search(line):
         return markdown("<code>" + "".join(_plain(character) for character in line) + "</code>")
     return markdown(f"`{line}`")
 
@@ -72,7 +83,7 @@ def text(value: object) -> Markup:
     return _text(str(value))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def _text(value: str) -> Markup:
     line = one_line(value)
     start = _RISKY_START.match(line)
@@ -86,7 +97,7 @@ def _text(value: str) -> Markup:
 
 def first_sentence(value: str | None) -> str:
     """Give the first sentence of a docstring's first paragraph; empty when there is none."""
-    paragraph = one_line(re.split(r"\n[ \t]*\n", (value or "").strip(), maxsplit=1)[0])
+    paragraph = one_line(_PARAGRAPH_END.split((value or "").strip(), maxsplit=1)[0])
     match = _SENTENCE.match(paragraph)
     return match[1] if match else paragraph
 

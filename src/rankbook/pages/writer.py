@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import os
+import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from rankbook import front_matter
 from rankbook.errors import PageError
@@ -40,6 +43,8 @@ class Writer:
     out: Path
     dry: bool = False
     """Whether to tell the fate of pages without changing anything."""
+    _real: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    """Folders below `out` to which no link leads, as far as they were looked at."""
 
     def put(self, page: Page) -> Fate:
         """Write a page if it has changed.
@@ -49,9 +54,10 @@ class Writer:
         """
         target = self.out / page.path
         try:
-            if self._is_foreign(target):
+            mode = _mode(target)
+            if self._is_foreign(page.path, mode):
                 return Fate.KEPT
-            old = _read(target)
+            old = _read(target) if mode else None
             if old == page.data:
                 return Fate.UNCHANGED
             if old is not None and not is_generated(old):
@@ -86,7 +92,8 @@ class Writer:
         Raises:
             PageError: a page cannot be removed.
         """
-        removed = tuple(path for path in paths if not self._is_foreign(self.out / path) and is_generated(_read(self.out / path) or b""))
+        removed = tuple(path for path in paths if self._is_generated(path))
+        self._real.clear()
         for path in () if self.dry else removed:
             try:
                 (self.out / path).unlink()
@@ -103,10 +110,23 @@ class Writer:
                 if name.endswith((".md", ".svg", ".inv")) and not path.is_symlink() and path.is_file():
                     yield path.relative_to(self.out).as_posix()
 
-    def _is_foreign(self, target: Path) -> bool:
+    def _is_generated(self, path: str) -> bool:
+        target = self.out / path
+        mode = _mode(target)
+        return mode != 0 and not self._is_foreign(path, mode) and is_generated(_read(target) or b"")
+
+    def _is_foreign(self, path: str, mode: int) -> bool:
         """Whether a link or something other than a file stands at a page's place, or a link on the way to it."""
-        on_the_way = target.parents[: len(target.relative_to(self.out).parts) - 1]
-        return any(folder.is_symlink() for folder in (target, *on_the_way)) or (target.exists() and not target.is_file())
+        return (mode != 0 and not stat.S_ISREG(mode)) or self._is_linked(path.rpartition("/")[0])
+
+    def _is_linked(self, folder: str) -> bool:
+        """Whether a link stands on the way to a folder, or in its place."""
+        if not folder or folder in self._real:
+            return False
+        if self._is_linked(folder.rpartition("/")[0]) or (self.out / folder).is_symlink():
+            return True
+        self._real.add(folder)
+        return False
 
     def _prune(self, folder: Path) -> None:
         while folder != self.out and not any(folder.iterdir()):
@@ -124,6 +144,14 @@ def is_generated(data: bytes) -> bool:
     return front_matter.read(values) is not None
 
 
+def _mode(target: Path) -> int:
+    """Tell what stands at a place, as `os.stat` does; zero when nothing does."""
+    try:
+        return target.lstat().st_mode
+    except FileNotFoundError:
+        return 0
+
+
 def _read(target: Path) -> bytes | None:
     try:
         return target.read_bytes()
@@ -133,11 +161,19 @@ def _read(target: Path) -> bytes | None:
 
 def _replace(target: Path, data: bytes) -> None:
     """Write beside the page and move it into place, so that no reader sees half a page."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".rankbook-{os.getpid()}.tmp")
     try:
-        temporary.write_bytes(data)
+        with _opened(temporary) as file:
+            file.write(data)
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _opened(target: Path) -> BinaryIO:
+    """Open a file for writing, in a folder that may have to be made."""
+    with contextlib.suppress(FileNotFoundError):
+        return target.open("wb")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return target.open("wb")

@@ -1,0 +1,114 @@
+"""Rows that pages hold by the hundred, written in one piece; where they stand is said by the templates.
+
+Each function is a filter of the templates. A pack that wants other rows loops over the facts instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from markupsafe import Markup
+
+from rankbook.model import Class, Constant, Definition, Function
+from rankbook.pages.entries import Entry
+from rankbook.pages.names import Links
+from rankbook.pages.text import code, first_sentence, listed, markdown, text
+
+_STEP = "    "
+"""What stands before an item of a list within a list."""
+
+
+class _Place(Protocol):
+    @property
+    def path(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+
+
+def keyword_rows(entries: Iterable[Entry], links: Links, *, scopes: bool = True) -> Markup:
+    """Write the keywords of one kind with their lines on the page of their file.
+
+    Args:
+        entries: the keywords.
+        links: the links of the page.
+        scopes: whether to say what holds them.
+    """
+    link = links.to_lines()
+    return markdown(
+        "".join(
+            f"- {code(entry.name)}: {', '.join(map(link, entry.lines))}{f' in {listed(entry.scopes)}' if scopes and entry.scopes else ''}\n"
+            for entry in entries
+        )
+    )
+
+
+def word_rows(words: Iterable[tuple[str, Mapping[str, Iterable[_Place]]]], links: Links) -> Markup:
+    """Write words of a folder's index with their places by kind."""
+    return markdown("".join(f"- {code(word)}: {'; '.join(_kinds(places, links))}\n" for word, places in words))
+
+
+def class_rows(classes: Iterable[Class], links: Links) -> Markup:
+    """Write classes, each with its methods below it."""
+    link = links.to_lines()
+    return markdown("".join(row for each in classes for row in (_class(each, link), *_methods(each, link))))
+
+
+def function_rows(functions: Iterable[Function], links: Links) -> Markup:
+    """Write functions with their lines."""
+    link = links.to_lines()
+    return markdown("".join(f"- function {code(each.qualname)}, {link(each.line)}{_dash(each.docstring)}\n" for each in functions))
+
+
+def constant_rows(constants: Iterable[Constant], links: Links) -> Markup:
+    """Write constants with their lines."""
+    link = links.to_lines()
+    return markdown("".join(f"- constant {code(each.name)}, {link(each.line)}\n" for each in constants))
+
+
+def definition_rows(definitions: Iterable[Definition], links: Links) -> Markup:
+    """Write what a file that is no Python source defines, what stands in something else below it."""
+    link = links.to_lines()
+    return markdown(
+        "".join(
+            f"{_STEP * each.depth}- {text(each.kind)} {code(each.name)}, {link(each.line)}{_dash(each.docstring)}\n" for each in definitions
+        )
+    )
+
+
+def named_lines(definitions: Iterable[Class | Function], links: Links) -> Markup:
+    """Name classes or functions with their lines, in a sentence."""
+    link = links.to_lines()
+    return markdown(", ".join(f"{code(each.qualname)} ({link(each.line)})" for each in definitions))
+
+
+ROWS: dict[str, Callable[..., Any]] = {
+    "keyword_rows": keyword_rows,
+    "word_rows": word_rows,
+    "class_rows": class_rows,
+    "function_rows": function_rows,
+    "constant_rows": constant_rows,
+    "definition_rows": definition_rows,
+    "named_lines": named_lines,
+}
+
+
+def _kinds(places: Mapping[str, Iterable[_Place]], links: Links) -> Iterable[str]:
+    for kind, same in places.items():
+        yield f"{text(kind)} {', '.join(links.to_lines(place.path)(place.line) for place in same)}"
+
+
+def _class(each: Class, link: Callable[[int], str]) -> str:
+    bases = f" from {', '.join(code(base.text) for base in each.bases)}" if each.bases else ""
+    guard = f", only if {code(each.guard)}" if each.guard else ""
+    return f"- class {code(each.qualname)}{bases}, {link(each.line)}{guard}{_dash(each.docstring)}\n"
+
+
+def _methods(each: Class, link: Callable[[int], str]) -> Iterable[str]:
+    for method in each.methods:
+        yield f"{_STEP}- {code(method.name)}, {link(method.line)}{_dash(method.docstring)}\n"
+
+
+def _dash(docstring: str | None) -> str:
+    sentence = first_sentence(docstring) if docstring else ""
+    return f" — {text(sentence)}" if sentence else ""
