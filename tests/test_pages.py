@@ -1,8 +1,10 @@
 """Text of sources on pages: filters, fences, links, packs."""
 
 import html
+import posixpath
 import re
 from pathlib import Path
+from urllib.parse import quote
 
 import jinja2
 import markdown
@@ -18,8 +20,9 @@ from rankbook.embedding import Embedded, embed
 from rankbook.harness import kind_of
 from rankbook.languages import LANGUAGES
 from rankbook.listing import Listing
-from rankbook.model import Folder, Heading, Module, Source
+from rankbook.model import Definition, Folder, Heading, Module, Source
 from rankbook.pages import check_names, check_pack, pack_folders
+from rankbook.pages.entries import Entry
 from rankbook.pages.executed import is_executed
 from rankbook.pages.fence import check, fence, source_fence
 from rankbook.pages.names import Links
@@ -269,6 +272,58 @@ def test_links_between_folders_are_relative():
     assert links.index("") == "../../index.md"
     assert links.subtree("a/b/c") == "c/sub.md"
     assert links.trail("a/b", "Our *suite*") == r"[Our \*suite\*](../../index.md) / [a](../index.md) / [b](index.md) / "
+
+
+PART = st.text(alphabet="ab`| [](){}%#ä", min_size=1, max_size=5)
+PATH = st.lists(PART, min_size=1, max_size=4).map("/".join)
+
+
+@given(page=PATH, target=PATH, line=st.integers(1, 10**6))
+@settings(deadline=None)
+def test_an_address_is_the_shortest_way_from_the_page_to_the_other(page, target, line):
+    """Whatever folders are called, a link climbs as far as it must and no further, and its label says the name and the line."""
+    links = Links(f"{page}_docs.md", page, frozenset())
+    way = posixpath.relpath(f"/{target}_docs.md", posixpath.dirname(f"/{page}_docs.md"))
+    assert links.file(target) == quote(way)
+    if target != page:
+        name = target.rpartition("/")[2]
+        assert links.line(line, target) == f"[{code(f'{name}:{line}')}]({quote(way)}#__codelineno-source-{line})"
+    assert links.line(0, target).endswith(f"]({quote(way)})")
+
+
+@given(name=HOSTILE.filter(str.strip), lines=st.lists(st.integers(1, 999), min_size=1, max_size=3), scopes=st.lists(PART, max_size=2))
+@settings(deadline=None)
+def test_rows_of_keywords_are_what_a_template_would_print(name, lines, scopes):
+    """A row that is written in one piece is the row that a loop over the facts gives."""
+    entries = [Entry("call", name, tuple(lines), tuple(scopes))]
+    links = Links("x.py_kw.md", "x.py", frozenset())
+    loop = (
+        "{% for entry in entries %}- {{ entry.name | code }}: {% for line in entry.lines %}{{ links.line(line) }}"
+        "{% if not loop.last %}, {% endif %}{% endfor %}{% if entry.scopes %} in {{ entry.scopes | listed }}{% endif %}\n\n{% endfor %}"
+    )
+    pack = environment(pack_folders(Settings()))
+    values = {"entries": entries, "links": links}
+    assert pack.from_string("{{ entries | keyword_rows(links) }}").render(values) == pack.from_string(loop).render(values)
+
+
+@given(
+    kind=HOSTILE.filter(str.strip),
+    name=HOSTILE.filter(str.strip),
+    docstring=st.none() | HOSTILE,
+    line=st.integers(1, 999),
+    depth=st.integers(0, 3),
+)
+@settings(deadline=None)
+def test_rows_of_definitions_are_what_a_template_would_print(kind, name, docstring, line, depth):
+    """Words, names and docstrings of a source are escaped in rows as a template escapes them."""
+    values = {"all": [Definition(kind, name, name, line, line, depth, docstring)], "links": Links("x.c_docs.md", "x.c", frozenset())}
+    loop = (
+        "{% for each in all %}{{ '    ' * each.depth }}- {{ each.kind }} {{ each.name | code }}, {{ links.line(each.line) }}"
+        "{% set said = each.docstring | sentence %}{% if said %} — {{ said }}{% endif %}\n\n{% endfor %}"
+    )
+    pack = environment(pack_folders(Settings()))
+    expected = pack.from_string(loop.replace("{{ '    ' * each.depth }}", "    " * depth)).render(values)
+    assert pack.from_string("{{ all | definition_rows(links) }}").render(values) == expected
 
 
 def test_a_line_of_a_file_without_a_listing_is_not_linked():

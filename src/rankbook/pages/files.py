@@ -240,11 +240,6 @@ class FileView:
         """What a file that is no Python source defines, in the order of its lines, up to a bearable number."""
         return self.module.definitions[:_MOST_DEFINITIONS]
 
-    @staticmethod
-    def indent(depth: int) -> Markup:
-        """Give what stands before an item of a list within lists."""
-        return markdown("    " * depth)
-
     @property
     def more_definitions(self) -> int:
         """Number of definitions that are left out of `definitions`."""

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from markupsafe import Markup
 
-from rankbook.model import Class, Constant, Definition, Function
+from rankbook.model import Class, Constant, Definition, Function, Relation
+from rankbook.pages.dependencies import Dependency
 from rankbook.pages.entries import Entry
 from rankbook.pages.names import Links
 from rankbook.pages.text import code, first_sentence, listed, markdown, text
@@ -82,6 +83,22 @@ def named_lines(definitions: Iterable[Class | Function], links: Links) -> Markup
     return markdown(", ".join(f"{code(each.qualname)} ({link(each.line)})" for each in definitions))
 
 
+def relation_rows(relations: Iterable[Relation], links: Links) -> Markup:
+    """Write related files, each with why it is related and the line that says so."""
+    return markdown("".join(f"- {links.name(each.path)}: {text(each.why)}{_said_at(each, links)}\n" for each in relations))
+
+
+def dependency_rows(dependencies: Iterable[Dependency], links: Links) -> Markup:
+    """Write imported modules as rows of a table: module, names, line and files of the tree."""
+    link = links.to_lines()
+    return markdown(
+        "".join(
+            f"| {code(each.module)} | {listed(each.names)} | {link(each.line)} | {', '.join(map(links.name, each.paths))} |\n"
+            for each in dependencies
+        )
+    )
+
+
 ROWS: dict[str, Callable[..., Any]] = {
     "keyword_rows": keyword_rows,
     "word_rows": word_rows,
@@ -90,12 +107,18 @@ ROWS: dict[str, Callable[..., Any]] = {
     "constant_rows": constant_rows,
     "definition_rows": definition_rows,
     "named_lines": named_lines,
+    "relation_rows": relation_rows,
+    "dependency_rows": dependency_rows,
 }
 
 
 def _kinds(places: Mapping[str, Iterable[_Place]], links: Links) -> Iterable[str]:
     for kind, same in places.items():
         yield f"{text(kind)} {', '.join(links.to_lines(place.path)(place.line) for place in same)}"
+
+
+def _said_at(relation: Relation, links: Links) -> str:
+    return f" ({links.to_lines(relation.where)(relation.line)})" if relation.line else ""
 
 
 def _class(each: Class, link: Callable[[int], str]) -> str:
