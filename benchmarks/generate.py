@@ -3,7 +3,7 @@
     python benchmarks/generate.py TREE [--jobs N] [--source PATH ...]
 
 Each measurement runs in processes of its own; seconds are wall time, memory is the largest resident set of any process. The pages are made
-twice: once from nothing, once when nothing has changed.
+from nothing, when nothing has changed, and after edits of one file, which is put back. `git status` of the same tree stands beside them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import os
+import re
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -27,6 +31,7 @@ def main() -> None:
     parser.add_argument("tree", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--source", action="append", default=[], help="part of the tree; all of it when none is named")
+    parser.add_argument("--edit", required=True, help="a Python file of the tree, below it, that is edited and put back")
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     parser.add_argument("--out", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -34,14 +39,44 @@ def main() -> None:
         print(json.dumps(STEPS[chosen.step](chosen)))
         return
     with tempfile.TemporaryDirectory() as folder:
-        rows = {name: measured(name, chosen, folder) for name in STEPS}
+        os.environ["RANKBOOK_CACHE_DIR"] = f"{folder}/cache"
+        rows = {}
+        for name in STEPS:
+            with edited(name, chosen):
+                rows[name] = measured(name, chosen, f"{folder}/pages")
+            if name in EDITS:
+                measured("unchanged", chosen, f"{folder}/pages")  # the file is back as it was
     show(rows)
+
+
+@contextmanager
+def edited(name: str, chosen: argparse.Namespace) -> Iterator[None]:
+    """Edit the file for a step that measures that, and put it back."""
+    if name not in EDITS:
+        yield
+        return
+    file = chosen.tree / chosen.edit
+    before = file.read_text()
+    file.write_text(EDITS[name](before))
+    try:
+        yield
+    finally:
+        file.write_text(before)
 
 
 def measured(name: str, chosen: argparse.Namespace, folder: str) -> dict:
     """Run one step in a new process."""
     sources = [word for source in chosen.source for word in ("--source", source)]
-    command = [sys.executable, __file__, str(chosen.tree), f"--jobs={chosen.jobs}", f"--step={name}", f"--out={folder}", *sources]
+    command = [
+        sys.executable,
+        __file__,
+        str(chosen.tree),
+        f"--jobs={chosen.jobs}",
+        f"--step={name}",
+        f"--out={folder}",
+        f"--edit={chosen.edit}",
+        *sources,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -82,6 +117,27 @@ def generate(chosen: argparse.Namespace) -> dict:
     return facts(start, sources=report.sources, pages=report.pages, written=len(report.written), seconds=dict(report.seconds))
 
 
+def again(chosen: argparse.Namespace) -> dict:
+    """Run the command over what is there, twice: the first time folders and Git's index may still look new."""
+    words = ["gen", *(chosen.source or ["."]), f"--root={chosen.tree}", f"--out={chosen.out}", f"--jobs={chosen.jobs}"]
+    command = [sys.executable, "-m", "rankbook.cli", *words]
+    if chosen.step == "unchanged":
+        subprocess.run(command, check=True, capture_output=True)
+    start = time.perf_counter()
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found = {word: number.replace(",", "") for number, word in re.findall(r"([\d,]+) (source|page|written)", done.stdout)}
+    return facts(start, sources=found.get("source", ""), pages=found.get("page", ""), written=found.get("written", "0"))
+
+
+def status(chosen: argparse.Namespace) -> dict:
+    """Ask Git what has changed."""
+    command = ["git", "-C", str(chosen.tree), "status", "--short"]
+    subprocess.run(command, check=True, capture_output=True)
+    start = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True)
+    return facts(start, sources="")
+
+
 def facts(start: float, **others: object) -> dict:
     """Add time and memory."""
     usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -93,7 +149,12 @@ def facts(start: float, **others: object) -> dict:
     }
 
 
-STEPS = {"floor": floor, "cold": generate, "unchanged": generate}
+EDITS = {
+    "comment added": lambda text: f"{text}# One line more.\n",
+    "lines moved": lambda text: f"# One line more.\n{text}",
+    "test added": lambda text: f"{text}\n\nclass TestOneMore:\n    def test_one_more(self):\n        pass\n",
+}
+STEPS = {"floor": floor, "cold": generate, "git status": status, "unchanged": again, **dict.fromkeys(EDITS, again)}
 
 
 def show(rows: dict[str, dict]) -> None:
@@ -102,7 +163,7 @@ def show(rows: dict[str, dict]) -> None:
     print("| step | sources | pages | written | wall s | × floor | CPU s | peak MB |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for name, row in rows.items():
-        cells = [name, row["sources"], row.get("pages", ""), row.get("written", ""), f"{row['wall']:.1f}", f"{row['wall'] / base:.2f}"]
+        cells = [name, row["sources"], row.get("pages", ""), row.get("written", ""), f"{row['wall']:.2f}", f"{row['wall'] / base:.2f}"]
         print("| " + " | ".join(str(cell) for cell in [*cells, f"{row['cpu']:.1f}", f"{row['peak']:.0f}"]) + " |")
 
 

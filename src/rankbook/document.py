@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import secrets
@@ -99,12 +100,25 @@ def _documented(settings: Settings, store: Store, changes: Changes | None, progr
     book = Book(settings.title or settings.root.name, pages.pack_folders(settings))
     if not check:
         freshness.discard(settings)
-    run = _Run(settings, store, changes, _Clock(progress or _silent), Writer(settings.below_root(settings.out), dry=check))
-    report = run.report(book)
-    if not check:
-        run.keep(started, report)
-    store.close()
+    with _uncollected():
+        run = _Run(settings, store, changes, _Clock(progress or _silent), Writer(settings.below_root(settings.out), dry=check))
+        report = run.report(book)
+        if not check:
+            run.keep(started, report)
+        store.close()
     return report
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Work without looking for garbage: there are hundreds of thousands of objects, and next to no cycles among them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _Run:
@@ -329,9 +343,9 @@ class _Run:
         if press.suite != self.store.get("indexes", "suite links"):
             folders.add("")
             self.store.put("indexes", "suite links", _packed(press.suite))
-        for made in self._spread(press.folder_pages, pages.deepest_first(folders)):
+        for made in self._spread_finely(press.folder_pages, pages.deepest_first(folders)):
             self._take(made)
-        for made in self.suite.print(press, untested, len(public), self._spread, anew=self._is_spoiled("suite-")):
+        for made in self.suite.print(press, untested, len(public), self._spread_finely, anew=self._is_spoiled("suite-")):
             self._take(made)
 
     def _is_spoiled(self, start: str) -> bool:
@@ -340,9 +354,10 @@ class _Run:
 
     def _is_moved(self, path: str, press: Press) -> bool:
         """Tell whether the pages of the folders around a file may show it otherwise than before."""
-        old = self.old_facts.get(path)
-        same = old is not None and old.keywords == press.modules[path].keywords and old.source.lines == press.modules[path].source.lines
-        return not same or self.old_rows.get(path) != press.rows[path]
+        old, new = self.old_facts.get(path), press.modules[path]
+        if old is None or old.keywords != new.keywords or pages.has_listing(old.source) != pages.has_listing(new.source):
+            return True
+        return self.old_rows.get(path) != press.rows[path]
 
     def _take(self, made: Made) -> None:
         self.fates.update(made.fates)
@@ -441,9 +456,14 @@ class _Run:
         """Give the warnings that hold for as long as nothing changes."""
         return tuple(warning for warning in report.warnings if warning not in self.notes)
 
-    def _spread(self, function: Callable[[Sequence[str]], list[_Result]], paths: Sequence[str]) -> Iterator[_Result]:
+    def _spread(self, function: Callable[[Sequence[_Item]], list[_Result]], items: Sequence[_Item]) -> Iterator[_Result]:
         """Apply a function to paths, in several processes when they are many."""
-        for _, results in spread(function, paths, self.jobs if len(paths) > _FEW else 1):
+        for _, results in spread(function, items, self.jobs if len(items) > _FEW else 1):
+            yield from results
+
+    def _spread_finely(self, function: Callable[[Sequence[_Item]], list[_Result]], items: Sequence[_Item]) -> Iterator[_Result]:
+        """Apply a function to items each of which sums up many files, in several processes when the tree is large."""
+        for _, results in spread(function, items, self.jobs if len(self.paths) > _FEW else 1, 4):
             yield from results
 
 

@@ -125,9 +125,15 @@ class Suite:
         """Leave for the next run what is known."""
         for index in self._indexes.values():
             index.keep()
-        kept = {"suite rows": self._rows, "finding counts": self._findings, "shards": self._shards, "suite pages": self._made}
-        for key, value in kept.items():
-            self._store.put("indexes", key, pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+        kept = {
+            "suite rows": (self._are_rows_changed, self._rows),
+            "finding counts": (self._are_findings_changed, self._findings),
+            "shards": (any(index.changed for index in self._indexes.values()), self._shards),
+            "suite pages": (True, self._made),
+        }
+        for key, (is_changed, value) in kept.items():
+            if is_changed:
+                self._store.put("indexes", key, pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
     def _set(
         self,

@@ -81,12 +81,22 @@ def _below(root: Path, source: str, warnings: list[str]) -> Iterator[str]:
         yield source
         return
     listed = _git_files(root, source, warnings)
-    for path in _walk(root, source) if listed is None else listed:
+    if listed is None:
+        yield from _walk(root, source)
+        return
+    for path in listed:
         # Git lists a submodule, or a repository within, as its folder.
-        if listed is not None and (root / path).is_dir() and not (root / path).is_symlink():
+        if _is_folder(f"{root}/{path}"):
             yield from _walk(root, path.rstrip("/"))
         else:
             yield path
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def _git_files(root: Path, source: str, warnings: list[str]) -> list[str] | None:
@@ -172,6 +182,7 @@ class _Check:
         self.pages: list[str] = []
         """Generated pages, which are no sources for as long as they stay so."""
         self._plain: dict[str, bool] = {}
+        self._start = os.path.join(root, "")  # noqa: PTH118 - a text that paths are added to
 
     def is_source(self, path: str) -> bool:
         try:
@@ -191,7 +202,6 @@ class _Check:
         return True
 
     def _is_regular(self, path: str) -> bool:
-        file = self.root / path
         folder = path.rpartition("/")[0]
         if folder not in self._plain:
             # No link on the way, and not inside the folder of the pages: then what a file is, it says itself.
@@ -199,12 +209,12 @@ class _Check:
             self._plain[folder] = place == self.root / folder and not place.is_relative_to(self.out)
         if self._plain[folder]:
             try:
-                kind = os.lstat(file).st_mode
+                kind = os.lstat(f"{self._start}{path}").st_mode
             except FileNotFoundError:  # deleted but still in Git's index
                 return False
             if not stat.S_ISLNK(kind):
                 return stat.S_ISREG(kind)
-        return self._is_regular_behind(path, file)
+        return self._is_regular_behind(path, self.root / path)
 
     def _is_regular_behind(self, path: str, file: Path) -> bool:
         if not file.exists():  # a dangling link
