@@ -1,6 +1,6 @@
 """What it costs to turn a source tree into pages, beside the floor: reading every file and parsing every Python file, in as many processes.
 
-    python benchmarks/generate.py TREE [--jobs N] [--source PATH ...]
+    python benchmarks/generate.py TREE --edit FILE [--jobs N] [--source PATH ...]
 
 Each measurement runs in processes of its own; seconds are wall time, memory is the largest resident set of any process. The pages are made
 from nothing, when nothing has changed, and after edits of one file, which is put back. `git status` of the same tree stands beside them.
