@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import secrets
@@ -17,6 +16,7 @@ from rankbook.analyse import Draft, folders_of, public_names, survey, targets, u
 from rankbook.collecting import rules_of
 from rankbook.config import Settings
 from rankbook.freshness import Changes, Manifest
+from rankbook.garbage import uncollected
 from rankbook.knowledge import Brief, Knowledge
 from rankbook.model import Module, Project, Survey, Test, Use
 from rankbook.pages import Book, Fate, FileRow, Page, Writer
@@ -100,25 +100,13 @@ def _documented(settings: Settings, store: Store, changes: Changes | None, progr
     book = Book(settings.title or settings.root.name, pages.pack_folders(settings))
     if not check:
         freshness.discard(settings)
-    with _uncollected():
+    with uncollected():
         run = _Run(settings, store, changes, _Clock(progress or _silent), Writer(settings.below_root(settings.out), dry=check))
         report = run.report(book)
         if not check:
             run.keep(started, report)
         store.close()
     return report
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Work without looking for garbage: there are hundreds of thousands of objects, and next to no cycles among them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _Run:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from rankbook.garbage import uncollected
 from rankbook.model import Definition, Import, Keyword, Module, Source
 from rankbook.sources import comments, grammars
 
@@ -119,7 +118,7 @@ def read(grammar: Grammar, source: Source, text: str) -> Module:
     except grammars.NoGrammarError as error:
         return Module(source, unread=str(error))
     walk = Walk(grammar, source, data)
-    with _uncollected():
+    with uncollected():
         walk.run(root)
         return walk.module(_leading_comment(grammar, walk, root))
 
@@ -342,18 +341,6 @@ def _preamble(grammar: Grammar, root: Node) -> Iterable[Node]:
             stack.extend(reversed([child for child in node.children if child.type not in ("identifier", "#ifndef", "#ifdef")]))
         elif node.type not in grammar.comments and node.type not in grammar.preamble:
             return
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Walk without collecting garbage: nodes have no cycles."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _last_row(node: Node) -> int:

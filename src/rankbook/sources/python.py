@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 import inspect
 import re
 import warnings
@@ -14,6 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from rankbook.embedding import UTF8, source_text
+from rankbook.garbage import uncollected
 from rankbook.model import Class, Constant, Expression, Function, Import, Keyword, Module, Source
 from rankbook.sources.mentions import CALL, LOCAL_CALL, REFERENCE, SELF_CALL, SUPER_CALL, VARIABLE, Mention, Mentions
 from rankbook.sources.text import Text, dotted, leading_name, shortened, string
@@ -167,15 +167,9 @@ def _read(data: bytes, source: Source, text: str) -> Module:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Work without warnings, and without collecting garbage: a syntax tree has none."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        if enabled:
-            gc.enable()
+    with uncollected(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _source_text(data: bytes, source: Source, embedded: str) -> str:
