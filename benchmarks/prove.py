@@ -1,53 +1,211 @@
-"""What it costs to prove the bundled suite through its pages, beside plain `pytest` on the same files.
+"""What it costs to prove test files through their pages, beside `python FILE` and `pytest FILE`.
 
-    python benchmarks/prove.py [FILE ...]
+    python benchmarks/prove.py suite
+    python benchmarks/prove.py pytorch TREE [--files FILE ...]
+    python benchmarks/prove.py gloo TREE
+    python benchmarks/prove.py many
+    python benchmarks/prove.py peers VENV
 
-Without files the whole suite is run. Seconds are wall time.
+`suite` is the bundled suite; `pytorch` the files of PyTorch's `test/distributed` whose tests start ranks on a CPU; `gloo` its
+`test_distributed_spawn.py`, the 285 tests of `distributed_test.py` on two ranks; `many` 200 listings of a guide on one rank and 200 on two;
+`peers` 200 plain listings beside other plugins, which VENV has installed. `--keep FILE` keeps what was measured, and goes on from it.
 """
 
 from __future__ import annotations
 
-import subprocess
+import argparse
+import json
+import re
 import sys
 import tempfile
-import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from measured import run
+
 ROOT = Path(__file__).parents[1]
-SUITE = "tests/distributed"
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+FILES = (
+    "_composable/test_replicate.py",
+    "_tensor/experimental/test_local_map.py",
+    "_tensor/test_api.py",
+    "_tensor/test_common_rules.py",
+    "_tensor/test_embedding_ops.py",
+    "_tensor/test_experimental_ops.py",
+    "_tensor/test_init.py",
+    "_tensor/test_matrix_ops.py",
+    "_tensor/test_utils.py",
+    "algorithms/test_join.py",
+    "checkpoint/test_file_system_checkpoint_cpu.py",
+    "optim/test_zero_redundancy_optimizer.py",
+    "tensor/parallel/test_parallelize_api.py",
+    "tensor/parallel/test_tp_style.py",
+    "test_c10d_object_collectives.py",
+    "test_collective_utils.py",
+    "test_pg_wrapper.py",
+)
+"""Files of `test/distributed` with tests that start ranks and pass on a CPU."""
+LISTINGS = 200
+ONE_RANK = "```python\nimport torch\n\nassert torch.ones({0}).sum() == {0}\n```\n"
+TWO_RANKS = """```python {{ranks=2}}
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+mine = torch.full((1,), {0}.0 + dist.get_rank())
+dist.all_reduce(mine)
+assert mine.item() == {1}.0
+dist.destroy_process_group()
+```
+"""
+PLAIN = "```python\nnumbers = list(range({0}))\nassert sum(numbers) == {0} * ({0} - 1) // 2\n```\n"
+PEERS = {
+    "sybil": [],
+    "pytest-markdown-docs": ["--markdown-docs"],
+    "pytest-codeblocks": ["--codeblocks"],
+    "markdown-pytest": [],
+}
+SYBIL = """
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser
+
+pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser()], patterns=["*.md"]).pytest()
+"""
+
+
+class Table:
+    """Rows of measurements, kept in a file as they come.
+
+    Args:
+        keep: the file; None keeps nothing.
+    """
+
+    def __init__(self, keep: Path | None) -> None:
+        self.keep = keep
+        self.rows: dict[str, dict] = json.loads(keep.read_text()) if keep is not None and keep.is_file() else {}
+
+    def row(self, name: str, measure: Callable[[], dict]) -> None:
+        """Measure what is not yet known."""
+        if name in self.rows:
+            return
+        self.rows[name] = measure()
+        print(f"  {name}: {self.rows[name]}", file=sys.stderr, flush=True)
+        if self.keep is not None:
+            self.keep.write_text(json.dumps(self.rows, indent=1))
+
+    def show(self) -> None:
+        """Print the table: each group of rows with its last row as 1."""
+        print("| what | way | tests | wall s | CPU s | × wall | × CPU | it says |")
+        print("|---|---|--:|--:|--:|--:|--:|---|")
+        base = {name.split(" · ")[0]: row for name, row in self.rows.items() if " · pages" in name or " · rankbook" in name}
+        for name, row in self.rows.items():
+            what, way = name.split(" · ")
+            own = base.get(what, row)
+            ratios = f"{row['wall'] / own['wall']:.2f} | {row['cpu'] / own['cpu']:.2f}"
+            print(f"| {what} | {way} | {row['tests']} | {row['wall']:.1f} | {row['cpu']:.1f} | {ratios} | {row['says']} |")
+
+
+def measured(command: Sequence[str], cwd: Path, variables: dict[str, str] | None = None) -> dict:
+    """Run a command and give a row."""
+    found = run(command, cwd, {"OMP_NUM_THREADS": "1", "PYTHONPATH": "", **(variables or {})})
+    says = found.last.strip("= ")
+    tests = sum(int(number) for number in re.findall(r"(\d+) (?:passed|failed|skipped|vacuous|degenerate)", says))
+    ran = re.findall(r"^Ran (\d+) tests?", found.output, re.MULTILINE)
+    return {"tests": tests or sum(map(int, ran)), "wall": found.wall, "cpu": found.cpu, "says": says[:90], "status": found.status}
+
+
+def proved(pages: Sequence[str], cwd: Path, variables: dict[str, str] | None = None, options: Sequence[str] = ()) -> dict:
+    """Prove pages and give a row."""
+    return measured([*PYTEST, "--doctest-glob=*.md", "-k", "not how-to-run-it", *options, *pages], cwd, variables)
+
+
+def generated(root: Path, files: Sequence[str], out: Path) -> list[str]:
+    """Make the pages of files; give those of the files themselves."""
+    command = [sys.executable, "-m", "rankbook.cli", "gen", "--root", str(root), *files, "--out", str(out), "--package-path", "installed"]
+    found = run(command, root)
+    if found.status:
+        raise SystemExit(found.output)
+    return [str(out / f"{file}_docs.md") for file in files if (out / f"{file}_docs.md").is_file()] or sorted(map(str, out.rglob("test_*.py_docs.md")))
+
+
+def suite(table: Table, _chosen: argparse.Namespace, folder: Path) -> None:
+    """Measure the bundled suite."""
+    pages = generated(ROOT, ["tests/distributed"], folder / "docs")
+    table.row("bundled suite · pytest FILES", lambda: measured([*PYTEST, "tests/distributed"], ROOT))
+    table.row("bundled suite · fresh", lambda: proved(pages, ROOT, options=["--engine=fresh"]))
+    table.row("bundled suite · pages", lambda: proved(pages, ROOT))
+
+
+def pytorch(table: Table, chosen: argparse.Namespace, folder: Path) -> None:
+    """Measure files of PyTorch's `test/distributed`, one after the other."""
+    test = Path(chosen.tree) / "test"
+    for name in chosen.files or FILES:
+        _one_file(table, test, f"distributed/{name}", {"TEMP_DIR": str(folder)}, folder)
+
+
+def gloo(table: Table, chosen: argparse.Namespace, folder: Path) -> None:
+    """Measure the 285 tests of `distributed_test.py` on two ranks."""
+    (folder / "barrier").mkdir(exist_ok=True)
+    (folder / "init_dir").mkdir(exist_ok=True)
+    variables = {"BACKEND": "gloo", "WORLD_SIZE": "2", "TEMP_DIR": str(folder)}
+    _one_file(table, Path(chosen.tree) / "test", "distributed/test_distributed_spawn.py", variables, folder)
+
+
+def _one_file(table: Table, test: Path, file: str, variables: dict[str, str], folder: Path) -> None:
+    what = file.removeprefix("distributed/")
+    table.row(f"{what} · python FILE", lambda: measured([sys.executable, file], test, variables))
+    table.row(f"{what} · pytest FILE", lambda: measured([*PYTEST, "--noconftest", "-p", "no:rankbook", file], test, variables))
+    pages = generated(test, [file], folder / "docs")
+    options = ["--noconftest", f"--source-path={test}", f"--rootdir={folder}"]
+    table.row(f"{what} · pages", lambda: proved(pages, folder, variables, options))
+
+
+def many(table: Table, _chosen: argparse.Namespace, folder: Path) -> None:
+    """Measure many short listings, each in processes of its own."""
+    for name, listing in (("200 listings on one rank", ONE_RANK), ("200 listings on two ranks", TWO_RANKS)):
+        page = folder / f"{name.replace(' ', '-')}.md"
+        page.write_text("\n".join(listing.format(number, 2 * number + 1) for number in range(1, LISTINGS + 1)))
+        table.row(f"{name} · rankbook", lambda page=page: proved([page.name], folder))
+
+
+def peers(table: Table, chosen: argparse.Namespace, folder: Path) -> None:
+    """Measure plain listings beside other plugins, which run them all in one process."""
+    text = "\n".join(PLAIN.format(number) for number in range(1, LISTINGS + 1))
+    python = str(Path(chosen.venv) / "bin" / "python")
+    for name, options in PEERS.items():
+        own = folder / name
+        own.mkdir(exist_ok=True)
+        named = re.sub(r"```python\n", lambda _: f"<!-- name: test_{next(numbers)} -->\n```python\n", text) if (numbers := iter(range(LISTINGS))) else ""
+        (own / "page.md").write_text(named if name == "markdown-pytest" else text)
+        if name == "sybil":
+            (own / "conftest.py").write_text(SYBIL)
+        quiet = [option for other in PEERS if other != name for option in ("-p", f"no:{PLUGINS[other]}")]
+        table.row(f"200 plain listings · {name}", lambda own=own, quiet=quiet, options=options: measured(
+            [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *quiet, *options, "page.md"], own))  # fmt: skip
+    (folder / "page.md").write_text(text)
+    table.row("200 plain listings · rankbook", lambda: proved(["page.md"], folder))
+
+
+PLUGINS = {"sybil": "sybil", "pytest-markdown-docs": "pytest_markdown_docs", "pytest-codeblocks": "codeblocks", "markdown-pytest": "markdown-pytest"}
 
 
 def main() -> None:
-    files = sys.argv[1:] or [SUITE]
-    with tempfile.TemporaryDirectory() as folder:
-        generate = [sys.executable, "-m", "rankbook.cli", "gen", *files, "--out", f"{folder}/docs"]
-        subprocess.run(generate, cwd=ROOT, check=True, capture_output=True)
-        # The README and the run commands of the pages are listings too; only the tests are compared.
-        pages = [str(page) for page in sorted(Path(folder).rglob("test_*.py_docs.md"))]
-        rows = {
-            "pytest": timed([f for f in files if f != SUITE] or [SUITE]),
-            "pages, local": timed(["--doctest-glob=*.md", "--engine=local", "-k", "not how-to-run-it", *pages]),
-            "pages, fresh": timed(["--doctest-glob=*.md", "--engine=fresh", "-k", "not how-to-run-it", *pages]),
-        }
-    show(rows)
-
-
-def timed(arguments: list[str]) -> tuple[float, str]:
-    """Run pytest and give wall seconds and its last line."""
-    start = time.perf_counter()
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    wall = time.perf_counter() - start
-    return wall, done.stdout.strip().splitlines()[-1]
-
-
-def show(rows: dict[str, tuple[float, str]]) -> None:
-    """Print a table, with plain pytest as 1."""
-    base = rows["pytest"][0]
-    print("| way | wall s | × pytest | pytest says |")
-    print("|---|--:|--:|---|")
-    for name, (wall, said) in rows.items():
-        print(f"| {name} | {wall:.1f} | {wall / base:.2f} | {said} |")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="what", required=True)
+    for name in ("suite", "pytorch", "gloo", "many", "peers"):
+        inner = commands.add_parser(name)
+        inner.add_argument("--keep", type=Path)
+        if name in ("pytorch", "gloo"):
+            inner.add_argument("tree")
+        if name == "pytorch":
+            inner.add_argument("--files", nargs="+")
+        if name == "peers":
+            inner.add_argument("venv")
+    chosen = parser.parse_args()
+    table = Table(chosen.keep)
+    with tempfile.TemporaryDirectory(prefix="rankbook-benchmark-") as folder:
+        {"suite": suite, "pytorch": pytorch, "gloo": gloo, "many": many, "peers": peers}[chosen.what](table, chosen, Path(folder))
+    table.show()
 
 
 if __name__ == "__main__":

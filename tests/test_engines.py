@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from executions import told
 from rankbook import engines
 from rankbook.engines import processes
 from rankbook.engines.capped import Capped
@@ -113,7 +114,7 @@ def program(
 
 def run(engine, *args, **kwargs) -> tuple[list[Event], Ended]:
     execution = engine.start(program(*args, **kwargs))
-    events = list(execution.events())
+    events = list(told(execution))
     return events, execution.ended
 
 
@@ -132,6 +133,13 @@ def test_exit_status(engine):
     assert (events, ended.exit_code, ended.hung, ended.output, ended.left) == ([], 4, False, "", ())
     assert (ended.engine, ended.note) == (engine.name, "")
     assert 0 < ended.duration < 20
+
+
+def test_first_event(engine):
+    """Before all that a program says stands which engine really runs it, why, and how its ports are kept apart."""
+    first, second = engine.start(program("say", count=1)).events()
+    assert first == {"type": "began", "engine": engine.name, "note": "", "isolation": ""}
+    assert second["type"] == "number"
 
 
 @pytest.mark.parametrize(("code", "status"), [(None, 0), (5, 5), ("a message", 1)])
@@ -200,20 +208,20 @@ def test_events_of_a_fork(engine):
 def test_events_come_at_once(engine):
     """An event is there while its program still runs, and two programs run at the same time."""
     first, second = (engine.start(program("hang_asleep")) for _ in range(2))
-    assert next(first.events()) == next(second.events()) == {"type": "ready"}
+    assert next(told(first)) == next(told(second)) == {"type": "ready"}
     with pytest.raises(EngineError, match="has not ended"):
         first.ended  # noqa: B018
     for execution in (first, second):
         execution.stop()
         assert execution.ended.exit_code == -signal.SIGKILL
         assert not execution.ended.hung
-        assert list(execution.events()) == []
+        assert list(told(execution)) == []
 
 
 def test_surroundings(engine, tmp_path):
     """A main process finds what a new interpreter finds."""
     execution = engine.start(program("look_around", root=tmp_path, environment={"OWN": "value"}))
-    (around,) = execution.events()
+    (around,) = told(execution)
     assert around["cwd"] == str(tmp_path)
     assert around["argv"] == [str(tmp_path / "some/listing.py")]
     assert around["environment"]["OWN"] == "value"
@@ -300,7 +308,7 @@ def test_hang_leaves_no_semaphore(engine):
 def test_events_are_signs_of_life(engine):
     """Each event gives a program its whole timeout again."""
     execution = engine.start(program("say_slowly", timeout=1.5))
-    assert len(list(execution.events())) == 6
+    assert len(list(told(execution))) == 6
     assert execution.ended.exit_code == 0
 
 
@@ -323,7 +331,7 @@ def test_quick_child_is_not_left(engine):
 def test_stop_and_close_are_quick(shared):
     """Closing the engine ends a program and its family in less than two seconds; the engine can be used again."""
     execution = shared.start(program("hang_with_family"))
-    next(execution.events())
+    next(told(execution))
     started = time.monotonic()
     shared.close()
     assert time.monotonic() - started < 2
@@ -516,7 +524,7 @@ def test_differing_at_import():
 def test_program_that_gains_nothing(local, torchless):
     """A program that does not gain from the zygote runs without one, and that is no fall-back."""
     execution = local.start(Program("n", "plain_programs:give_status", str(PROGRAMS), "x.py", preload=False))
-    assert list(execution.events()) == []
+    assert list(told(execution)) == []
     assert (execution.ended.engine, execution.ended.note) == ("fresh", "")
     assert not marked_zygotes()
 
@@ -552,18 +560,18 @@ def test_lost_zygote(local, torchless):
     for _ in range(2):
         with pytest.raises(EngineError, match="was lost 2 times; run with the engine 'fresh'"):
             local.start(program("give_status"))
-    assert len(list(running.events())) == 6
+    assert len(list(told(running))) == 6
     assert running.ended.exit_code == 0
 
 
 def test_lost_supervisor(engine):
     """When a supervisor is killed its main process dies with it, and the end is unknown."""
     execution = engine.start(program("hang_asleep"))
-    next(execution.events())
+    next(told(execution))
     session = {os.getsid(pid) for pid, (_, line) in others().items()}
     (supervisor,) = session
     os.kill(supervisor, signal.SIGKILL)
-    assert list(execution.events()) == []
+    assert list(told(execution)) == []
     assert execution.ended.exit_code is None
 
 
@@ -581,7 +589,7 @@ def test_two_engines_at_once(torchless):
     pair = [engines.create("local") for _ in range(2)]
     try:
         executions = [engine.start(program("say", count=5)) for engine in pair for _ in range(2)]
-        assert [len(list(execution.events())) for execution in executions] == [5] * 4
+        assert [len(list(told(execution))) for execution in executions] == [5] * 4
     finally:
         for engine in pair:
             engine.close()

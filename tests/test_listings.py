@@ -82,7 +82,13 @@ def rendered_texts(text: str, site: Site = SITE) -> list[str]:
 
 def shown_texts(listings: tuple[Listing, ...]) -> list[str]:
     """Give the texts of the listings that the site is said to render as such, in alphabetical order."""
-    return sorted(plain(listing.text) for listing in listings if NOT_RENDERED not in (listing.problem or "") and not listing.custom)
+    return sorted(plain(listing.text) for listing in listings if not (is_refused(listing) or listing.custom))
+
+
+def is_refused(listing: Listing) -> bool:
+    """Tell whether a listing stands for a line that is none: a fence that is not rendered, or hidden lines without a listing."""
+    problem = listing.problem or ""
+    return NOT_RENDERED in problem or (not listing.text and re.search(r"the comment at line|these hidden lines", problem) is not None)
 
 
 def described(listings: tuple[Listing, ...], indent: str = "") -> str:
@@ -102,6 +108,11 @@ def _described(listing: Listing):
         yield "  custom"
     if listing.problem:
         yield f"  problem: {listing.problem}"
+    if listing.output_of:
+        yield f"  output of: {listing.output_of}"
+    for output in listing.outputs:
+        yield f"  output: line {output.line}, {output.first_line}, rank {output.rank or '(all)'}, {output.text!r}"
+    yield from (f"  {line:3}: {text}".rstrip() for line, text in listing.hidden)
     yield from (f"  {listing.first_line + number:3}| {line}".rstrip() for number, line in enumerate(listing.text.splitlines()))
     yield from described(listing.children, "  ").splitlines()
 
@@ -342,10 +353,10 @@ def test_empty_fences_on_a_site_that_preserves_tabs():
 def test_every_option_is_in_the_table():
     """The table holds each option once, and the sentence about an unknown option names them all."""
     names = [option.name for option in OPTIONS]
-    (listing,) = collect_text("```python {rank=2}\nx\n```\n", "p.md", SITE)
+    (listing,) = collect_text("```python {rnks=2}\nx\n```\n", "p.md", SITE)
     assert len(names) == len(set(names))
     assert listing.problem is not None
-    assert listing.problem.startswith("unknown option 'rank'; did you mean 'ranks'? known are ranks, timeout,")
+    assert listing.problem.startswith("unknown option 'rnks'; did you mean 'ranks'? known are ranks, init,")
     assert all(name in listing.problem for name in names)
 
 

@@ -34,6 +34,10 @@ FRAGMENTS = """\
   ```python
   ```
 ```python {ranks=2}
+```text {.output}
+<!-- rankbook: hidden
+    <!-- rankbook: hidden
+    -->
 ```{.python .x title="y"}
 ```python ranks=2
 ```python title="a"
@@ -99,10 +103,12 @@ def test_listings_are_those_of_the_rendered_page(site: Site, page: str):
 @given(page=PAGES, end=st.sampled_from(["\n", "\r\n", "\r"]))
 @settings(max_examples=70, deadline=None)
 def test_positions_are_exact(site: Site, page: str, end: str):
-    """Each line of a listing's text ends its line of the page, and the opening fence stands on the line above the first."""
+    """Each line of a listing's text ends its line of the page, hidden or not, and the opening fence stands above the first."""
     lines = [line + end for line in page.split("\n")]
     for listing in collect_text("".join(lines), "p.md", site):
-        assert re.match(r"[ \t>]*(?:- )?(`{3}|~{3})", lines[listing.line - 1])
+        assert re.match(r"[ \t>]*((?:- )?(`{3}|~{3})|<!-- rankbook)", lines[listing.line - 1])
+        for number, line in listing.hidden:
+            assert lines[number - 1].expandtabs(4).endswith(line.expandtabs(4))
         for number, line in enumerate(re.findall(rf"[^\r\n]*{end}", listing.text), listing.first_line):
             assert lines[number - 1].expandtabs(4).endswith(line.expandtabs(4))
 

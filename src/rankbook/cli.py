@@ -206,10 +206,23 @@ def _query(chosen: argparse.Namespace) -> int:
     return asking.ask(chosen, _root(chosen), _say)
 
 
+def _ledger_options(parser: argparse.ArgumentParser) -> None:
+    from rankbook import keeping
+
+    keeping.options(parser)
+
+
+def _ledger(chosen: argparse.Namespace) -> int:
+    from rankbook import keeping
+
+    return keeping.keep(chosen, _root(chosen), _say)
+
+
 COMMANDS = (
     Command("gen", "Turn sources into pages, and write what has changed.", _gen_options, _gen),
     Command("book", "Generate the pages, execute every listing, build the site.", _book_options, _book),
     Command("query", "Ask which tests need or exercise what.", _query_options, _query),
+    Command("ledger", "Show what was recorded, put ledgers together, and find what never ran.", _ledger_options, _ledger),
 )
 """All subcommands; a new one is a row."""
 

@@ -40,7 +40,19 @@ class Settings:
     apis: tuple[str, ...] = ()
     """Modules whose public names tests should exercise: `torch.distributed`; `mypkg.*` for all modules below `mypkg`."""
     engine: str = "local"
-    """Engine that executes listings: `local` or `fresh`."""
+    """Engine that executes listings: `local`, `fresh`, `ray` or `slurm`."""
+    ray_address: str = ""
+    """Ray cluster of the engine `ray`; empty for one on this machine."""
+    listing_jobs: int = 0
+    """Listings that run at the same time; 0 for one per core."""
+    gpus: str = ""
+    """GPUs that listings may use, declared instead of asked for: `8`, `2 x H200 141 GiB`; empty for those that are there."""
+    plan: bool = True
+    """Whether a test that cannot run here, as its page says, is skipped without being started."""
+    canary: str = "0%"
+    """Share of the tests that is run again by new interpreters and compared: `2%`."""
+    debt_days: int = 0
+    """Days after which a proof counts as skip debt again; 0 for never."""
     listing_timeout: float = 300.0
     """Seconds without a sign of life after which a listing counts as hung."""
     package_path: tuple[str, ...] = ()

@@ -18,7 +18,11 @@ from rankbook.embedding import Embedding
 SUITE_PAGES = ("suite-hardware", "suite-apis", "suite-untested", "suite-words", "suite-marks", "suite-owners", "suite-findings")
 """Kinds of page that are about the whole suite."""
 PAGE_KINDS = ("file", "keywords", "index", "folder", "subtree", *SUITE_PAGES)
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+_NEEDS = "  needs: |"
+"""Line behind which the needs of the tests stand, as the last thing in the front matter: they may be long."""
+_OPENED = re.compile(r"\A\ufeff?---[ \t]*\r?\n")
 _BLOCK = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?\r?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 
 
@@ -35,6 +39,8 @@ class Stamp:
     sha256: str | None = None
     embedding: Embedding | None = None
     """How the listing gives back the source; None on pages without the source's listing."""
+    needs: str = ""
+    """What its tests need, a line of JSON for each group of tests that need the same; empty when there are none."""
 
 
 def write(stamp: Stamp) -> str:
@@ -53,6 +59,8 @@ def write(stamp: Stamp) -> str:
             "final-newline": embedding.final_newline,
         }
     lines = [f"title: {_scalar(stamp.title)}", "rankbook:", *(f"  {key}: {_scalar(value)}" for key, value in facts.items())]
+    if stamp.needs:
+        lines += [_NEEDS, *(f"    {line}" for line in stamp.needs.splitlines())]
     if stamp.page != "file":
         lines += ["search:", "  exclude: true"]
     return "---\n" + "\n".join(lines) + "\n---\n"
@@ -76,8 +84,8 @@ def split(text: str) -> tuple[dict[str, Any], int]:
     if match is None:
         return {}, 0
     try:
-        values = yaml.safe_load(match[1] or "")
-    except yaml.YAMLError:
+        values = yaml.load(match[1] or "", _LOADER)  # noqa: S506 - both loaders are safe ones
+    except (yaml.YAMLError, ValueError, RecursionError):  # a date that is none, a lone surrogate
         return {}, 0
     if values is not None and not isinstance(values, dict):
         return {}, 0
@@ -106,4 +114,23 @@ def read(values: Mapping[str, Any]) -> Stamp | None:
         size=facts.get("size"),
         sha256=facts.get("sha256"),
         embedding=embedding,
+        needs=_needs(facts.get("needs")),
     )
+
+
+def _needs(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def is_generated(head: bytes, *, is_cut: bool) -> bool:
+    """Tell from the top of a page whether rankbook made it.
+
+    Args:
+        head: the first bytes of the page.
+        is_cut: whether the page may go on behind them.
+    """
+    text = head.decode(errors="replace")
+    if is_cut and _OPENED.match(text) and not _BLOCK.match(text):
+        whole_lines = text[: text.rfind("\n")].partition(f"\n{_NEEDS}")[0]
+        text = f"{whole_lines}\n---\n"
+    return read(split(text)[0]) is not None

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol
 
 from rankbook.embedding import Embedding, restore
+from rankbook.requirements import Requirement
 
 Event = dict[str, Any]
-"""What a program says while it runs: a JSON object with the key `type`."""
+"""What a program says while it runs: a JSON object with the key `type`.
+
+The first is `began`, with the `engine` that really runs it, a `note` why, the `isolation` of its ports, and the `node` of a cluster. When a
+node was lost, `again` says that the program starts anew. All others come from the program: `alive`, `item`, `start`, `report`, `finished`.
+"""
 
 
 class Outcome(enum.StrEnum):
@@ -31,11 +36,77 @@ class Outcome(enum.StrEnum):
     """Nothing was heard of it within its timeout."""
     VACUOUS = "vacuous"
     """The harness called it passed, but no rank ran it."""
+    DEGENERATE = "degenerate"
+    """A test of several ranks that passed on one: nothing passed between ranks."""
+    NOT_RUN = "not run"
+    """Its harness gave it up because another test had failed before it."""
+    PROVED = "proved earlier"
+    """Not run again, because the ledger has a run of the same listing that passed."""
 
     @property
     def is_failure(self) -> bool:
         """Whether the book is wrong about it."""
         return self in (Outcome.FAILED, Outcome.CRASHED, Outcome.HUNG)
+
+    @property
+    def is_skip(self) -> bool:
+        """Whether pytest shows it as skipped: neither green nor red."""
+        return self in (Outcome.SKIPPED, Outcome.VACUOUS, Outcome.DEGENERATE, Outcome.NOT_RUN, Outcome.PROVED)
+
+
+@dataclass(frozen=True, slots=True)
+class RankEnd:
+    """How one rank, a process or a thread, ended."""
+
+    name: str
+    """`rank 1`."""
+    exit_code: int | None = 0
+    """Exit status: negative for a signal, None for one that was alive when its program was ended."""
+    started: float = 0.0
+    """Seconds after the start of the program's main process."""
+    duration: float = 0.0
+    """Seconds that it lived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The evidence that a run leaves behind."""
+
+    ranks: tuple[RankEnd, ...] = ()
+    world_size: int | None = None
+    """Of the largest process group that its ranks made, or that its harness names; None when it made none."""
+    backend: str = ""
+    """Of its process groups: `gloo`; several with a comma."""
+    device: str = ""
+    """Kind of device that its ranks used: `cpu`, `cuda`."""
+    gpus: tuple[str, ...] = ()
+    """GPUs granted to it: `0: NVIDIA H200`."""
+    seed: int | None = None
+    """Seed of torch's default generator when it ended; None without torch."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of `python`, `torch`, `cuda`, `nccl`, as far as they are there."""
+    engine: str = ""
+    """Engine that really ran it."""
+    note: str = ""
+    """Why that is another one than was asked for."""
+    isolation: str = ""
+    """How its ports were kept apart from those of others: `network namespace`, `port lease`; empty when they were not."""
+    node: str = ""
+    """Node of a cluster that it ran on."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it as a JSON object that leaves out what is empty."""
+        return {key: value for key, value in asdict(self).items() if value not in ((), "", None, {})}
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Receipt:
+        """Read it from a JSON object; what a newer version has added is passed over."""
+        known = {entry.name for entry in fields(cls)}
+        found: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items() if key in known}
+        parts = {entry.name for entry in fields(RankEnd)}
+        ranks = found.get("ranks", ())
+        found["ranks"] = tuple(RankEnd(**{key: value for key, value in rank.items() if key in parts}) for rank in ranks)
+        return cls(**found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +119,22 @@ class About:
     """Bytes that the page says it has."""
     embedding: Embedding | None = None
     """From the page's front matter; None on a page that another generator made."""
+    needs: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)
+    """What its tests need, by node id, as the page's front matter says it: see `rankbook.needs`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedOutput:
+    """An output fence: what the listing above it prints."""
+
+    rank: str
+    """Rank that prints it; empty for what all processes of the listing print, in rank order."""
+    text: str
+    """As it stands on the page, with the page's own line ends."""
+    line: int
+    """Line of its opening fence on the page."""
+    first_line: int
+    """Line of the first line of its text on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +165,25 @@ class Listing:
     """Text of the nearest heading above it."""
     custom: bool = False
     """Whether the site renders it by a formatter of its own, as a diagram, say; such a fence is declared not code."""
+    hidden: tuple[tuple[int, str], ...] = ()
+    """Lines above it that run first and that the site does not show: their place on the page, and their text with its line end."""
+    outputs: tuple[ExpectedOutput, ...] = ()
+    """What it is to print, by the output fences below it."""
+    output_of: int = 0
+    """For an output fence, the line of the listing that it belongs to; 0 for all others."""
+
+    @property
+    def file_line(self) -> int:
+        """Line of the page that its file begins at: each line of the file stands as many lines further on the page."""
+        if "session" in self.options:
+            return 1
+        return self.hidden[0][0] if self.hidden else self.first_line
 
     def data(self) -> bytes:
         """Bytes of the file that the listing stands for."""
+        if self.hidden:
+            between = "\n" * (self.first_line - self.hidden[-1][0] - 1)
+            return ("".join(text for _, text in self.hidden) + between + self.text).encode()
         if self.about is not None and self.about.embedding is not None:
             return restore(self.text, self.about.embedding)
         text = self.text
@@ -109,6 +212,10 @@ class Program:
     """Seconds without an event after which it counts as hung."""
     preload: bool = True
     """Whether it gains from a process that has imported torch."""
+    gpus: tuple[str, ...] | None = None
+    """GPUs that it may use, as `CUDA_VISIBLE_DEVICES` names them; None leaves that variable as the caller has it."""
+    fresh: str = ""
+    """Why it must be run by new interpreters, as a clause; empty when it need not."""
 
 
 @dataclass(slots=True)
@@ -129,6 +236,9 @@ class Runtime(Protocol):
 
     def emit(self, event: Event) -> None:
         """Report an event at once; it also says that the program is alive."""
+
+    def pardon(self, pid: int | None) -> None:
+        """Say that the death of a rank is expected: of the one with this process id, or of any rank that runs now when it is None."""
 
     @property
     def ranks(self) -> list[RankRecord]:
@@ -152,6 +262,14 @@ class Ended:
     engine: str = ""
     note: str = ""
     """Why another engine than the one asked for ran it; empty when it did not."""
+    ranks: tuple[RankEnd, ...] = ()
+    """Its ranks, in the order of their starts."""
+    death: RankEnd | None = None
+    """Rank after whose death the program was ended, because others waited for it in vain."""
+    waiting: tuple[str, ...] = ()
+    """What each process was doing when the program was ended: `rank 0 waits in all_reduce (train.py:12)`."""
+    isolation: str = ""
+    """How its ports were kept apart from those of other programs; empty when they were not."""
 
 
 class Execution(Protocol):
@@ -210,3 +328,10 @@ class Run:
     engine: str = ""
     torch: str = ""
     commit: str = ""
+    receipt: Receipt = field(default_factory=Receipt)
+    modules: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of each file of the tree that it was run beside, by path: what it imports and names."""
+    needs: tuple[str, ...] = ()
+    """What it needs, as its page says it: `2 GPUs`, `backend nccl`; what it lacked, for one that was skipped without a page's word."""
+    case: Mapping[str, Any] = field(default_factory=dict)
+    """What pytest has collected of a test: `id`, `line`, `marks`; empty for a whole listing."""

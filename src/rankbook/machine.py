@@ -8,12 +8,13 @@ import platform
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
+from rankbook.gpus import Gpu, inventory
 from rankbook.verdict import Machine
 from rankbook.words import SYSTEMS
 
@@ -22,24 +23,38 @@ SECONDS = 20
 
 
 @cache
-def hardware() -> str:
-    """Name the visible GPUs as `nvidia-smi` does, without touching CUDA in this process; else the CPU's cores."""
-    gpus = ", ".join(f"{count} × {name}" for name, count in Counter(_gpus("name")).items())
-    return gpus or f"CPU, {os.cpu_count()} cores, {platform.machine()}"
+def hardware(declared: str = "") -> str:
+    """Name the visible GPUs as `nvidia-smi` does, without touching CUDA in this process; else the CPU's cores.
+
+    Args:
+        declared: text of the setting `gpus`; GPUs that are only declared are named as such.
+    """
+    there = f"CPU, {os.cpu_count()} cores, {platform.machine()}"
+    real = _named(inventory().gpus) or there
+    return f"{real}; declared: {_named(inventory(declared).gpus) or 'no GPUs'}" if declared.strip() else real
 
 
 @cache
-def facts() -> Machine:
-    """Give what decides which tests run here."""
+def facts(declared: str = "") -> Machine:
+    """Give what decides which tests run here.
+
+    Args:
+        declared: text of the setting `gpus`; empty for the GPUs that are there.
+
+    Raises:
+        ConfigError: the declared text cannot be understood.
+    """
     build = _torch_build()
     cuda, hip = build.get("cuda"), build.get("hip")
-    gpus = _gpus("compute_cap,memory.total") if cuda else []
+    found = inventory(declared)
+    gpus = found.gpus if cuda or found.declared else ()
+    sizes = [gpu.memory for gpu in gpus]
     return Machine(
-        gpus=None if hip else len(gpus),
-        capabilities=tuple(gpu.split(",")[0].strip() for gpu in gpus),
-        gpu_memory=min((_mebibytes(gpu) for gpu in gpus), default=None),
+        gpus=len(gpus) if found.declared or not (hip or (cuda and not found.is_known)) else None,
+        capabilities=None if any(not gpu.capability for gpu in gpus) else tuple(gpu.capability for gpu in gpus),
+        gpu_memory=None if None in sizes else min((size for size in sizes if size is not None), default=None),
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None,
-        peer_access=None if gpus else False,
+        peer_access=found.has_peer_access if gpus else False,
         multicast=None if gpus else False,
         platform=_platform(),
         python=platform.python_version(),
@@ -54,16 +69,8 @@ def facts() -> Machine:
     )
 
 
-def _gpus(columns: str) -> list[str]:
-    """Give a line of each visible GPU."""
-    listed = _said("nvidia-smi", f"--query-gpu={columns}", "--format=csv,noheader").splitlines()
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return listed if visible is None else listed[: len([entry for entry in visible.split(",") if entry.strip()])]
-
-
-def _mebibytes(line: str) -> int:
-    number = line.rpartition(",")[2].split()
-    return int(number[0]) * 1024**2 if number and number[0].isdecimal() else 0
+def _named(gpus: Sequence[Gpu]) -> str:
+    return ", ".join(f"{count} × {name or 'GPU'}" for name, count in Counter(gpu.name for gpu in gpus).items())
 
 
 def _platform() -> frozenset[str]:

@@ -1,183 +1,273 @@
 """The proof, told once: listings → harness → program → engine → outcome.
 
-`plan` says what each listing of a page is, `Prover` runs it, `Running` gives the outcome of each of its tests as it comes.
+`jobs.plan` says what each listing of a page is, `Prover` gives it to the scheduler, `Running` has the outcome of each of its tests.
 """
 
 from __future__ import annotations
 
-import re
-import signal
+import shutil
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from rankbook import engines, listings
+from rankbook import engines, gpus, listings
 from rankbook.config import Settings
 from rankbook.errors import PageError
-from rankbook.harness import KINDS, Kind, kind_of, preloaded, shell
+from rankbook.harness import preloaded
 from rankbook.harness.mirror import Mirror, is_inside
-from rankbook.languages import by_fence
-from rankbook.listing import About, Ended, Engine, Event, Listing, Outcome, Program
+from rankbook.jobs import Case, Collected, Job
+from rankbook.leases import VARIABLE as LEASES
+from rankbook.leases import Leases
+from rankbook.listing import About, Ended, Engine, Event, Execution, Outcome, Program
+from rankbook.reports import abnormal, broken_pytest, on_page, report_of
+from rankbook.running import Running, Start
+from rankbook.schedule import Scheduler, Task, Ticket
 
-PHASES = ("setup", "call", "teardown")
+if TYPE_CHECKING:
+    from rankbook.engines.cluster import Cluster
+
 DONE = (0, 1, 5)
 """Exit statuses of a pytest that has done what it was asked: all passed, some failed, there are no tests."""
-NOT_ON_RANKS = (
-    "option 'ranks' has no meaning on a listing that is a {kind}: only a program is started on ranks; take the option away, "
-    "and let tests start their ranks by their own harness"
-)
+FIRST = -1
+"""Order of what is wanted before all listings: what a module holds."""
+ANY_NUMBER = 1024
+"""GPUs that may be wanted of a machine whose number of GPUs is not known; the scheduler lets one listing at a time have them all."""
+END_LIMIT = 5.0
+"""Seconds that whatever runs has to end when the session does."""
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """One listing of a page, and what becomes of it."""
+class Wish:
+    """When and how a job is to run."""
 
-    listing: Listing
-    kind: Kind
-    names: tuple[str, ...]
-    """Part of the node id behind the page; empty for the tests of the source that the page is about."""
-    beside: Listing | None = None
-    """The listing of the source that the page is about, for another listing of that page."""
-    same_as: Listing | None = None
-    """The listing whose run this one is, for a shell listing that runs its page's own source."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One test that a listing holds, as pytest itself collected it."""
-
-    id: str
-    """`TestClass::test_name[parameter]`."""
-    line: int | None = None
-    """Line in the listing."""
-    marks: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """What a test module holds, or why that cannot be told."""
-
-    cases: tuple[Case, ...] = ()
-    outcome: Outcome = Outcome.PASSED
-    """SKIPPED for a module that skips itself, a failure for one that cannot be collected."""
-    reason: str = ""
-    text: str = ""
-    line: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """How one phase of one test, or of one whole listing, ended."""
-
-    outcome: Outcome
-    reason: str = ""
-    text: str = ""
-    """What a reader needs to understand it; paths and lines are those of the page."""
-    line: int | None = None
-    """Line on the page."""
-    duration: float = 0.0
-    """Seconds."""
-    ranks: int = 0
-    wasxfail: str | None = None
-    sections: tuple[tuple[str, str], ...] = ()
-
-
-PASSED = Report(Outcome.PASSED)
-
-
-def plan(found: Sequence[Listing], parents: tuple[str, ...] = (), holder: Listing | None = None) -> Iterator[Job]:
-    """Say what each listing of a page is, inner listings included, in page order.
-
-    Args:
-        found: the page's listings.
-        parents: names of the listings that hold them.
-        holder: the listing of the Markdown source that holds them.
-    """
-    about = next((listing for listing in found if listing.about is not None), None)
-    own = _own_runs(found, about)
-    ranks = max((run.ranks for run in own.values()), default=0)
-    for listing in found:
-        current = replace(listing, options={**listing.options, "ranks": str(ranks)}) if listing is about and ranks else listing
-        kind = kind_of(current)
-        if "ranks" in current.options and kind.entry and not kind.on_ranks:
-            current = replace(current, problem=current.problem or NOT_ON_RANKS.format(kind=kind.name))
-        primary = listing is about and kind.has_tests and not parents
-        names = parents if primary else (*parents, listing.name)
-        beside = about or holder if listing is not about else None
-        yield Job(current, kind, names, beside=beside, same_as=about if id(listing) in own else None)
-        yield from plan(listing.children, (*parents, listing.name), listing)
-
-
-def _own_runs(found: Sequence[Listing], about: Listing | None) -> dict[int, shell.OwnRun]:
-    language = by_fence(about.language) if about is not None else None
-    if about is None or about.about is None or language is None or language.name != "python":
-        return {}
-    runs = {id(listing): shell.own_run(listing, about.about.source) for listing in found if shell.accepts(listing)}
-    # Tests are run by pytest: a page that starts them by torchrun shows another run.
-    return {key: run for key, run in runs.items() if run is not None and not (run.ranks and kind_of(about).has_tests)}
-
-
-def as_program(job: Job) -> Job:
-    """Take a listing that looks like a test module, but of which pytest collects no test, for the program that it is."""
-    return replace(job, kind=next(kind for kind in KINDS if not kind.has_tests and kind.accepts(job.listing)))
+    order: int = 0
+    """Place of its first report among those of all jobs."""
+    gpus: int = 0
+    """GPUs that it wants."""
+    fresh: str = ""
+    """Why it must be run by new interpreters; empty when it need not."""
 
 
 class Prover:
     """Runs the listings of one session.
 
     Args:
-        settings: engine, timeout and source trees.
+        settings: engine, timeout, GPUs and source trees.
         options: options of the surrounding pytest that the pytest of a test module gets too.
+        jobs: listings that run at the same time.
     """
 
-    def __init__(self, settings: Settings, options: Sequence[str] = ()) -> None:
+    def __init__(self, settings: Settings, options: Sequence[str] = (), jobs: int = 1) -> None:
         self.settings = settings
         self.options = tuple(options)
+        self.jobs = jobs
         self.temporary = tempfile.TemporaryDirectory(prefix="rankbook-", ignore_cleanup_errors=True)
         self.mirror = Mirror(Path(self.temporary.name) / "tree")
+        self.inventory = gpus.inventory(settings.gpus)
+        self._making = threading.Lock()
         self._engine: Engine | None = None
+        self._scheduler: Scheduler | None = None
+        self._tickets: dict[int, Ticket] = {}
+        self._under_way: list[Running | Collecting] = []
+
+    def engine(self) -> Engine:
+        """Give the engine, made when it is first needed."""
+        with self._making:
+            if self._engine is None:
+                settings = self.settings
+                options = {"gpus": settings.gpus, "address": settings.ray_address, "scratch": (self.temporary.name,)}
+                self._engine = engines.create(settings.engine, preload=preloaded(), **options)
+            return self._engine
 
     @property
-    def engine(self) -> Engine:
-        """The engine, made when it is first needed."""
-        if self._engine is None:
-            self._engine = engines.create(self.settings.engine, preload=preloaded())
-        return self._engine
+    def is_cluster(self) -> bool:
+        """Whether listings run on several machines, which grant their own GPUs."""
+        return self.settings.engine in engines.CLUSTERS
+
+    @property
+    def most_gpus(self) -> int:
+        """GPUs that one listing can be granted; where their number is not known, as many as anybody wants."""
+        if self.is_cluster:
+            return max(cast("Cluster", self.engine()).gpus, default=0)
+        return len(self.inventory.gpus) if self.inventory.is_known else ANY_NUMBER
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler, made when it is first needed."""
+        if self._scheduler is None:
+            if self.is_cluster:
+                slots = self.settings.listing_jobs or cast("Cluster", self.engine()).slots
+                self._scheduler = Scheduler(slots, gpus.Inventory(()), Leases())
+            else:
+                self._scheduler = Scheduler(max(self.jobs, len(self.inventory.gpus)), self.inventory, Leases())
+        return self._scheduler
+
+    def end(self) -> None:
+        """End whatever still runs, all at the same time."""
+        under_way = [work for work in self._under_way if not work.is_over]
+        for work in under_way:
+            work.give_up()
+        threads = [threading.Thread(target=work.stop, daemon=True) for work in under_way if work.has_process]
+        for thread in threads:
+            thread.start()
+        end = time.monotonic() + END_LIMIT
+        for thread in threads:
+            thread.join(max(end - time.monotonic(), 0.0))
+        if self._scheduler is not None:
+            self._scheduler.stop()
+        self._under_way.clear()
+        self._tickets.clear()
 
     def close(self) -> None:
-        """End whatever still runs and remove the mirror tree."""
+        """End whatever still runs, and remove the mirror tree."""
+        self.end()
         if self._engine is not None:
             self._engine.close()
         self.temporary.cleanup()
 
-    def program(self, job: Job, sources: PageSources, **arguments: Any) -> Program:
-        """Write a job's listing into the mirror tree and say how it runs."""
-        root, path = self.mirror.place(job.listing, sources, job.beside)
+    def start(self, job: Job, sources: PageSources, granted: tuple[str, ...] | None = None, fresh: str = "", **arguments: Any) -> Start:
+        """Write a job's listing into the mirror tree and say how it runs.
+
+        Args:
+            job: what runs.
+            sources: where the other files of its tree are.
+            granted: GPUs that it may use; None leaves the caller's.
+            fresh: why it must be run by new interpreters.
+            arguments: what its entry wants besides what the listing says.
+        """
+        placed = self.mirror.place(job.placed, sources, job.beside)
+        options = job.placed.options
+        given = {**job.kind.arguments(job.placed), **arguments}
+        if given.get("fixtures"):
+            given |= {"page": str(sources.page), "top": str(self.settings.root)}
         if job.kind.has_tests:
-            arguments["options"] = list(self.options)
-        return Program(
-            name="::".join((job.listing.page, *job.names)),
+            given["options"] = list(self.options)
+        program = Program(
+            name=job.name,
             entry=job.kind.entry,
-            root=str(root),
-            path=path,
-            arguments={**job.kind.arguments(job.listing), **arguments},
-            timeout=float(job.listing.options.get("timeout", self.settings.listing_timeout)),
+            root=str(placed.root),
+            path=placed.path,
+            arguments=given,
+            environment={**self._own_leases(), **listings.environment(options)},
+            timeout=float(options.get("timeout", self.settings.listing_timeout)),
             preload=job.kind.preload,
+            gpus=granted,
+            fresh=fresh or ("the listing asks for them" if options.get("engine") == "fresh" else ""),
         )
+        return Start(program, placed.modules)
 
-    def collect(self, job: Job, sources: PageSources) -> Collected:
-        """Let pytest collect a test module's tests, in a process of their own."""
-        program = self.program(job, sources, collect=True)
-        execution = self.engine.start(program)
-        events = list(execution.events())
+    def _own_leases(self) -> dict[str, str]:
+        """Let a pytest inside a listing lease the GPUs that the listing was granted: outside it they are taken."""
+        return {} if self.is_cluster else {LEASES: str(Path(self.temporary.name, "leases"))}
+
+    def submit_collection(self, job: Job, sources: PageSources) -> Collecting:
+        """Have pytest collect a test module's tests soon, in a process of their own."""
+        collecting = Collecting(self, job, sources)
+        self._under_way.append(collecting)
+        collecting.ticket = self.scheduler.submit(Task(FIRST, 0, shared=True, run=collecting.run, stop=collecting.stop, name=job.name))
+        return collecting
+
+    def submit(self, job: Job, sources: PageSources, ids: Sequence[str], wish: Wish) -> Running:
+        """Have a job, or the named tests of it, run when it is its turn.
+
+        Args:
+            job: what runs.
+            sources: where the other files of its tree are.
+            ids: tests to run; empty for a listing without tests.
+            wish: when and how.
+        """
+
+        def begin(waiting: list[str], granted: tuple[str, ...] | None) -> Start:
+            if self.is_cluster:
+                granted = ("",) * wish.gpus if self.most_gpus else None  # only the number counts: a node grants its own
+            return self.start(job, sources, granted, wish.fresh, **({"select": waiting} if job.kind.has_tests or job.whole else {}))
+
+        running = Running(job, tuple(ids), self.engine, begin, {gpu.id: gpu.name for gpu in self.inventory.gpus})
+        self._under_way.append(running)
+        task = Task(
+            wish.order,
+            0 if self.is_cluster else wish.gpus,
+            shared="share" in job.placed.options,
+            run=running.run,
+            stop=running.stop,
+            name=job.name,
+        )
+        self._tickets[id(running)] = self.scheduler.submit(task)
+        return running
+
+    def hurry(self, running: Running) -> None:
+        """Let a job go next, because somebody waits for it."""
+        if not running.is_over and id(running) in self._tickets:
+            self.scheduler.hurry(self._tickets[id(running)])
+
+
+class Collecting:
+    """What a test module holds, as soon as its pytest has said so."""
+
+    def __init__(self, prover: Prover, job: Job, sources: PageSources) -> None:
+        self._prover = prover
+        self._job = job
+        self._sources = sources
+        self._found: Collected | None = None
+        self._execution: Execution | None = None
+        self._given_up = False
+        self.ticket: Ticket | None = None
+        self.modules: Mapping[str, str] = {}
+        """SHA-256 of each file beside the module, by path."""
+
+    def run(self, _granted: tuple[str, ...] | None) -> None:
+        """Collect, in the thread that calls."""
+        # A module decides by the GPUs that it sees which tests it has: so it sees all.
+        if self._given_up:
+            return
+        start = self._prover.start(self._job, self._sources, collect=True)
+        self.modules = start.modules
+        try:
+            execution = self._execution = self._prover.engine().start(start.program)
+            if self._given_up:
+                execution.stop()
+            events = _of_the_last_start(list(execution.events()))
+        finally:
+            shutil.rmtree(start.program.root, ignore_errors=True)
         cases = tuple(_case(event) for event in events if event["type"] == "item")
-        return _why_not(job, program, events, execution.ended) or Collected(cases)
+        self._found = _why_not(self._job, start.program, events, execution.ended) or Collected(cases)
 
-    def run(self, job: Job, sources: PageSources, ids: Sequence[str] = ()) -> Running:
-        """Start a job, or the named tests of it."""
-        return Running(self, job, sources, tuple(ids))
+    @property
+    def is_over(self) -> bool:
+        """Whether it has come to its end."""
+        return self.ticket is not None and self.ticket.is_done
+
+    @property
+    def has_process(self) -> bool:
+        """Whether a process was started for it."""
+        return self._execution is not None
+
+    def give_up(self) -> None:
+        """Start no process for it any more."""
+        self._given_up = True
+
+    def stop(self) -> None:
+        """End it now."""
+        self.give_up()
+        if self._execution is not None:
+            self._execution.stop()
+
+    def found(self) -> Collected:
+        """Wait for it."""
+        assert self.ticket is not None
+        self.ticket.wait()
+        assert self._found is not None
+        return self._found
+
+
+def _of_the_last_start(events: list[Event]) -> list[Event]:
+    """Leave out what a node had said before it was lost."""
+    begun = max((at for at, event in enumerate(events) if event["type"] == "again"), default=-1)
+    return events[begun + 1 :]
 
 
 def _case(event: Event) -> Case:
@@ -194,7 +284,7 @@ def _why_not(job: Job, program: Program, events: Sequence[Event], ended: Ended) 
     elif event["type"] != "finished":
         report = report_of(job, event, program)
     elif event["status"] not in DONE:
-        report = _broken_pytest(job, program, ended, event["status"], "while it was being collected")
+        report = broken_pytest(job, program, ended, event["status"], "while it was being collected")
     else:
         return None
     return Collected((), report.outcome, report.reason, report.text, report.line)
@@ -204,220 +294,6 @@ def _left_on_import(code: int, said: str) -> Collected:
     last = said.strip().splitlines()[-1:]
     what = ": ".join((f"the module left with exit status {code} while it was imported", *last))
     return Collected((), Outcome.FAILED if code else Outcome.SKIPPED, what, said)
-
-
-def _broken_pytest(job: Job, program: Program, ended: Ended, status: int, when: str) -> Report:
-    """Report a pytest that refuses to run the module: a conftest file that cannot be imported, say."""
-    output = on_page(job, program, ended.output)
-    last = [line.removeprefix("E").strip() for line in output.strip().splitlines()[-1:]]
-    return Report(Outcome.FAILED, ": ".join((f"its pytest ended with status {status} {when}", *last)), output)
-
-
-class Running:
-    """A job under way; gives each test's reports as soon as they are there, whatever becomes of the process.
-
-    A test that takes its process with it costs itself: the tests behind it are run in a new process.
-
-    Args:
-        prover: whose engine runs it.
-        job: what runs.
-        sources: where the other files of its tree are.
-        ids: tests to run, in order; empty for a listing without tests.
-    """
-
-    def __init__(self, prover: Prover, job: Job, sources: PageSources, ids: tuple[str, ...]) -> None:
-        self.prover = prover
-        self.job = job
-        self.sources = sources
-        self.waiting = list(ids) or [""]
-        self.reports: dict[tuple[str, str], Report] = {}
-        self.note = ""
-        """Why another engine than the one asked for ran it."""
-        self._last: str | None = None
-        self._start()
-
-    def report(self, test: str, phase: str) -> Report:
-        """Wait for one phase of one test (`""` for the whole listing); a phase that was never reached counts as passed."""
-        key = (test, phase)
-        while key not in self.reports and test in self.waiting and self._pump():
-            pass
-        if not self.waiting and (phase == "teardown" or not self.job.kind.has_tests):
-            self.drain()
-        return self.reports.get(key, PASSED)
-
-    def drain(self) -> None:
-        """Wait until the process has ended; what is wrong with its end is the last test's."""
-        while self._pump():
-            pass
-
-    def stop(self) -> None:
-        """End it now."""
-        self.execution.stop()
-
-    def _start(self) -> None:
-        arguments = {"select": list(self.waiting)} if self.job.kind.has_tests else {}
-        self.program = self.prover.program(self.job, self.sources, **arguments)
-        self.execution = self.prover.engine.start(self.program)
-        self._events = self.execution.events()
-        self._current: str | None = None
-        self._charged = False
-        """Whether a test has brought its process to its end."""
-        self._status: int | None = None
-        """Exit status of the listing's own pytest, once it has one."""
-        self._over = False
-
-    def _pump(self) -> bool:
-        """Take one event; False when there will be none."""
-        if self._over:
-            return False
-        event = next(self._events, None)
-        if event is None:
-            self._over = True
-            self._settle(self.execution.ended)
-        elif event["type"] == "start":
-            self._current = event["id"]
-        elif event["type"] == "report":
-            self._take(event)
-        elif event["type"] == "collect-error":
-            self._fail_rest(report_of(self.job, event, self.program))
-        elif event["type"] == "broken-off":
-            self._break_off(report_of(self.job, event, self.program))
-        elif event["type"] == "finished":
-            self._status = event["status"]
-        elif event["type"] == "left" and self.waiting:
-            self._fail_rest(Report(Outcome.FAILED, f"the module left with exit status {event['code']} while its tests ran"))
-        return True
-
-    def _take(self, event: Mapping[str, Any]) -> None:
-        test, phase = event["id"], event["when"]
-        self.reports[test, phase] = report_of(self.job, event, self.program)
-        finished = phase == "teardown" or not self.job.kind.has_tests
-        if finished and test in self.waiting:
-            self.waiting.remove(test)
-            self._last = test
-            self._current = None
-
-    def _break_off(self, report: Report) -> None:
-        """Charge the test that is under way, if there is one, with the end of the whole pytest session."""
-        if self._current in self.waiting:
-            self._charge(self._current, report)
-        else:
-            self._fail_rest(report)
-
-    def _charge(self, test: str, report: Report) -> None:
-        """Let a test end in the phase that it has reached; the tests behind it are run in a new process."""
-        self.waiting.remove(test)
-        phase = next(phase for phase in PHASES if (test, phase) not in self.reports)
-        self.reports[test, phase] = report
-        self._last = test
-        self._charged = True
-
-    def _fail_rest(self, report: Report) -> None:
-        for test in self.waiting:
-            self.reports.setdefault((test, "call"), report)
-        self.waiting.clear()
-
-    def _settle(self, ended: Ended) -> None:
-        """Make sense of the end of the process."""
-        self.note = ended.note
-        if not self.waiting:
-            self._judge_end(ended)
-            return
-        if self._current in self.waiting:
-            self._charge(self._current, abnormal(self.job, self.program, ended))
-        if not self._charged:
-            self._fail_rest(self._never_started(ended))
-        elif self.waiting:
-            self._start()
-
-    def _never_started(self, ended: Ended) -> Report:
-        when = "before its tests started" if self.job.kind.has_tests else ""
-        if self._status is not None:
-            return _broken_pytest(self.job, self.program, ended, self._status, when)
-        return abnormal(self.job, self.program, ended, when)
-
-    def _judge_end(self, ended: Ended) -> None:
-        if self._last is None:
-            return
-        key = (self._last, "teardown" if self.job.kind.has_tests else "call")
-        known = self.reports.get(key, PASSED)
-        if not self.job.kind.has_tests and ended.output.strip():
-            output = ("Captured output", on_page(self.job, self.program, ended.output))
-            known = self.reports[key] = replace(known, sections=(output, *known.sections))
-        if known.outcome.is_failure:
-            return
-        if ended.left:
-            reason = f"it left {_count(len(ended.left), 'process', 'processes')} behind: {'; '.join(ended.left)}"
-            self.reports[key] = replace(known, outcome=Outcome.FAILED, reason=reason, text=reason)
-        elif ended.exit_code != 0:
-            report = abnormal(self.job, self.program, ended, "after its last test" if self.job.kind.has_tests else "at its end")
-            self.reports[key] = replace(report, sections=known.sections, ranks=known.ranks)
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
-
-
-def abnormal(job: Job, program: Program, ended: Ended, when: str = "") -> Report:
-    """Report a process that ended without saying how its listing did."""
-    output = on_page(job, program, ended.output)
-    if ended.hung:
-        return Report(Outcome.HUNG, f"nothing was heard of it for {program.timeout:g} s {when}".strip(), output)
-    code = ended.exit_code
-    how = "was lost" if code is None else f"died by {_signal(-code)}" if code < 0 else f"left with exit status {code}"
-    return Report(Outcome.CRASHED, f"its process {how} {when}".strip(), output)
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def report_of(job: Job, event: Mapping[str, Any], program: Program) -> Report:
-    """Turn an event of a program into a report in terms of the page."""
-    outcome = Outcome(event["outcome"])
-    if event.get("vacuous") and outcome is Outcome.SKIPPED:
-        outcome = Outcome.VACUOUS
-    line = event.get("line")
-    reason = on_page(job, program, event.get("reason") or "")
-    text = on_page(job, program, event.get("text") or "")
-    if event.get("missing"):
-        reason += f"; {where_to_get(event['missing'], job)}"
-    return Report(
-        outcome,
-        reason,
-        text,
-        job.listing.first_line + line - 1 if line else None,
-        event.get("duration") or 0.0,
-        event.get("ranks") or 0,
-        on_page(job, program, event["wasxfail"]) if "wasxfail" in event else None,
-        tuple((title, on_page(job, program, content)) for title, content in event.get("sections") or ()),
-    )
-
-
-def on_page(job: Job, program: Program, text: str) -> str:
-    """Put the page's path and lines in the place of those of the mirror tree; lone surrogates, which no file takes, are written out."""
-    text = text.encode(errors="backslashreplace").decode()
-    shift = job.listing.first_line - 1
-    inside = rf"(?<![\w/.])(?:{re.escape(program.root)}/)?{re.escape(program.path)}(\", line |:)(\d+)"
-    text = re.sub(inside, lambda match: f"{job.listing.page}{match[1]}{int(match[2]) + shift}", text)
-    text = text.replace(f"{program.root}/{program.path}", job.listing.page)
-    return text.replace(f"{program.root}/", "")
-
-
-def where_to_get(module: str, job: Job) -> str:
-    """Say where a module that a listing imports, and that nothing has, would come from."""
-    top = module.partition(".")[0]
-    about = job.listing.about
-    if about is None:
-        return f"install the package that has '{top}'"
-    sibling = PurePosixPath(about.source).parent / f"{top}.py"
-    return (
-        f"no page shows {sibling}, and no tree named by --source-path holds it: generate that page, name its tree, "
-        f"or install the package that has '{top}'"
-    )
 
 
 @dataclass(slots=True)

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import platform
 import shlex
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rankbook import listings, machine
+from rankbook import listings, machine, proofs, updating
 from rankbook.config import Settings
 from rankbook.errors import PageError, RankbookError
-from rankbook.listing import Listing, Outcome, Run
-from rankbook.prove import PHASES, Case, Collected, Job, PageSources, Prover, Report, Running, as_program, plan
+from rankbook.harness.mirror import modules_of
+from rankbook.jobs import Case, Collected, Job, as_program, plan
+from rankbook.listing import Listing, Outcome, Receipt, Run
+from rankbook.outlook import Outlook
+from rankbook.proofs import Proofs
+from rankbook.prove import Collecting, PageSources, Prover, Wish
 from rankbook.pytest_private import crash, mark
+from rankbook.reports import PASSED, Report
+from rankbook.running import PHASES, Running
 from rankbook.tally import Register
 
 ACTED_ON = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings"})
@@ -31,72 +39,191 @@ class Session:
 
     settings: Settings
     prover: Prover
+    outlook: Outlook
+    proofs: Proofs | None = None
+    """What the ledger proves, for a session that runs only what is stale."""
     register: Register = field(default_factory=dict)
     items: list[ListingItem] = field(default_factory=list)
     """Items that are selected, in order."""
-    running: dict[int, Running] = field(default_factory=dict)
-    """By identity of the job, or of the item when it runs alone: what is under way."""
-    facts: list[dict[str, Any]] = field(default_factory=list)
-    """What each finished item has to say, as plain data, from this process and from the workers of xdist."""
+    pages: list[PageFile] = field(default_factory=list)
+    """Pages that are to be collected, in order."""
+    running: dict[tuple[int, int], Running] = field(default_factory=dict)
+    """What was submitted: by identity of the job, or of the item when it runs alone, and by the GPUs wanted."""
     complaints: list[str] = field(default_factory=list)
-    """What could not be written."""
+    """What could not be written or read."""
+    failures: list[str] = field(default_factory=list)
+    """What makes the session red although no item is: a promised GPU that is not there, say."""
+    updates: bool = False
+    """Whether expected outputs that differ are written anew."""
+    is_over: bool = False
+    """Whether nothing is waited for any more."""
+
+    def submit_all(self) -> None:
+        """Let all listings run ahead of their reports."""
+        for item in self.items:
+            if item.starts_process:
+                item.submitted(item.job, item.test)
 
     def end(self) -> None:
         """End what is under way."""
-        for running in self.running.values():
-            running.stop()
+        self.is_over = True
+        self.prover.end()
         self.running.clear()
 
 
 STASH: pytest.StashKey[Session] = pytest.StashKey()
 
 
+AHEAD = 16
+"""Pages that are read, and whose test modules are collected, ahead of the one that pytest asks for."""
+
+
 class PageFile(pytest.File):
     """A Markdown page."""
 
+    @classmethod
+    def of(cls, parent: pytest.Collector, path: Path) -> PageFile:
+        """Make the node of a page, and remember it as one that is to be collected."""
+        page: PageFile = cls.from_parent(parent, path=path)
+        page.session_state = page.config.stash[STASH]
+        if _is_asked_for(page):
+            page.session_state.pages.append(page)
+        page.jobs = []
+        page.programs = []
+        page.rows = []
+        page.size = 0
+        page.problem = None
+        page.is_read = False
+        page.collecting = {}
+        page.collected = {}
+        page.earlier = {}
+        page._modules = {}
+        page._sources = {}
+        return page
+
+    session_state: Session
+    jobs: list[Job]
+    """What becomes of each listing, in page order."""
+    programs: list[Job]
+    """Jobs in the place of those that looked like test modules and hold no test."""
+    size: int
+    """Items that the page gives, selected or not."""
+    rows: list[tuple[int, bool, bool]]
+    """Of each listing the line, whether it is code, and whether it lies inside another one."""
+    problem: RankbookError | None
+    """Why the page's site cannot be read."""
+    is_read: bool
+    collecting: dict[int, Collecting]
+    """By identity of the job: what pytest is collecting."""
+    collected: dict[int, Collected]
+    """By identity of the job: what it has collected."""
+    earlier: dict[int, dict[str, Run]]
+    """By identity of the job: the last run of each of its tests, or of the listing (`""`), where the ledger has them all."""
+    _modules: dict[int, Mapping[str, str]]
+    _sources: dict[int, PageSources]
+
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """Give the page's listings: the tests of its own source directly below it, everything else below its listing's name."""
-        self.session_state = self.config.stash[STASH]
+        self.read()
+        waiting = self.session_state.pages
+        if self in waiting:
+            del waiting[: waiting.index(self) + 1]
+        for page in waiting[:AHEAD]:
+            page.read()
+        if self.problem is not None:
+            raise self.CollectError(str(self.problem)) from self.problem
+        self.session_state.register[self.nodeid] = self.rows
         try:
-            return self._nodes()
+            nodes: list[pytest.Item | pytest.Collector] = []
+            for job in self.jobs:
+                self._add(job, nodes)
+            self.size = sum(1 for _ in _items_below(nodes))
         except RankbookError as error:
             raise self.CollectError(str(error)) from error
+        return nodes
 
-    def _nodes(self) -> list[pytest.Item | pytest.Collector]:
-        rows = self.session_state.register.setdefault(self.nodeid, [])
-        rows.clear()
+    def read(self) -> None:
+        """Read the page, and have its test modules collected."""
+        if self.is_read:
+            return
+        self.is_read = True
+        try:
+            self._read()
+        except RankbookError as error:
+            self.problem = error
+
+    def _read(self) -> None:
+        state = self.session_state
         try:
             found = listings.collect(self.path, self.nodeid)
         except PageError as error:
             found = (_unreadable(self.nodeid, str(error)),)
         self._complain_of_site()
         self.jobs = list(plan(found))
-        self.collected: dict[int, Collected] = {}
-        nodes: list[pytest.Item | pytest.Collector] = []
+        self.rows = [
+            (job.listing.output_of or job.listing.line, job.listing.output_of > 0 or not is_declared(job), _is_inside(job, found))
+            for job in self.jobs
+        ]
         for job in self.jobs:
-            rows.append((job.listing.line, not is_declared(job), _is_inside(job, found)))
-            self._add(job, nodes)
-        return nodes
+            if is_declared(job) or job.listing.problem is not None:
+                continue
+            if state.proofs is not None:
+                self.earlier[id(job)] = self._runs_of(job, state.proofs)
+            if not needs_no_collection(job) and not self.earlier.get(id(job)):
+                self.collecting[id(job)] = state.prover.submit_collection(job, self.sources(job))
+
+    def _runs_of(self, job: Job, known: Proofs) -> dict[str, Run]:
+        names = job.names if job.kind.has_tests else job.names or (job.listing.name,)
+        runs = known.of(self.nodeid, names, job.fingerprint, self.modules(job))
+        if not needs_no_collection(job) and any(not run.case.get("id") and run.outcome is not Outcome.PASSED for run in runs):
+            return {}  # a module that could not be collected, or that skipped itself, is collected again
+        return {run.case.get("id", ""): run for run in runs}
+
+    def modules(self, job: Job) -> Mapping[str, str]:
+        """Give the SHA-256 of each file that a job's listing is run beside, by path."""
+        if id(job) not in self._modules:
+            collecting = self.collecting.get(id(job))
+            found = collecting.modules if collecting is not None else modules_of(job.placed, self.sources(job), job.beside)
+            self._modules[id(job)] = {**found, **self._conftest_files(job)}
+        return self._modules[id(job)]
+
+    def _conftest_files(self, job: Job) -> Mapping[str, str]:
+        """Give the conftest files that may define the fixtures of a job's listing."""
+        top = self.session_state.settings.root
+        if "fixtures" not in job.placed.options:
+            return {}
+        files = (folder / "conftest.py" for folder in self.path.parents if folder == top or top in folder.parents)
+        return {file.relative_to(top).as_posix(): sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()}
 
     def _add(self, job: Job, nodes: list[pytest.Item | pytest.Collector]) -> None:
         if is_declared(job):
             return
         if needs_no_collection(job):
-            holder, inside = self._holder(job.names[:-1], nodes)
-            inside.append(ListingItem.make(holder, job.names[-1] if job.names else job.listing.name, job, self))
+            self._add_whole(job, nodes)
             return
-        found = self.session_state.prover.collect(job, self.sources(job))
+        found = self._found(job)
         if not found.cases and found.outcome is Outcome.PASSED and job.listing.about is None:
-            self._add(as_program(job), nodes)
+            program = as_program(job)
+            self.earlier[id(program)] = self.earlier.get(id(job), {})
+            self.programs.append(program)
+            self._add(program, nodes)
             return
         self.collected[id(job)] = found
         if not found.cases:
-            holder, inside = self._holder(job.names[:-1], nodes)
-            inside.append(ListingItem.make(holder, job.names[-1] if job.names else job.listing.name, job, self))
+            self._add_whole(job, nodes)
         for case in found.cases:
             classes, name = split_id(case.id)
             holder, inside = self._holder((*job.names, *classes), nodes)
             inside.append(ListingItem.make(holder, name, job, self, case))
+
+    def _add_whole(self, job: Job, nodes: list[pytest.Item | pytest.Collector]) -> None:
+        holder, inside = self._holder(job.names[:-1], nodes)
+        inside.append(ListingItem.make(holder, job.names[-1] if job.names else job.listing.name, job, self))
+
+    def _found(self, job: Job) -> Collected:
+        if id(job) in self.collecting:
+            return self.collecting[id(job)].found()
+        return Collected(tuple(_case_of(run) for run in self.earlier[id(job)].values() if run.case))
 
     def _complain_of_site(self) -> None:
         """Say which extensions of the site cannot be had here: a listing that only they show is missed."""
@@ -119,14 +246,34 @@ class PageFile(pytest.File):
 
     def sources(self, job: Job) -> PageSources:
         """Say where a job finds the other files of its tree."""
-        settings = self.session_state.settings
         about = job.listing.about or (job.beside.about if job.beside else None)
-        return PageSources(self.path, about, tuple(settings.below_root(entry) for entry in settings.source_path))
+        if id(about) not in self._sources:
+            settings = self.session_state.settings
+            self._sources[id(about)] = PageSources(self.path, about, tuple(settings.below_root(entry) for entry in settings.source_path))
+        return self._sources[id(about)]
+
+
+def _items_below(nodes: Iterable[pytest.Item | pytest.Collector]) -> Iterator[pytest.Item]:
+    for node in nodes:
+        if isinstance(node, ListingNode):
+            yield from _items_below(node.children)
+        elif isinstance(node, pytest.Item):
+            yield node
+
+
+def _is_asked_for(page: PageFile) -> bool:
+    """Say whether the command line names a page, or a folder around it: pytest makes nodes for its neighbours, too."""
+    named = {page.config.invocation_params.dir / argument.partition("::")[0] for argument in page.config.args}
+    return any(path in (page.path, *page.path.parents) for path in named)
+
+
+def _case_of(run: Run) -> Case:
+    return Case(run.case["id"], run.case.get("line"), tuple((name, tuple(arguments)) for name, arguments in run.case.get("marks", ())))
 
 
 def is_declared(job: Job) -> bool:
     """Say whether a listing is declared not to be code, and nothing is wrong with it."""
-    return job.kind.name == "not code" and job.listing.problem is None
+    return job.kind.name in ("not code", "output") and job.listing.problem is None
 
 
 def needs_no_collection(job: Job) -> bool:
@@ -177,6 +324,8 @@ class ListingItem(pytest.Item):
     case: Case | None
     phases: dict[str, Report]
     """What the item's process said, by phase."""
+    order: int
+    """Place among all items that are selected."""
     overruled: dict[str, Report]
     """What pytest made of a phase against that, or without it: a mark of a conftest file, an error of a plugin."""
 
@@ -192,7 +341,7 @@ class ListingItem(pytest.Item):
             case: the test; None for the whole listing.
         """
         item: ListingItem = cls.from_parent(parent, name=name)
-        item.job, item.page, item.case, item.phases, item.overruled = job, page, case, {}, {}
+        item.job, item.page, item.case, item.phases, item.overruled, item.order = job, page, case, {}, {}, 0
         for word, arguments in case.marks if case else ():
             if word not in ACTED_ON:
                 item.own_markers.append(mark(word, arguments))
@@ -208,7 +357,7 @@ class ListingItem(pytest.Item):
     def line(self) -> int:
         """Line on the page: the test's, or the fence's."""
         if self.case is not None and self.case.line:
-            return self.job.listing.first_line + self.case.line - 1
+            return self.job.listing.file_line + self.case.line - 1
         return self.job.listing.line
 
     def reportinfo(self) -> tuple[Path, int, str]:
@@ -217,65 +366,124 @@ class ListingItem(pytest.Item):
 
     def setup(self) -> None:
         """Wait for the test's set-up."""
-        if self.case is not None:
+        if self.case is not None and self.known is None:
             self._settle("setup", self._report("setup"))
 
     def runtest(self) -> None:
         """Wait for the test, or settle what needs no process."""
-        self._settle("call", self._known() or self._report("call"))
+        report = self.known
+        if report is None:
+            report = self._same_run() if self.job.same_as is not None else self._report("call")
+        self._settle("call", report)
 
     def teardown(self) -> None:
         """Wait for the test's tear-down, and after the last one for the end of its process."""
-        if self.case is not None and "setup" in self.phases:
+        if self.case is not None and "setup" in self.phases and not self.state.is_over:
             self._settle("teardown", self._report("teardown"))
 
     def _settle(self, phase: str, report: Report) -> None:
+        report = self.judged(report)
         self.phases[phase] = report
         if report.wasxfail is not None:
             return
         if report.outcome.is_failure:
             raise Failed(report)
-        if report.outcome in (Outcome.SKIPPED, Outcome.VACUOUS):
+        if report.outcome.is_skip:
             pytest.skip(report.reason)
 
-    def _known(self) -> Report | None:
-        """Give the outcome of a listing that starts nothing of its own."""
-        listing, kind = self.job.listing, self.job.kind
+    def judged(self, report: Report) -> Report:
+        """Give a report as this session takes it: what was promised must not be missing, and outputs that are written anew agree."""
+        report = self.state.outlook.judge(report)
+        return replace(report, outcome=Outcome.PASSED, reason="", text="") if report.outputs and self.state.updates else report
+
+    @property
+    def test(self) -> str:
+        """What its process calls it: its test, its part of a session; empty for a whole listing."""
+        return self.case.id if self.case else self.job.listing.name if self.job.whole else ""
+
+    @cached_property
+    def known(self) -> Report | None:
+        """Give the outcome of an item that starts nothing of its own."""
+        return self._said_by_page() or self._proved() or self._said_by_kind() or self.planned
+
+    def _said_by_page(self) -> Report | None:
+        listing = self.job.listing
         if listing.problem is not None:
             return Report(Outcome.FAILED, listing.problem, line=listing.line)
-        if "skip" in listing.options:
-            return Report(Outcome.SKIPPED, listing.options["skip"])
+        return Report(Outcome.SKIPPED, listing.options["skip"]) if "skip" in listing.options else None
+
+    def _proved(self) -> Report | None:
+        earlier = self.page.earlier.get(id(self.job), {}).get(self.case.id if self.case else "")
+        if earlier is None or earlier.outcome is not Outcome.PASSED:
+            return None
+        return Report(Outcome.PROVED, f"proved earlier: {proofs.sentence(earlier)}", receipt=earlier.receipt)
+
+    def _said_by_kind(self) -> Report | None:
         found = self.page.collected.get(id(self.job)) if self.case is None else None
         if found is not None:
             return _of_module(found)
         if self.job.same_as is not None:
-            return self._same_run()
-        return None if kind.entry else Report(Outcome.SKIPPED, kind.reason(listing))
+            return None
+        if not self.job.kind.entry:
+            return Report(Outcome.SKIPPED, self.job.kind.reason(self.job.listing))
+        return None
+
+    @cached_property
+    def planned(self) -> Report | None:
+        """Give the outcome of an item that cannot run here by what its page says that it needs."""
+        return self.state.outlook.unmet(self.job, self.test, self.page.sources(self.job)) if self.job.same_as is None else None
+
+    @property
+    def starts_process(self) -> bool:
+        """Whether a process of the item's own listing is started for it."""
+        return self.known is None and self.job.same_as is None and self.get_closest_marker("skip") is None
 
     def _report(self, phase: str) -> Report:
-        running = self._running(self.job)
-        report = running.report(self.case.id if self.case else "", phase)
-        if running.note and phase == "call":
-            report = replace(report, sections=(*report.sections, ("rankbook", running.note)))
+        running = self.submitted(self.job, self.test)
+        self.state.prover.hurry(running)
+        report = running.report(self.test, phase)
+        if report.receipt.note and phase == "call":
+            report = replace(report, sections=(*report.sections, ("rankbook", report.receipt.note)))
         return report
 
-    def _running(self, job: Job) -> Running:
-        """Give the run of a listing: all its selected tests share one process, unless xdist may spread them over workers."""
-        alone = [self.case.id] if self.case is not None and is_spread(self.config) else None
-        key = id(self) if alone else id(job)
-        if key not in self.state.running:
-            self.state.running[key] = self.state.prover.run(job, self.page.sources(job), alone or self._batch(job))
-        return self.state.running[key]
+    def submitted(self, job: Job, test: str) -> Running:
+        """Give the run of a test of a listing: its selected tests share one process, unless xdist may spread them over workers.
 
-    def _batch(self, job: Job) -> list[str]:
-        """Give the tests of a listing that are selected; all of them when none is."""
-        selected = [item.case.id for item in self.state.items if item.job is job and item.case is not None and self._runs_with(item)]
+        Args:
+            job: the item's own listing, or another one of its page.
+            test: a test of that listing.
+        """
+        state = self.state
+        wanted = state.outlook.gpus_wanted(job, test)
+        alone = bool(self.test) and is_spread(self.config)
+        key = (id(self) if alone else id(job.whole or job), wanted)
+        if key not in state.running:
+            tests = [test] if alone else self._batch(job, wanted)
+            state.running[key] = state.prover.submit(job, self.page.sources(job), tests, Wish(self.order, wanted))
+        return state.running[key]
+
+    def submit_again(self, why: str) -> Running:
+        """Have the item run alone by new interpreters.
+
+        Args:
+            why: the reason, as a clause.
+        """
+        tests = [self.test] if self.test else []
+        wanted = self.state.outlook.gpus_wanted(self.job, self.test)
+        return self.state.prover.submit(self.job, self.page.sources(self.job), tests, Wish(self.order, wanted, why))
+
+    def _batch(self, job: Job, wanted: int) -> list[str]:
+        """Give the tests of a listing that are selected and want as many GPUs; all of them when none is selected."""
+        outlook = self.state.outlook
+        own = [item for item in self.state.items if item.job is job or (job.whole is not None and item.job.whole is job.whole)]
+        selected = [item.test for item in own if item.test and self._runs_with(item)]
         found = self.page.collected.get(id(job))
-        return selected or [case.id for case in (found.cases if found else ())]
+        tests = selected or [case.id for case in (found.cases if found else ()) if not outlook.unmet(job, case.id, self.page.sources(job))]
+        return [test for test in tests if outlook.gpus_wanted(job, test) == wanted]
 
     def _runs_with(self, other: ListingItem) -> bool:
         """Say whether another item's test is to run in the same process: not where a conftest file of the user skips it."""
-        return other is self or other.get_closest_marker("skip") is None
+        return other is self or other.starts_process
 
     def _same_run(self) -> Report:
         """Give the outcome of the run of the page's own source: that run is this listing's."""
@@ -284,15 +492,36 @@ class ListingItem(pytest.Item):
         found = self.page.collected.get(id(job))
         if found is not None and not found.cases:
             return _of_module(found)
-        running, tests = self._running(job), self._batch(job) or [""]
-        reports = [running.report(test, phase) for test in tests for phase in PHASES]
+        reports = list(self._ends_of(job))
         failed = next((report for report in reports if report.outcome.is_failure), None)
         if failed is not None:
             return replace(failed, reason=f"the same run as {name}: {failed.reason}")
-        skipped = [report for report in reports if report.outcome in (Outcome.SKIPPED, Outcome.VACUOUS)]
-        if len(skipped) == len(tests):
-            return Report(Outcome.SKIPPED, skipped[0].reason)
+        if reports and all(report.outcome.is_skip for report in reports):
+            return replace(reports[0], text="", sections=(), wasxfail=None)
+        if not reports:
+            return Report(Outcome.SKIPPED, f"none of the tests of {name} is run")
         return Report(Outcome.PASSED, ranks=max(report.ranks for report in reports), sections=(("rankbook", f"the same run as {name}"),))
+
+    def _ends_of(self, job: Job) -> Iterator[Report]:
+        """Yield how the tests of another listing of the page end: those that are selected, or all when none is."""
+        items = [item for item in self.state.items if item.job is job]
+        for item in items:
+            if item.known is not None:
+                yield item.known
+            elif item.starts_process:
+                yield self._end_of(job, item.test)
+        if items:
+            return
+        found, outlook = self.page.collected.get(id(job)), self.state.outlook
+        for test in [case.id for case in found.cases] if found is not None else [""]:
+            yield outlook.unmet(job, test, self.page.sources(job)) or self._end_of(job, test)
+
+    def _end_of(self, job: Job, test: str) -> Report:
+        running = self.submitted(job, test)
+        self.state.prover.hurry(running)
+        reports = [running.report(test, phase) for phase in PHASES]
+        failed = [report for report in reports if report.outcome.is_failure]
+        return next(iter(failed or [report for report in reports if report.outcome.is_skip]), reports[1])
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show a failure: the page and line first, then what happened, then the command that runs it again."""
@@ -310,15 +539,20 @@ class ListingItem(pytest.Item):
         _, separator, names = self.nodeid.partition("::")
         return os.path.relpath(self.path, self.config.invocation_params.dir) + separator + names
 
+    def outputs(self) -> list[tuple[int, str, str]]:
+        """Give the expected outputs that are to be written anew: line of the fence, what stands in it, what is to stand there."""
+        printed = next((report.outputs for report in self.phases.values() if report.outputs), {})
+        return [(block.line, block.old, block.new) for block in updating.blocks_of(self.job.listing.outputs, printed)] if printed else []
+
     def run_record(self) -> Run:
         """Give the item's outcome as the ledger keeps it."""
         listing = self.job.listing
         phases = list((self.phases | self.overruled).values())
-        worst = _worst(phases)
+        worst = worst_of(self)
         return Run(
             page=listing.page,
             node_id=self.nodeid,
-            listing=sha256(listing.data()).hexdigest(),
+            listing=self.job.fingerprint,
             source=listing.about.source if listing.about else "",
             line=self.line,
             kind=self.job.kind.name,
@@ -327,11 +561,29 @@ class ListingItem(pytest.Item):
             duration=sum(entry.duration for entry in phases),
             ranks=max((entry.ranks for entry in phases), default=0),
             when=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-            machine=machine.hardware(),
-            engine=self.state.settings.engine,
+            machine=machine.hardware(self.state.settings.gpus),
+            engine=worst.receipt.engine or self.state.settings.engine,
             torch=machine.torch_version(),
             commit=machine.commit(self.config.rootpath),
+            receipt=self._receipt(phases),
+            modules=self.page.modules(self.job),
+            needs=worst.needs or self.state.outlook.needs_of(self.job, self.test),
+            case=self._case_facts(),
         )
+
+    def _receipt(self, phases: list[Report]) -> Receipt:
+        found = next((entry.receipt for entry in reversed(phases) if entry.receipt.ranks or entry.receipt.versions), Receipt())
+        here = {"python": platform.python_version(), "torch": machine.torch_version()}
+        return replace(found, versions={name: version for name, version in here.items() if version} | dict(found.versions))
+
+    def _case_facts(self) -> dict[str, Any]:
+        """Give what pytest needs to know of a test when it is not collected again."""
+        if self.case is None:
+            return {"page": self.page.size}
+        found = self.page.collected.get(id(self.job))
+        cases = found.cases if found else ()
+        place = next((at for at, case in enumerate(cases) if case is self.case), -1)
+        return {**asdict(self.case), "of": len(cases), "place": place, "page": self.page.size}
 
 
 def _of_module(found: Collected) -> Report:
@@ -345,11 +597,17 @@ def _shows(job: Job, listing: Listing | None) -> bool:
     return listing is not None and job.listing.line == listing.line and job.listing.about is not None
 
 
-def _worst(reports: list[Report]) -> Report:
-    for is_it in (lambda report: report.outcome.is_failure, lambda report: report.outcome in (Outcome.SKIPPED, Outcome.VACUOUS)):
-        found = next((report for report in reports if is_it(report)), None)
-        if found is not None:
-            return found
+def worst_of(item: ListingItem) -> Report:
+    """Give the report of the phase that decides how an item ended."""
+    return worst(list((item.phases | item.overruled).values()))
+
+
+def worst(reports: list[Report]) -> Report:
+    """Give the report that decides among those of the phases: the first failure, else the first skip."""
+    failed = next((report for report in reports if report.outcome.is_failure), None)
+    skipped = next((report for report in reports if report.outcome.is_skip), None)
+    if failed or skipped:
+        return failed or skipped or PASSED
     return reports[-1] if reports else Report(Outcome.FAILED, "it did not run")
 
 

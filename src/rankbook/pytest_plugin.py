@@ -2,34 +2,59 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Generator
-from dataclasses import asdict
+import os
+import platform
+from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rankbook import config as configuration
-from rankbook.engines import NAMES
+from rankbook import machine
+from rankbook.canary import Canary, differences
+from rankbook.engines import CLUSTERS, NAMES
 from rankbook.errors import RankbookError
 from rankbook.ledger import Ledger
-from rankbook.listing import Outcome, Run
-from rankbook.prove import Prover, Report
+from rankbook.ledger.values import values_of
+from rankbook.listing import Outcome
+from rankbook.outlook import Outlook
+from rankbook.proofs import Proofs
+from rankbook.prove import Prover
 from rankbook.pytest_items import STASH, ListingItem, PageFile, Session, sections_of
 from rankbook.pytest_private import is_text_doctest, wanted_by_glob
-from rankbook.tally import Tally, count
+from rankbook.recording import Recorder
+from rankbook.reports import Report
+from rankbook.required import Required
 
+ENGINES = (*NAMES, *CLUSTERS)
 SUFFIXES = (".md", ".markdown")
+LETTERS: Mapping[str, str] = {Outcome.VACUOUS: "v", Outcome.DEGENERATE: "d", Outcome.NOT_RUN: "n", Outcome.PROVED: "e"}
+"""Letters of the progress line for what is neither passed nor plainly skipped."""
+CANARY: pytest.StashKey[Canary] = pytest.StashKey()
+RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
+NOTES: pytest.StashKey[list[str]] = pytest.StashKey()
+"""What was done besides, for the summary."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("rankbook", "rankbook: listings of Markdown pages")
-    group.addoption("--engine", choices=NAMES, help="where listings run: local (forked from a process that has imported torch) or fresh")
-    group.addoption("--listing-timeout", type=float, metavar="SECONDS", help="seconds without a sign of life after which a listing hangs")
-    group.addoption("--source-path", action="append", metavar="DIR", help="source tree that has files without a page (repeatable)")
-    group.addoption("--listings-report", metavar="FILE", help="write the count of listings by outcome as JSON")
+    add = group.addoption
+    add("--engine", choices=ENGINES, help=f"where listings run: {', '.join(ENGINES)} (default: the setting 'engine', else local)")
+    add("--ray-address", metavar="ADDRESS", help="Ray cluster of the engine ray (default: one on this machine)")
+    add("--listing-jobs", type=int, metavar="N", help="listings that run at the same time; 0 for one per core")
+    add("--listing-timeout", type=float, metavar="SECONDS", help="seconds without a sign of life after which a listing hangs")
+    add("--source-path", action="append", metavar="DIR", help="source tree that has files without a page (repeatable)")
+    add("--gpus", metavar="GPUS", help="GPUs that listings may use, declared instead of asked for: 8, '2 x H200'")
+    add("--no-plan", action="store_true", help="start tests also where their page says that they cannot run")
+    add(
+        "--require", action="append", metavar="NEED", help="fail what is skipped for a need that this machine must meet: gpu=2 (repeatable)"
+    )
+    add("--canary", metavar="SHARE", help="run a share of the tests again by new interpreters, and compare: 2%%")
+    add("--stale", action="store_true", help="run only what the ledger does not prove")
+    add("--fail-on-debt", action="store_true", help="fail when a listing or a test has never really run, or not since it changed")
+    add("--update-output", action="store_true", help="rewrite the expected outputs that differ")
+    add("--listings-report", metavar="FILE", help="write the count of listings by outcome as JSON")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -45,16 +70,40 @@ def pytest_configure(config: pytest.Config) -> None:
     option = config.option
     overrides = {
         "engine": option.engine,
+        "ray_address": option.ray_address,
+        "listing_jobs": option.listing_jobs,
         "listing_timeout": option.listing_timeout,
         "source_path": tuple(str(config.invocation_params.dir / entry) for entry in option.source_path) if option.source_path else None,
+        "gpus": option.gpus,
+        "plan": False if option.no_plan else None,
+        "canary": option.canary,
     }
     try:
         settings = configuration.load(config.rootpath, overrides)
+        config.stash[STASH] = _session(config, settings)
     except RankbookError as error:
         raise pytest.UsageError(str(error)) from error
-    if settings.engine not in NAMES:
-        raise pytest.UsageError(f"unknown engine '{settings.engine}'; known are {', '.join(NAMES)}")
-    config.stash[STASH] = Session(settings, Prover(settings, ["--noconftest"] if option.noconftest else []))
+
+
+def _session(config: pytest.Config, settings: configuration.Settings) -> Session:
+    option = config.option
+    if settings.engine not in ENGINES:
+        raise pytest.UsageError(f"unknown engine '{settings.engine}'; known are {', '.join(ENGINES)}")
+    prover = Prover(settings, ["--noconftest"] if option.noconftest else [], _jobs(config, settings))
+    outlook = Outlook(settings, prover, [Required.parse(text) for text in option.require or ()])
+    config.stash[CANARY] = Canary.of(settings.canary)
+    return Session(settings, prover, outlook, _proofs(settings) if option.stale else None, updates=option.update_output)
+
+
+def _proofs(settings: configuration.Settings) -> Proofs:
+    here = machine.hardware(settings.gpus), platform.python_version(), machine.torch_version()
+    return Proofs(Ledger(settings.below_root(settings.ledger)), *here)
+
+
+def _jobs(config: pytest.Config, settings: configuration.Settings) -> int:
+    """Give the number of listings that run at the same time; a worker of xdist runs one, for the user has asked for workers instead."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return settings.listing_jobs or (1 if hasattr(config, "workerinput") else cores)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -72,12 +121,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Generator[
         return collectors
     if not (parent.session.isinitpath(file_path) or wanted_by_glob(parent.config, file_path)):
         return collectors
-    return [*(entry for entry in collectors if not is_text_doctest(entry)), PageFile.from_parent(parent, path=file_path)]
+    return [*(entry for entry in collectors if not is_text_doctest(entry)), PageFile.of(parent, file_path)]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Remember which items are selected: those of one listing run together."""
-    session.config.stash[STASH].items = [item for item in session.items if isinstance(item, ListingItem)]
+    items = [item for item in session.items if isinstance(item, ListingItem)]
+    for order, item in enumerate(items):
+        item.order = order
+    session.config.stash[STASH].items = items
 
 
 @pytest.hookimpl(wrapper=True)
@@ -91,7 +143,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if said is not None and said.wasxfail is not None:
         report.wasxfail = said.wasxfail
         report.outcome = "skipped" if said.outcome is Outcome.SKIPPED else "passed"
-    elif said is not None and report.skipped and said.outcome in (Outcome.SKIPPED, Outcome.VACUOUS):
+    elif said is not None and report.skipped and said.outcome.is_skip:
+        report.rankbook_outcome = str(said.outcome)  # type: ignore[attr-defined]
         report.longrepr = (str(item.path), item.line, f"Skipped: {said.reason}")
     else:
         item.overruled |= _overruled(said, report, call)
@@ -100,8 +153,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         report.longrepr = item.repr_failure(call.excinfo)
     if call.when == "teardown":
         # An attribute of the report travels from the workers of xdist to the process that writes the ledger.
-        run = item.run_record()
-        report.rankbook = {"line": item.job.listing.line, "run": {**asdict(run), "outcome": str(run.outcome)}}  # type: ignore[attr-defined]
+        report.rankbook = {"line": item.job.listing.line, "run": values_of(item.run_record()), "outputs": item.outputs()}  # type: ignore[attr-defined]
     return report
 
 
@@ -118,89 +170,73 @@ def _overruled(said: Report | None, report: pytest.TestReport, call: pytest.Call
     return {}
 
 
-class Recorder:
-    """Plugin of the process that owns the session: keeps what all reports say.
-
-    Args:
-        state: the session.
-    """
-
-    def __init__(self, state: Session) -> None:
-        self.state = state
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep an outcome."""
-        facts = getattr(report, "rankbook", None)
-        if facts is not None:
-            self.state.facts.append(facts)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Take the register of listings from a worker of xdist; all workers have the same."""
-        del error
-        for page, rows in getattr(node, "workeroutput", {}).get("rankbook_register", {}).items():
-            self.state.register[page] = [tuple(row) for row in rows]
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Record outcomes in the process that owns the session, never in a worker."""
-    if not hasattr(session.config, "workerinput"):
-        session.config.pluginmanager.register(Recorder(session.config.stash[STASH]), "rankbook-recorder")
+    config = session.config
+    if not hasattr(config, "workerinput"):
+        state = config.stash[STASH]
+        state.failures += state.outlook.lacking()
+        config.stash[RECORDER] = Recorder(state)
+        config.pluginmanager.register(config.stash[RECORDER], "rankbook-recorder")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Let the listings run ahead of their reports; then run the canary's share again."""
+    state = session.config.stash[STASH]
+    if not hasattr(session.config, "workerinput") and not session.config.option.collectonly and not _is_controller(session.config):
+        state.submit_all()
+    result = yield
+    canary = session.config.stash[CANARY]
+    if canary.share and not session.shouldstop:
+        state.failures += differences(canary.chosen(state.items))
+    return result
+
+
+def _is_controller(config: pytest.Config) -> bool:
+    return bool(getattr(config.option, "numprocesses", None) or getattr(config.option, "tx", None))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End what still runs; write the ledger and the report."""
+    """End what still runs; write what was recorded."""
     config = session.config
     state = config.stash[STASH]
     state.end()
     if hasattr(config, "workerinput"):
         config.workeroutput["rankbook_register"] = state.register  # type: ignore[attr-defined]
+        config.workeroutput["rankbook_said"] = [state.complaints, state.failures]  # type: ignore[attr-defined]
         return
-    state.complaints += filter(None, (_record(state), _write_count(state, config.getoption("--listings-report"))))
+    recorder = config.stash[RECORDER]
+    recorder.close()
+    if config.option.update_output:
+        config.stash[NOTES] = list(recorder.update_outputs(config.rootpath))
+    if config.option.listings_report:
+        recorder.write_tally(config.option.listings_report)
+    if config.option.fail_on_debt:
+        state.failures += recorder.debts()
+    if state.failures and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def _record(state: Session) -> str:
-    """Write the ledger; give a sentence when that fails, for the outcomes themselves stand all the same."""
-    if not state.facts:
-        return ""
-    try:
-        Ledger(state.settings.below_root(state.settings.ledger)).record(_run(facts["run"]) for facts in state.facts)
-    except (OSError, RankbookError) as error:
-        return f"the ledger was not written: {error}"
-    return ""
-
-
-def _write_count(state: Session, target: str | None) -> str:
-    if not target:
-        return ""
-    try:
-        Path(target).write_text(json.dumps(_tally(state).as_json(), indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        return f"the count of listings was not written: {error}"
-    return ""
-
-
-def _run(values: dict[str, Any]) -> Run:
-    return Run(**{**values, "outcome": Outcome(values["outcome"])})
-
-
-def _tally(state: Session) -> Tally:
-    outcomes: dict[tuple[str, int], list[tuple[Outcome, str]]] = {}
-    for facts in state.facts:
-        run = _run(facts["run"])
-        outcomes.setdefault((run.page, facts["line"]), []).append((run.outcome, run.reason))
-    return count(state.register, outcomes)
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    """Give the ways to end that are neither passed nor plainly skipped a word of their own."""
+    word = getattr(report, "rankbook_outcome", "")
+    if not report.skipped or word not in LETTERS:
+        return None
+    return word, LETTERS[word], (word.upper(), {"yellow": True})
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Count every listing: the sum is the number of listings that the site shows."""
     state = config.stash[STASH]
-    for complaint in state.complaints:
+    for complaint in (*state.complaints, *state.failures):
         terminalreporter.line(complaint, red=True)
+    for note in config.stash.get(NOTES, ()):
+        terminalreporter.line(note)
     if not state.register:
         return
-    tally = _tally(state)
+    tally = config.stash[RECORDER].tally()
     terminalreporter.section("listings", "=")
     terminalreporter.line(tally.sentence())
     for reason, number in tally.reasons.items():

@@ -92,6 +92,54 @@ def gpu_range(value: str) -> tuple[int, int | None] | None:
 _GPUS = re.compile(r"(\d{1,6})|(==|<=|>=) (\d{1,6})|(\d{1,6}) to (\d{1,6})")
 
 
+def of_text(text: str) -> Requirement:
+    """Read a requirement from what `Requirement.text` says of it; what cannot be read is a condition.
+
+    Args:
+        text: `2 GPUs`, `backend nccl`, `1 GPU or package torch_xla`.
+    """
+    alternatives = [[_of_part(part) for part in choice.split(" and ")] for choice in text.split(" or ")]
+    if len(alternatives) > 1 and all(need.kind != "condition" for needs in alternatives for need in needs):
+        return Requirement("one of", text, "", either=tuple(map(tuple, alternatives)))
+    return _of_part(text)
+
+
+def _of_part(text: str) -> Requirement:
+    for form, value in _GPUS_FORMS:
+        if match := form.fullmatch(text):
+            return Requirement("gpus", value.format(*match.groups()), "")
+    for form, kind in _NAMED_FORMS:
+        if match := form.fullmatch(text):
+            value = match[1] or ""
+            return Requirement(kind, value.replace("=", " == ", 1) if kind == "slow" else value, "")
+    return Requirement("condition", text, "")
+
+
+_NAMED_FORMS = (
+    (re.compile(r"slow(?:, runs with (.+))?", re.DOTALL), "slow"),
+    (re.compile(r"disabled(?:: (.+))?", re.DOTALL), "disabled"),
+    *(
+        (re.compile(rf"{kind}(?: (.+))?", re.DOTALL), kind)
+        for kind in KINDS
+        if kind not in ("gpus", "slow", "disabled", "condition", "one of")
+    ),
+)
+"""How other needs are said, with the kind that they are of."""
+_GPUS_FORMS = tuple(
+    (re.compile(form), value)
+    for form, value in (
+        (r"no GPU", "<= 0"),
+        (r"(\d{1,6}) GPUs?", "{0}"),
+        (r"exactly (\d{1,6}) GPUs?", "== {0}"),
+        (r"at most (\d{1,6}) GPUs?", "<= {0}"),
+        (r"(\d{1,6}) to (\d{1,6}) GPUs", "{0} to {1}"),
+        (r"(\d{1,6}) GPUs? or none", "{0} or none"),
+        (r"(\w+) GPUs", "{0}"),
+    )
+)
+"""How a number of GPUs is said, and the value that says so."""
+
+
 def _gpus_text(value: str) -> str:
     if value.endswith(" or none"):
         return f"{_gpus_text(value.removesuffix(' or none'))} or none"

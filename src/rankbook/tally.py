@@ -23,11 +23,15 @@ class Tally:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    proved_earlier: int = 0
+    """Not run again, because the ledger proves them."""
     not_code: int = 0
     not_run: int = 0
     """Deselected, or not reached after `-x`."""
     reasons: dict[str, int] = field(default_factory=dict)
     """Tests and listings skipped, by reason."""
+    endings: dict[str, int] = field(default_factory=dict)
+    """Tests and listings, by the way they ended: `crashed`, `vacuous` ..."""
 
     def as_json(self) -> dict[str, object]:
         """Give the counts as a JSON object."""
@@ -37,8 +41,13 @@ class Tally:
         """Give the counts as one line."""
         inside = f" (and {self.inside} inside Markdown sources)" if self.inside else ""
         parts = [f"{self.passed} passed", f"{self.failed} failed", f"{self.skipped} skipped", f"{self.not_code} not code"]
+        parts += [f"{self.proved_earlier} proved earlier"] if self.proved_earlier else []
         parts += [f"{self.not_run} not run"] if self.not_run else []
         return f"{self.pages} pages, {self.listings} listings{inside}: {', '.join(parts)}"
+
+    def tests(self) -> str:
+        """Give the number of tests and listings by the way they ended, as one line."""
+        return ", ".join(f"{number} {name}" for name, number in self.endings.items())
 
 
 def count(register: Register, outcomes: dict[tuple[str, int], list[tuple[Outcome, str]]]) -> Tally:
@@ -53,12 +62,14 @@ def count(register: Register, outcomes: dict[tuple[str, int], list[tuple[Outcome
         for line, is_code, _ in entries:
             ends[_end([outcome for outcome, _ in outcomes.get((page, line), [])]) if is_code else "not_code"] += 1
     rows = [row for entries in register.values() for row in entries]
-    skipped = [reason for found in outcomes.values() for outcome, reason in found if outcome in (Outcome.SKIPPED, Outcome.VACUOUS)]
+    skipped = [reason for found in outcomes.values() for outcome, reason in found if outcome.is_skip and outcome is not Outcome.PROVED]
+    endings = Counter(str(outcome) for found in outcomes.values() for outcome, _ in found)
     return Tally(
         pages=len(register),
         listings=sum(not inside for _, _, inside in rows),
         inside=sum(inside for _, _, inside in rows),
         reasons=dict(Counter(skipped).most_common()),
+        endings={str(outcome): endings[outcome] for outcome in Outcome if endings[outcome]},
         **ends,
     )
 
@@ -69,4 +80,6 @@ def _end(outcomes: list[Outcome]) -> str:
         return "not_run"
     if any(outcome.is_failure for outcome in outcomes):
         return "failed"
-    return "passed" if Outcome.PASSED in outcomes else "skipped"
+    if Outcome.PASSED in outcomes:
+        return "passed"
+    return "proved_earlier" if Outcome.PROVED in outcomes else "skipped"

@@ -280,6 +280,9 @@ _CHECKS: Mapping[str, _Check] = {
     "disabled": _disabled,
 }
 
+DECIDED = frozenset({*_CHECKS, "one of"})
+"""Kinds of requirement of which it can be told whether a machine meets them."""
+
 _SIGN = re.compile(r"(<=|>=|==|!=|<|>) ")
 
 

@@ -9,15 +9,17 @@ import selectors
 import shutil
 import signal
 import socket
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from rankbook.engines import processes, wire
+from rankbook.engines import leftovers, processes, wire
 from rankbook.engines.job import Job, prepare
 from rankbook.errors import EngineError
-from rankbook.listing import Ended, Event, Program
+from rankbook.listing import Ended, Event, Program, RankEnd
 
 START_LIMIT = 60.0
 """Seconds that a supervisor has to report itself."""
@@ -53,6 +55,8 @@ class SupervisedExecution:
         self._lost = lost
         self._ended: Ended | None = None
         self._partial = bytearray()
+        self._reading = threading.RLock()
+        self._sending = threading.Lock()
         self._heard = time.monotonic()
         self._limit = job.program.timeout
         self._overdue = False
@@ -63,14 +67,22 @@ class SupervisedExecution:
     def events(self) -> Iterator[Event]:
         """Yield the program's events as they come; ends when all its processes have ended."""
         while self._ended is None:
+            yield from self._step()
+
+    def _step(self) -> list[Event]:
+        """Wait for what comes next: events, the end, or the deadline. One thread does so at a time; others may stop the program."""
+        with self._reading:
+            if self._ended is not None:
+                return []
             ready = {key.fd for key, _ in self._selector.select(max(0.0, self._heard + self._limit - time.monotonic()))}
             if self._source in ready:
-                yield from self._read_events()
-            elif self._control.fileno() in ready:
-                yield from self._last_events()
-                self._finish()
-            elif self._ended is None:
+                return self._read_events()
+            if self._control.fileno() not in ready:
                 self._miss_deadline()
+                return []
+            last = self._last_events()
+            self._finish()
+            return last
 
     @property
     def ended(self) -> Ended:
@@ -91,35 +103,49 @@ class SupervisedExecution:
     def ask_to_stop(self) -> None:
         """Have all its processes ended, without waiting for it."""
         if self._ended is None:
-            with contextlib.suppress(OSError):
-                wire.send(self._control, {"do": "stop"})
+            self._send("stop")
 
     def stop(self) -> None:
-        """End all its processes now."""
+        """End all its processes now, also while another thread waits for its events."""
         self.ask_to_stop()
-        if self._ended is None:
-            self._finish(STOP_LIMIT)
+        if not self._reading.acquire(timeout=STOP_LIMIT):
+            processes.send_signal(self._supervisor, signal.SIGKILL)  # which wakes the thread that waits
+            self._reading.acquire()
+        try:
+            if self._ended is None:
+                self._finish(STOP_LIMIT)
+        finally:
+            self._reading.release()
 
-    def _read_events(self) -> Iterator[Event]:
+    def _send(self, order: str) -> None:
+        with self._sending, contextlib.suppress(OSError):
+            wire.send(self._control, {"do": order})
+
+    def _read_events(self) -> list[Event]:
         data = os.read(self._source, 1 << 20)
         if not data:
             self._selector.unregister(self._source)
-            return
+            return []
         self._heard = time.monotonic()
         lines = data.split(b"\n")
         lines[0] = bytes(self._partial + lines[0]) if len(lines) > 1 else lines[0]
         if len(lines) > 1:
             self._partial.clear()
         self._partial += lines.pop()
+        events = []
         for line in lines:
             with contextlib.suppress(ValueError):  # something else has written into the descriptor
-                yield json.loads(line)
+                event = json.loads(line)
+                events.append(event | {"engine": self._lost.engine, "note": self._lost.note} if event["type"] == "began" else event)
+        return events
 
-    def _last_events(self) -> Iterator[Event]:
+    def _last_events(self) -> list[Event]:
         os.set_blocking(self._source, False)
+        events = []
         with contextlib.suppress(BlockingIOError):
             while self._source in self._selector.get_map():
-                yield from self._read_events()
+                events += self._read_events()
+        return events
 
     def _miss_deadline(self) -> None:
         if self._overdue:  # the supervisor does not answer either
@@ -127,8 +153,7 @@ class SupervisedExecution:
             return
         self._overdue = True
         self._heard, self._limit = time.monotonic(), END_LIMIT
-        with contextlib.suppress(OSError):
-            wire.send(self._control, {"do": "end-hung"})
+        self._send("end-hung")
 
     def _finish(self, limit: float = END_LIMIT) -> None:
         self._control.settimeout(limit)
@@ -139,7 +164,7 @@ class SupervisedExecution:
         if received is None:
             self._lose()
         else:
-            self._close(replace(self._lost, **{**received[0], "left": tuple(received[0]["left"])}))
+            self._close(replace(self._lost, **_as_ended(received[0])))
 
     def _lose(self) -> None:
         processes.send_signal(self._supervisor, signal.SIGKILL)
@@ -150,10 +175,22 @@ class SupervisedExecution:
         self._selector.close()
         self._control.close()
         os.close(self._source)
-        shutil.rmtree(self._job.folder, ignore_errors=True)
+        leftovers.remove_folder(self._job.folder)
 
 
-def start(program: Program, launch: Launch, engine: str, note: str = "") -> SupervisedExecution:
+def _as_ended(message: wire.Message) -> dict[str, Any]:
+    """Turn what a supervisor says into values of `Ended`."""
+    death = message["death"]
+    return {
+        **message,
+        "left": tuple(message["left"]),
+        "ranks": tuple(RankEnd(**rank) for rank in message["ranks"]),
+        "death": RankEnd(**death) if death else None,
+        "waiting": tuple(message["waiting"]),
+    }
+
+
+def start(program: Program, launch: Launch, engine: str, note: str = "", scratch: Sequence[str] = ()) -> SupervisedExecution:
     """Start a program under a supervisor.
 
     Args:
@@ -161,13 +198,14 @@ def start(program: Program, launch: Launch, engine: str, note: str = "") -> Supe
         launch: how its supervisor starts.
         engine: name of the engine, for the record.
         note: why it is not the engine that was asked for.
+        scratch: folders that go when this process is killed.
 
     Raises:
         EngineError: no supervisor could be started.
     """
     if not Path(program.root).is_dir():
         raise EngineError(f"{program.name} cannot run in {program.root}", right="its root must be a folder")
-    job = prepare(program)
+    job = prepare(program, scratch)
     mine, theirs = socket.socketpair()
     source, events = os.pipe()
     try:
@@ -184,18 +222,28 @@ def start(program: Program, launch: Launch, engine: str, note: str = "") -> Supe
     return SupervisedExecution(job, mine, source, supervisor, Ended(None, engine=engine, note=note))
 
 
-def still_running(executions: Iterable[SupervisedExecution]) -> list[SupervisedExecution]:
-    """Leave out what has ended."""
-    return [execution for execution in executions if not execution.is_over]
+class Executions:
+    """The programs of an engine that are under way; several threads may add to them."""
 
+    def __init__(self) -> None:
+        self._running: list[SupervisedExecution] = []
+        self._lock = threading.Lock()
 
-def stop_all(executions: Iterable[SupervisedExecution]) -> None:
-    """End all programs, at the same time."""
-    running = still_running(executions)
-    for execution in running:
-        execution.ask_to_stop()
-    for execution in running:
-        execution.stop()
+    def add(self, execution: SupervisedExecution) -> SupervisedExecution:
+        """Remember one that was started, and forget those that have ended."""
+        with self._lock:
+            self._running = [other for other in self._running if not other.is_over]
+            self._running.append(execution)
+        return execution
+
+    def stop(self) -> None:
+        """End all, at the same time."""
+        with self._lock:
+            running, self._running = self._running, []
+        for execution in running:
+            execution.ask_to_stop()
+        for execution in running:
+            execution.stop()
 
 
 def _first_word(control: socket.socket) -> int:

@@ -8,15 +8,16 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from rankbook.engines import execution, main_process, roles
-from rankbook.engines.execution import SupervisedExecution
-from rankbook.engines.job import Job
+from rankbook.engines.execution import Executions, SupervisedExecution
+from rankbook.engines.job import Birth, Job
 from rankbook.engines.roles import received
-from rankbook.engines.supervisor import Birth, Nursery, supervise
+from rankbook.engines.supervisor import Nursery, supervise
 from rankbook.errors import EngineError
 from rankbook.listing import Program
 
@@ -24,24 +25,31 @@ JOB = "job.json"
 """The job, in its own folder."""
 
 
-def create(preload: Sequence[str] = ()) -> FreshEngine:
+def create(preload: Sequence[str] = (), scratch: Sequence[str] = ()) -> FreshEngine:
     """Make the engine.
 
     Args:
         preload: of no use here, where each program imports what it needs.
+        scratch: folders that go when this process is killed.
     """
     del preload
-    return FreshEngine()
+    return FreshEngine(scratch)
 
 
 class FreshEngine:
-    """Runs each program in new interpreters."""
+    """Runs each program in new interpreters; its programs may be started and followed by several threads.
+
+    Args:
+        scratch: folders that go when this process is killed.
+    """
 
     name = "fresh"
 
-    def __init__(self) -> None:
-        self._executions: list[SupervisedExecution] = []
+    def __init__(self, scratch: Sequence[str] = ()) -> None:
+        self._scratch = tuple(scratch)
+        self._executions = Executions()
         self._supervisors: list[subprocess.Popen[bytes]] = []
+        self._lock = threading.Lock()
 
     def start(self, program: Program, note: str = "") -> SupervisedExecution:
         """Start a program.
@@ -53,10 +61,7 @@ class FreshEngine:
         Raises:
             EngineError: no process could be started.
         """
-        self._supervisors = [supervisor for supervisor in self._supervisors if supervisor.poll() is None]
-        under_way = execution.start(program, self._launch, self.name, note)
-        self._executions = [*execution.still_running(self._executions), under_way]
-        return under_way
+        return self._executions.add(execution.start(program, self._launch, self.name, note, self._scratch))
 
     def _launch(self, job: Job, control: socket.socket, events: int) -> None:
         Path(job.folder, JOB).write_text(json.dumps(job.message()), encoding="utf-8")
@@ -68,13 +73,16 @@ class FreshEngine:
             )
         except OSError as error:
             raise EngineError(f"no interpreter can be started: {error}") from error
-        self._supervisors.append(supervisor)
+        with self._lock:
+            self._supervisors = [other for other in self._supervisors if other.poll() is None]
+            self._supervisors.append(supervisor)
 
     def close(self) -> None:
         """End everything that the engine has started."""
-        execution.stop_all(self._executions)
-        for supervisor in self._supervisors:
-            end(supervisor)
+        self._executions.stop()
+        with self._lock:
+            for supervisor in self._supervisors:
+                end(supervisor)
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
@@ -99,10 +107,12 @@ def _become_program(birth: Birth) -> NoReturn:
     # The interpreter ignores these two itself; whatever else it starts must find them as they were.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
-    os.set_inheritable(birth.events, True)  # noqa: FBT003  its only form
-    os.execve(sys.executable, roles.command("program", birth.job.folder, birth.events), birth.job.environment)  # noqa: S606
+    descriptors = (birth.events, birth.stacks, birth.notes)
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, True)  # noqa: FBT003  its only form
+    os.execve(sys.executable, roles.command("program", birth.job.folder, *descriptors), birth.job.environment)  # noqa: S606
 
 
-def program_main(folder: str, events: str) -> NoReturn:
+def program_main(folder: str, *descriptors: str) -> NoReturn:
     """Be the main process of a program, in a new interpreter."""
-    main_process.run(_job(folder), received(events), None)
+    main_process.run(Birth(_job(folder), *map(received, descriptors)), forks=False)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from rankbook import leases
+from rankbook.engines.flight import PIPE, TRACE
+from rankbook.errors import EngineError
 from rankbook.listing import Program
 
-TEMPORARY, OUTPUTS, FINISHED = "tmp", "ranks", "finished"
-"""In a job's folder: the program's TMPDIR, one file per rank, and a mark that the main process came to its end."""
+TEMPORARY, OUTPUTS, FINISHED, TRACES, LEASES = "tmp", "ranks", "finished", "traces", "leases"
+"""In a job's folder: the program's TMPDIR, one file per rank, a mark that the main process came to its end, NCCL's flight records, and
+the leases of GPUs between the pytest runs that the program itself starts: those of its caller are held for the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +30,22 @@ class Job:
     """Private folder; it goes when the program has ended."""
     caller: int
     """Process that asked for it; the program ends with that process."""
+    scratch: tuple[str, ...] = ()
+    """Folders that go too when that process is killed."""
 
     def message(self) -> dict[str, Any]:
         """Give it as plain data."""
         program = {entry.name: getattr(self.program, entry.name) for entry in fields(Program)}
         program.update(arguments=dict(self.program.arguments), environment=dict(self.program.environment))
-        return {"program": program, "environment": self.environment, "folder": self.folder, "caller": self.caller}
+        return {**{entry.name: getattr(self, entry.name) for entry in fields(Job)}, "program": program}
 
     @classmethod
     def of(cls, message: dict[str, Any]) -> Job:
         """Make a job from plain data."""
-        return cls(**{**message, "program": Program(**message["program"])})
+        program = dict(message["program"])
+        if program["gpus"] is not None:
+            program["gpus"] = tuple(program["gpus"])
+        return cls(**{**message, "program": Program(**program), "scratch": tuple(message["scratch"])})
 
     @property
     def outputs(self) -> Path:
@@ -43,22 +53,74 @@ class Job:
         return Path(self.folder, OUTPUTS)
 
     @property
+    def traces(self) -> Path:
+        """Folder with what NCCL's flight recorders write, a file per rank."""
+        return Path(self.folder, TRACES)
+
+    @property
     def finished(self) -> Path:
         """File that the main process makes when its entry has returned."""
         return Path(self.folder, FINISHED)
 
 
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """What a new process of a program gets from the supervisor."""
+
+    job: Job
+    events: int
+    """Descriptor for the main process's events."""
+    stacks: int
+    """Descriptor to which processes write their stacks."""
+    notes: int
+    """Socket on which the supervisor is told of ranks, and asked for them."""
+    output: int = -1
+    """Descriptor that takes output; the main process's streams in the end."""
+
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
 def environment_of(program: Program) -> dict[str, str]:
-    """Give the environment that a program asks for: the caller's, and its own on top."""
-    return {**os.environ, **program.environment}
+    """Give the environment that a program asks for: the caller's, its own on top, and the GPUs that it was granted."""
+    granted = {} if program.gpus is None else {VISIBLE: ",".join(program.gpus)}
+    return {**os.environ, **program.environment, **granted}
 
 
-def prepare(program: Program) -> Job:
-    """Make a program's private folder and its job."""
-    folder = tempfile.mkdtemp(prefix="rankbook-")
-    for name in (TEMPORARY, OUTPUTS):
-        Path(folder, name).mkdir()
+def prepare(program: Program, scratch: Sequence[str] = ()) -> Job:
+    """Make a program's private folder and its job.
+
+    Args:
+        program: what runs.
+        scratch: folders that go when this process is killed.
+
+    Raises:
+        EngineError: there is no room for the folder.
+    """
+    try:
+        folder = tempfile.mkdtemp(prefix="rankbook-")
+        for name in (TEMPORARY, OUTPUTS, TRACES):
+            Path(folder, name).mkdir()
+    except OSError as error:
+        raise EngineError(f"{program.name} has no folder to run with: {error}", right="TMPDIR must name a folder with room") from error
     environment = environment_of(program)
-    if "TMPDIR" not in program.environment:
-        environment["TMPDIR"] = str(Path(folder, TEMPORARY))
-    return Job(program, environment, folder, os.getpid())
+    if program.gpus:
+        environment = {**_recorders(Path(folder, TRACES), program.timeout), **environment}
+    own = {"TMPDIR": str(Path(folder, TEMPORARY)), leases.VARIABLE: str(Path(folder, LEASES))}
+    environment |= {name: value for name, value in own.items() if name not in program.environment}
+    return Job(program, environment, folder, os.getpid(), tuple(scratch))
+
+
+def _recorders(traces: Path, timeout: float) -> dict[str, str]:
+    """Have a collective that hangs on GPUs named: torch's flight recorder writes what each rank has under way, before the deadline."""
+    record, pipe = str(traces / TRACE), str(traces / PIPE)
+    return {
+        "TORCH_FR_BUFFER_SIZE": "2000",
+        "TORCH_NCCL_TRACE_BUFFER_SIZE": "2000",
+        "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
+        "TORCH_FR_DUMP_TEMP_FILE": record,
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": record,
+        "TORCH_NCCL_DEBUG_INFO_PIPE_FILE": pipe,
+        "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": str(max(1, int(timeout * 0.8))),
+        "NCCL_DEBUG": "WARN",
+    }

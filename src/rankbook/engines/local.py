@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
+import functools
+import json
 import os
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from rankbook.engines import execution, roles, wire
-from rankbook.engines.execution import SupervisedExecution, SupervisorLostError
+from rankbook.engines import execution, leftovers, roles, wire
+from rankbook.engines.execution import Executions, SupervisedExecution, SupervisorLostError
 from rankbook.engines.fresh import FreshEngine, end
-from rankbook.engines.job import Job, environment_of
+from rankbook.engines.job import VISIBLE, Job, environment_of
 from rankbook.engines.zygote import ENVIRONMENT
 from rankbook.errors import EngineError
 from rankbook.listing import Program
@@ -28,7 +34,6 @@ READ_AT_IMPORT = (
     "MKL_*",
     "OPENBLAS_*",
     "ATEN_CPU_CAPABILITY",
-    "CUDA_VISIBLE_DEVICES",
     "CI",
     "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT",
     "PYTORCH_*",
@@ -47,31 +52,43 @@ READ_AT_IMPORT = (
 
 IMPORT_LIMIT = 300.0
 """Seconds that importing torch may take."""
+NOTE = "run by new interpreters"
 MOST_LOSSES = 2
 """Zygotes that may be lost before the engine gives up."""
 
 
-def create(preload: Sequence[str] = ()) -> LocalEngine:
+def create(preload: Sequence[str] = (), scratch: Sequence[str] = ()) -> LocalEngine:
     """Make the engine.
 
     Args:
         preload: modules that its programs import, besides torch and its harnesses.
+        scratch: folders that go when this process is killed.
     """
-    return LocalEngine(preload)
+    return LocalEngine(preload, scratch)
 
 
 class LocalEngine:
-    """Runs each program in forks of a zygote, or in new interpreters where a fork would not be the same."""
+    """Runs each program in forks of a zygote, or in new interpreters where a fork would not be the same.
+
+    What torch and its harnesses find at import depends on the number of GPUs, so there is one zygote for each number that is granted.
+    Programs may be started and followed by several threads.
+
+    Args:
+        preload: modules that its programs import, besides torch and its harnesses.
+        scratch: folders that go when this process is killed.
+    """
 
     name = "local"
 
-    def __init__(self, preload: Sequence[str] = ()) -> None:
+    def __init__(self, preload: Sequence[str] = (), scratch: Sequence[str] = ()) -> None:
         self._preload = tuple(preload)
-        self._fresh = FreshEngine()
-        self._zygote: Zygote | None = None
+        self._scratch = tuple(scratch)
+        self._fresh = FreshEngine(scratch)
+        self._zygotes: dict[int | None, Zygote] = {}
         self._losses = 0
         self._hindrance = "" if sys.platform == "linux" else f"{sys.platform} has no safe fork"
-        self._executions: list[SupervisedExecution] = []
+        self._executions = Executions()
+        self._lock = threading.Lock()
 
     def start(self, program: Program) -> SupervisedExecution:
         """Start a program.
@@ -81,53 +98,82 @@ class LocalEngine:
         """
         if not program.preload:
             return self._fresh.start(program)
-        if note := self._reason_against(program):
-            return self._fresh.start(program, f"run by new interpreters: {note}")
-        under_way = self._start_forked(program)
-        self._executions = [*execution.still_running(self._executions), under_way]
-        return under_way
+        if program.fresh:
+            return self._fresh.start(program, f"{NOTE}: {program.fresh}")
+        count = gpu_count(program)
+        while True:
+            zygote = self._zygote(count, environment_of(program))
+            if note := self._reason_against(program, zygote):
+                return self._fresh.start(program, f"{NOTE}: {note}")
+            assert zygote is not None
+            try:
+                return self._executions.add(execution.start(program, zygote.launch, self.name, scratch=self._scratch))
+            except SupervisorLostError:
+                self._lose(count, zygote)
 
-    def _reason_against(self, program: Program) -> str:
-        if not self._hindrance and self._zygote is None:
-            self._zygote = self._new_zygote()
-        if self._zygote is None:
+    def _reason_against(self, program: Program, zygote: Zygote | None) -> str:
+        if zygote is None:
             return self._hindrance
-        differing = differing_at_import(self._zygote.environment, environment_of(program))
+        differing = differing_at_import(zygote.environment, environment_of(program))
         return f"{differing} is set for it, which is read when torch is imported" if differing else ""
 
-    def _new_zygote(self) -> Zygote | None:
+    def _zygote(self, count: int | None, environment: Mapping[str, str]) -> Zygote | None:
+        """Give the zygote for a number of GPUs, None when there must be none; other threads wait while one is started."""
+        with self._lock:
+            if not self._hindrance and count not in self._zygotes:
+                self._start_zygote(count, environment)
+            return self._zygotes.get(count)
+
+    def _start_zygote(self, count: int | None, environment: Mapping[str, str]) -> None:
         if self._losses >= MOST_LOSSES:
             raise EngineError(
                 f"the process that has imported torch was lost {self._losses} times", right="run with the engine 'fresh', which needs none"
             )
-        zygote = Zygote(self._preload)
+        zygote = Zygote(self._preload, self._scratch, {VISIBLE: environment[VISIBLE]} if VISIBLE in environment else {})
         self._hindrance = zygote.hindrance
-        if not self._hindrance:
-            return zygote
-        zygote.close()
-        return None
+        if self._hindrance:
+            zygote.close()
+        else:
+            self._zygotes[count] = zygote
 
-    def _start_forked(self, program: Program) -> SupervisedExecution:
-        assert self._zygote is not None
-        try:
-            return execution.start(program, self._zygote.launch, self.name)
-        except SupervisorLostError:
-            self._zygote.close()
-            self._zygote = None
-            self._losses += 1
-            return self.start(program)
+    def _lose(self, count: int | None, zygote: Zygote) -> None:
+        with self._lock:
+            if self._zygotes.get(count) is zygote:  # no other thread has noticed
+                del self._zygotes[count]
+                zygote.close()
+                self._losses += 1
 
     def close(self) -> None:
         """End everything that the engine has started."""
-        execution.stop_all(self._executions)
+        self._executions.stop()
         self._fresh.close()
-        if self._zygote is not None:
-            self._zygote.close()
-            self._zygote = None
+        with self._lock:
+            zygotes, self._zygotes = list(self._zygotes.values()), {}
+        for zygote in zygotes:
+            zygote.close()
+
+
+def gpu_count(program: Program) -> int | None:
+    """Give the number of GPUs that a program sees, as far as it is known; None for all that there are."""
+    if not has_gpus():
+        return 0
+    visible = environment_of(program).get(VISIBLE)
+    return None if visible is None else len([name for name in visible.split(",") if name.strip()])
+
+
+@functools.cache
+def has_gpus() -> bool:
+    """Whether this machine may have GPUs: it has a device file of NVIDIA's or AMD's driver, or is one where that says nothing."""
+    return (
+        sys.platform != "linux" or any(Path("/dev").glob("nvidia[0-9]*")) or any(Path(path).exists() for path in ("/dev/kfd", "/dev/dxg"))
+    )
 
 
 def differing_at_import(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """Name the first variable that is read at import and has another value than then; empty when there is none."""
+    """Name the first variable that is read at import and has another value than then; empty when there is none.
+
+    Which GPUs are visible is read late; a zygote is chosen by their number.
+    """
     names = sorted(name for name in {**before, **after} if before.get(name) != after.get(name))
     return next((name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in READ_AT_IMPORT)), "")
 
@@ -137,18 +183,23 @@ class Zygote:
 
     Args:
         preload: modules that it imports besides its own.
+        scratch: folders that go when this process is killed.
+        gpus: variable that says which GPUs it sees.
 
     Raises:
         EngineError: it could not be started.
     """
 
-    def __init__(self, preload: Sequence[str] = ()) -> None:
+    def __init__(self, preload: Sequence[str], scratch: Sequence[str], gpus: Mapping[str, str]) -> None:
         self.environment = dict(os.environ)
         """The caller's environment when the zygote was started."""
+        self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
         with theirs:
-            command = roles.command("zygote", theirs.fileno(), *preload)
-            environment = {**self.environment, **ENVIRONMENT}
+            # What it imports may leave files: torch's caches.
+            self._temporary = tempfile.mkdtemp(prefix="rankbook-")
+            command = roles.command("zygote", theirs.fileno(), json.dumps([*scratch, self._temporary]), *preload)
+            environment = {**self.environment, "TMPDIR": self._temporary, **ENVIRONMENT, **gpus}
             try:
                 self._process = subprocess.Popen(
                     command,
@@ -160,6 +211,7 @@ class Zygote:
                 )
             except OSError as error:
                 self._control.close()
+                leftovers.remove_folder(self._temporary)
                 raise EngineError(f"no interpreter can be started: {error}") from error
         self.hindrance = self._first_word()
         """Why it must not be forked."""
@@ -182,11 +234,15 @@ class Zygote:
     def launch(self, job: Job, control: socket.socket, events: int) -> None:
         """Have a supervisor forked."""
         try:
-            wire.send(self._control, job.message(), (control.fileno(), events))
+            with self._lock:
+                wire.send(self._control, job.message(), (control.fileno(), events))
         except OSError as error:
             raise SupervisorLostError(f"the process that has imported torch was lost: {error}") from error
 
     def close(self) -> None:
         """End it; supervisors that it has forked live on."""
+        with self._lock, contextlib.suppress(OSError):
+            wire.send(self._control, {"do": "end"})
         self._control.close()
         end(self._process)
+        leftovers.remove_folder(self._temporary)

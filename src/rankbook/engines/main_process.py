@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -11,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rankbook.engines import spawning
-from rankbook.engines.job import Job
+from rankbook.engines import spawning, wire
+from rankbook.engines.job import Birth
 from rankbook.listing import Event, RankRecord, Runtime
 
 
@@ -21,38 +22,57 @@ class MainRuntime:
 
     Args:
         events: descriptor that takes events, one JSON object a line.
+        notes: socket on which the supervisor is told of ranks.
     """
 
-    def __init__(self, events: int) -> None:
+    def __init__(self, events: int, notes: int) -> None:
         self.ranks: list[RankRecord] = []
         self._events = events
+        self._notes = notes
         self._lock = threading.Lock()
         self._owner = os.getpid()
+
+    def pardon(self, pid: int | None) -> None:
+        """Say that the death of a rank is expected: of the one with this process id, or of any rank so far when it is None."""
+        self._tell({"do": "pardon", "pid": pid})
+
+    def _tell(self, message: wire.Message) -> None:
+        if os.getpid() == self._owner:
+            with contextlib.suppress(OSError):
+                wire.tell(self._notes, message)
 
     def emit(self, event: Event) -> None:
         """Report an event at once; in a fork of the main process nothing is reported."""
         if os.getpid() != self._owner:
             return
+        if event.get("type") == "start":  # what died before this test is no news to it
+            self._tell({"do": "forget"})
         rest = memoryview(json.dumps(event).encode() + b"\n")
         with self._lock:
             while rest:
                 rest = rest[os.write(self._events, rest) :]
 
 
-def run(job: Job, events: int, requests: int | None) -> NoReturn:
-    """Run a program in this process, which has its streams and environment, and end."""
+def run(birth: Birth, *, forks: bool) -> NoReturn:
+    """Run a program in this process, which has its streams and environment, and end.
+
+    Args:
+        birth: what it got from the supervisor.
+        forks: whether the supervisor forks its ranks.
+    """
+    job = birth.job
     program = job.program
     # Not before: where the caller's PYTHONPATH is relative, it is so to the caller's folder.
     spawning.enter(program.root)
-    stacks = os.dup(2)
-    spawning.listen(stacks)
+    spawning.listen(birth.stacks)
     spawning.clear_main()
     sys.argv = [str(Path(program.root) / program.path)]
-    runtime = MainRuntime(events)
-    spawning.install(spawning.Setting(program.root, stacks, requests, job.outputs))
-    spawning.record_starts(runtime.ranks)
+    runtime = MainRuntime(birth.events, birth.notes)
+    spawning.install(spawning.Setting(program.root, birth.stacks, birth.notes, forks, job.outputs))
+    spawning.record_starts(runtime.ranks, birth.notes)
     status = spawning.exit_status(lambda: _entry(program.entry)(program, runtime))
-    job.finished.touch()
+    with contextlib.suppress(OSError):  # the disk may be full
+        job.finished.touch()
     spawning.finish(status)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -86,6 +87,55 @@ def _stat(pid: int) -> list[str]:
 def state(pid: int) -> str:
     """Give the state letter of a process: `R`, `S`, `D`, `T`, `Z`; empty when there is none."""
     return next(iter(_stat(pid)), "")
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process, and not only its exit status."""
+    if sys.platform == "linux":
+        return state(pid) not in ("", "Z", "X")
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def processor_time(pid: int) -> int:
+    """Give the processor time that a process has used, in clock ticks; 0 where that cannot be told."""
+    fields = _stat(pid)
+    return int(fields[11]) + int(fields[12]) if len(fields) > 12 else 0
+
+
+def is_at_work(pid: int) -> bool:
+    """Whether any thread of a process runs, wants to run, or waits for a disk."""
+    tasks = _listdir(f"/proc/{pid}/task")
+    return any(_read(f"/proc/{pid}/task/{task}/stat").rpartition(")")[2].lstrip()[:1] in ("R", "D") for task in tasks)
+
+
+CLOCK_NANOSLEEP = {"x86_64": "230", "aarch64": "115", "ppc64le": "248", "riscv64": "115", "s390x": "262"}
+"""Number of the system call, by machine."""
+
+
+def is_in_sleep(pid: int) -> bool:
+    """Whether the main thread is in `time.sleep`: until a time of the monotonic clock, as no `sleep` function of C waits."""
+    call = _read(f"/proc/{pid}/syscall").split()
+    return call[:3] == [CLOCK_NANOSLEEP.get(platform.machine(), ""), "0x1", "0x1"]
+
+
+def zombie_status(pid: int) -> int | None:
+    """Give the exit status, negative for a signal, of a process that has ended and that its parent has not asked for yet."""
+    fields = _stat(pid)
+    if len(fields) < 50 or fields[0] != "Z":
+        return None
+    return os.waitstatus_to_exitcode(int(fields[49]))
+
+
+def mapped_files(pid: int, folder: str) -> set[str]:
+    """List the files below a folder that a process has mapped into its memory."""
+    lines = (line.split(maxsplit=5) for line in _read(f"/proc/{pid}/maps").splitlines())
+    return {parts[5].removesuffix(" (deleted)") for parts in lines if len(parts) == 6 and parts[5].startswith(f"{folder}/")}
 
 
 def arguments(pid: int) -> list[str]:

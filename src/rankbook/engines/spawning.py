@@ -36,6 +36,8 @@ from rankbook.listing import RankRecord
 
 NUMBER = struct.Struct("!q")
 """Process ids and exit statuses, as the supervisor sends them."""
+NAME = 200
+"""Characters of a process's name that are told."""
 LOST = 255
 """Exit status of a rank whose supervisor is gone; multiprocessing's own choice for a lost fork server."""
 
@@ -48,15 +50,17 @@ class Setting:
     """Folder of the program: assertions of modules below it are rewritten in ranks."""
     stacks: int
     """Descriptor to which a process writes its stacks when asked."""
-    requests: int | None
-    """Socket to the supervisor that forks ranks; None when ranks are new interpreters."""
+    notes: int
+    """Socket on which the supervisor is told of ranks."""
+    forks: bool
+    """Whether the supervisor forks ranks; if not, they are new interpreters."""
     outputs: Path | None = None
     """Folder for a file per rank; None in a rank, whose own ranks write where it writes."""
 
 
 def install(setting: Setting) -> None:
     """Start all ranks of this process, by the spawn context or by the default one when it is spawn, as the setting says."""
-    kind = NewRank if setting.requests is None else ForkedRank
+    kind = ForkedRank if setting.forks else NewRank
     numbers = itertools.count()
 
     def start(process_object: process.BaseProcess) -> Any:
@@ -104,8 +108,8 @@ class ExitStatus:
         return self._status
 
 
-def record_starts(records: list[RankRecord]) -> None:
-    """Append a record for every process that this process starts through multiprocessing, by whichever method."""
+def record_starts(records: list[RankRecord], notes: int) -> None:
+    """Append a record for every process that this process starts through multiprocessing, by whichever method, and tell the supervisor."""
     plain = process.BaseProcess.start
     owner = os.getpid()
     running: list[ExitStatus] = []
@@ -115,11 +119,35 @@ def record_starts(records: list[RankRecord]) -> None:
         plain(self)
         if os.getpid() == owner:
             popen: Any = self._popen  # type: ignore[attr-defined]
+            if not isinstance(popen, ForkedRank) and popen.pid is not None:
+                _tell_of(popen, self.name, notes)
             status = ExitStatus(popen)
             running.append(status)
             records.append(RankRecord(self.name, self.pid, getattr(popen, "output", None), status))
 
     process.BaseProcess.start = start  # type: ignore[method-assign]
+
+
+def _tell_of(popen: Any, name: str, notes: int) -> None:
+    """Tell the supervisor of a process that it has not started itself: now of its start, later of its exit status."""
+    owner, pid, known, poll = os.getpid(), popen.pid, weakref.ref(popen), type(popen).poll  # no circle: the handle holds descriptors
+    told = False
+
+    def telling(*args: Any, **kwargs: Any) -> int | None:
+        nonlocal told
+        status: int | None = poll(known(), *args, **kwargs)
+        if status is not None and not told and os.getpid() == owner:
+            told = True
+            _note(notes, {"do": "ended", "pid": pid, "code": status})
+        return status
+
+    _note(notes, {"do": "started", "pid": pid, "name": name[:NAME], "known": isinstance(popen, NewRank)})
+    popen.poll = telling
+
+
+def _note(notes: int, message: wire.Message) -> None:
+    with contextlib.suppress(OSError):  # the program may have closed every descriptor
+        wire.tell(notes, message)
 
 
 # Ranks that are new interpreters
@@ -137,8 +165,9 @@ class NewRank(popen_spawn_posix.Popen):
         super().__init__(process_object)
 
     def _launch(self, process_object: process.BaseProcess) -> None:
-        self._fds.append(self._setting.stacks)  # type: ignore[attr-defined]
-        _launching.options = {"root": self._setting.root, "stacks": self._setting.stacks, "output": self.output}
+        setting = self._setting
+        self._fds += [setting.stacks, setting.notes]  # type: ignore[attr-defined]
+        _launching.options = {"root": setting.root, "stacks": setting.stacks, "notes": setting.notes, "output": self.output}
         _launching.name = process_object.name
         try:
             super()._launch(process_object)  # type: ignore[misc]
@@ -157,16 +186,24 @@ def _command_line(**handles: Any) -> list[str]:
     return [*command, _launching.name]  # for those who read the list of processes, our supervisor among them
 
 
-def new_rank(handles: dict[str, int], *, root: str, stacks: int, output: str | None) -> None:
+def new_rank(handles: dict[str, int], *, root: str, stacks: int, notes: int, output: str | None) -> None:
     """Begin a rank in a new interpreter."""
-    os.set_inheritable(stacks, False)  # noqa: FBT003  its only form
+    for own in (stacks, notes):
+        os.set_inheritable(own, False)  # noqa: FBT003  its only form
+    atexit.register(_tell_own_end, notes, os.getpid())
     if output is not None:
         descriptor = _open_output(output)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
         os.close(descriptor)
-    _begin_rank(Setting(root, stacks, None))
+    _begin_rank(Setting(root, stacks, notes, forks=False))
     spawn.spawn_main(**handles)
+
+
+def _tell_own_end(notes: int, pid: int) -> None:
+    """Tell the supervisor that this process comes to its end by itself, which one that leaves by `os._exit` does not."""
+    if os.getpid() == pid:
+        _note(notes, {"do": "orderly", "pid": pid})
 
 
 def _begin_rank(setting: Setting) -> None:
@@ -210,7 +247,8 @@ class ForkedRank(popen_fork.Popen):
 
     def __init__(self, process_object: process.BaseProcess, setting: Setting, output: str | None) -> None:
         self.output = output
-        self._requests = -1 if setting.requests is None else setting.requests
+        self._notes = setting.notes
+        self._own = setting.outputs is not None
         self._descriptors: list[int] = []
         self._reading = threading.Lock()
         super().__init__(process_object)
@@ -247,10 +285,10 @@ class ForkedRank(popen_fork.Popen):
 
     def _request(self, name: str) -> socket.socket:
         channel, rank = socket.socketpair()
-        with rank, socket.socket(fileno=os.dup(self._requests)) as requests:
-            for own in (channel, rank, requests):
+        with rank:
+            for own in (channel, rank):
                 own.settimeout(None)  # the program may have set a default timeout
-            socket.send_fds(requests, [name.encode(errors="replace")[:1000]], [rank.fileno()])
+            wire.tell(self._notes, {"do": "fork", "name": name[:NAME], "own": self._own}, [rank.fileno()])
         answer = channel.recv(NUMBER.size, socket.MSG_WAITALL)
         if len(answer) < NUMBER.size:
             raise ProcessLookupError("the supervisor, which starts this program's ranks, has ended")
@@ -312,7 +350,7 @@ def forked_rank(channel: socket.socket, setting: Setting) -> NoReturn:
     renew(environment)
     _begin_rank(setting)
     resource_tracker._resource_tracker._fd = tracker  # type: ignore[attr-defined]
-    finish(exit_status(lambda: spawn._main(channel.detach(), parent_alive)))
+    finish(exit_status(lambda: spawn._main(channel.detach(), parent_alive)), setting.notes)
 
 
 def _read_letter(channel: socket.socket) -> tuple[dict[str, str], list[int]]:
@@ -399,8 +437,15 @@ def exit_status(run: Callable[[], Any]) -> int:
     return 1
 
 
-def finish(status: int) -> NoReturn:
-    """End this process in the order in which an interpreter ends, without taking its modules apart."""
+def finish(status: int, notes: int | None = None) -> NoReturn:
+    """End this process in the order in which an interpreter ends, without taking its modules apart.
+
+    Args:
+        status: exit status.
+        notes: socket on which the supervisor is told that this process came to its own end.
+    """
     for step in (threading._shutdown, atexit._run_exitfuncs, util._flush_std_streams):  # type: ignore[attr-defined]
         exit_status(step)
+    if notes is not None:
+        _tell_own_end(notes, os.getpid())
     os._exit(status & 0xFF)

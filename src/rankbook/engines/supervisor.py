@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import selectors
-import shutil
 import signal
 import socket
 import time
@@ -14,12 +14,18 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from rankbook.engines import processes, wire
+from rankbook.engines import flight, leftovers, processes, stacks, vain, wire
 from rankbook.engines.capped import Capped
-from rankbook.engines.job import Job
+from rankbook.engines.isolation import Isolation
+from rankbook.engines.job import Birth, Job
+from rankbook.engines.leftovers import SharedMemory
+from rankbook.engines.roll import Roll
 from rankbook.engines.spawning import NUMBER
+from rankbook.engines.stacks import Sight
+from rankbook.engines.vain import Vigil
+from rankbook.listing import Event
 
 MOMENT = 0.25
 """Seconds that processes have to end by themselves once the main process has ended."""
@@ -29,22 +35,17 @@ HELPERS_LIMIT = 1.0
 """The same when all else was killed."""
 KILL_LIMIT = 5.0
 """Seconds after which a process that does not even die by SIGKILL is given up."""
-HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "torch_shm_manager")
+TICK = 0.1
+"""Seconds after which the size of what ranks write is looked at."""
+SIGHT_SPAN = 0.2
+"""Seconds over which the processor time of hung processes is measured."""
+WAIT_SIGN = 0.3
+"""Seconds after which a program that waits for a port gives a sign of life."""
+LAST_MOMENT = 1.0
+"""Seconds that the caller has to be gone when it has closed its socket."""
 RANK_KEPT = 8 * 1024
 """Bytes kept at each end of a rank's output when the main process could not report it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Birth:
-    """What a new process of a program gets from the supervisor."""
-
-    job: Job
-    events: int
-    """Descriptor for the main process's events."""
-    output: int
-    """Descriptor that takes output and stacks."""
-    requests: int | None
-    """Socket on which ranks are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +85,30 @@ class Supervisor:
         self.control = control
         self.nursery = nursery
         self.output = Capped()
+        self.main = 0
         self.exit_code: int | None = None
         self.hung = False
         self.stopped = False
         self.childless = False
         self.names: dict[int, str] = {}
         self.channels: dict[int, socket.socket] = {}
+        self.roll = Roll()
+        self.vigil = Vigil(processes.processor_time, processes.is_at_work, os.sysconf("SC_CLK_TCK"))
+        self.death: dict[str, Any] | None = None
+        self.waiting: list[str] = []
+        self.isolation = Isolation(_text(job), job.program.arguments, job.environment)
+        self.apart = ""
+        self.shared_memory = SharedMemory()
+        self.mapped: set[str] = set()
+        self.seen: set[int] = set()
+        self.trimmed: dict[str, int] = {}
+        self.abandoned = False
         self.output_end, output = os.pipe()
-        os.set_blocking(self.output_end, False)
-        self.requests: socket.socket | None = None
-        theirs: int | None = None
-        if nursery.rank is not None:
-            self.requests, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            theirs = other.detach()
-        self.birth = Birth(job, events, output, theirs)
+        self.stacks_end, stacks = os.pipe()
+        for end in (self.output_end, self.stacks_end):
+            os.set_blocking(end, False)
+        self.notes, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.birth = Birth(job, events, stacks, other.detach(), output)
         self.selector = selectors.PollSelector()
         self._watch()
 
@@ -110,31 +121,62 @@ class Supervisor:
         signal.set_wakeup_fd(self.wake, warn_on_full_buffer=False)
         self.selector.register(self.woken, selectors.EVENT_READ, self._signalled)
         self.selector.register(self.output_end, selectors.EVENT_READ, self._drain)
+        self.selector.register(self.stacks_end, selectors.EVENT_READ, self._take_stacks)
         self.selector.register(self.control, selectors.EVENT_READ, self._told)
-        if self.requests is not None:
-            self.selector.register(self.requests, selectors.EVENT_READ, self._asked)
+        self.selector.register(self.notes, selectors.EVENT_READ, self._hear)
         # The socket says that the caller has gone, unless a fork of the caller holds it open; a descriptor of the process always does.
         with contextlib.suppress(AttributeError, OSError):
-            self.selector.register(os.pidfd_open(self.job.caller), selectors.EVENT_READ, self._stop)
+            self.selector.register(os.pidfd_open(self.job.caller), selectors.EVENT_READ, self._abandon)
 
     def run(self) -> None:
         """Tell the whole life of the program."""
         processes.adopt_orphans()
         wire.send(self.control, {"supervisor": self.pid})
+        self.apart = self.isolation.enter(self._wait_for_port)
+        self._emit({"type": "began", "isolation": self.apart})
         started = time.monotonic()
-        self.main = self._fork(self._be_main, "the main process")
-        os.close(self.birth.events)
-        while self.exit_code is None and not self.stopped:
-            self._turn(None)
+        if not self.stopped:
+            self._live()
         duration = time.monotonic() - started
         left = () if self.stopped else self._left()
         self._kill_all()
-        self._drain()
         self._add_outputs()
-        shutil.rmtree(self.job.folder, ignore_errors=True)
-        ended = {"exit_code": self.exit_code, "hung": self.hung, "duration": duration, "left": left, "output": self.output.text()}
+        self._remove_leftovers()
+        ended = {
+            "exit_code": self.exit_code, "hung": self.hung, "duration": duration, "left": left, "output": self.output.text(),
+            "ranks": self.roll.ends(), "death": self.death, "waiting": self.waiting, "isolation": self.apart,
+        }  # fmt: skip
         with contextlib.suppress(OSError):
             wire.send(self.control, ended)
+
+    def _live(self) -> None:
+        """Start the main process, and look after it and its ranks until it ends or is to be ended."""
+        self.roll = Roll()
+        self.main = self._fork(self._be_main, "the main process")
+        os.close(self.birth.events)
+        while self.exit_code is None and not self.stopped:
+            self._turn(self._patience())
+            self._trim_outputs()
+            self._watch_deaths()
+
+    def _patience(self) -> float | None:
+        """Give the time until something is to be looked at that does not tell of itself."""
+        ticks = [] if self.roll.is_empty() else [TICK]
+        if self.vigil.due is not None:
+            ticks.append(max(0.0, self.vigil.due - time.monotonic()))
+        return min(ticks, default=None)
+
+    def _wait_for_port(self) -> bool:
+        """Let a moment pass while another program has the port; says whether this one is still wanted."""
+        end = time.monotonic() + WAIT_SIGN
+        while not self.stopped and (rest := end - time.monotonic()) > 0:
+            self._turn(rest)
+        self._emit({"type": "alive"})
+        return not self.stopped
+
+    def _emit(self, event: Event) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self.birth.events, json.dumps(event).encode() + b"\n")
 
     # Beginnings
 
@@ -142,6 +184,7 @@ class Supervisor:
         pid = os.fork()
         if pid:
             self.names[pid] = name
+            self.seen.add(pid)
             return pid
         try:
             processes.die_with(self.pid)
@@ -163,9 +206,9 @@ class Supervisor:
         self.control.close()
         for descriptor in [key.fd for key in self.selector.get_map().values() if isinstance(key.fileobj, int)]:
             os.close(descriptor)
-        for own in (self.requests, *self.channels.values()):
-            if own is not None:
-                own.close()
+        self.isolation.forget()
+        for own in (self.notes, *self.channels.values()):
+            own.close()
 
     def _be_main(self) -> NoReturn:
         os.dup2(self.birth.output, 1)
@@ -173,23 +216,57 @@ class Supervisor:
         os.close(self.birth.output)
         self.nursery.main(self.birth)
 
-    def _asked(self) -> None:
+    # Notes
+
+    def _hear(self) -> None:
+        """Take the notes that processes of the program have sent."""
+        while (heard := wire.hear(self.notes)) is not None:
+            note, descriptors = heard
+            with contextlib.suppress(KeyError, TypeError):  # something else has written into the socket
+                self._heed(note, descriptors)
+
+    def _heed(self, note: wire.Message, descriptors: list[int]) -> None:
+        match note["do"]:
+            case "fork":
+                self._fork_rank(note["name"], socket.socket(fileno=descriptors[0]), own=note["own"])
+            case "started":
+                self._note_start(note["pid"], note["name"], known=note["known"])
+            case "ended":
+                self.roll.leave(note["pid"], note["code"])
+            case "orderly":
+                self.roll.order(note["pid"])
+            case "pardon":
+                self.roll.pardon(note["pid"])
+            case "forget":
+                self.roll.forget()
+
+    def _fork_rank(self, name: str, channel: socket.socket, *, own: bool) -> None:
         """Fork a rank; its channel then carries its process id and, one day, its exit status."""
-        assert self.requests is not None
         assert self.nursery.rank is not None
         rank = self.nursery.rank
-        name, descriptors, _, _ = socket.recv_fds(self.requests, 1000, 1, wire.CLOSE_ON_EXEC)
-        if not descriptors:
-            return
-        channel = socket.socket(fileno=descriptors[0])
         try:
-            pid = self._fork(lambda: rank(self.birth, channel), f"rank '{name.decode(errors='replace')}'")
+            pid = self._fork(lambda: rank(self.birth, channel), f"rank '{name}'")
         except OSError as error:
             _say(channel, -(error.errno or 1))
             channel.close()
             return
         self.channels[pid] = channel
+        self.roll.enter(pid, name, own=own)
         _say(channel, pid)
+
+    def _note_start(self, pid: int, name: str, *, known: bool) -> None:
+        """Watch a rank that its parent has started: the system tells of its end, and its status while it is a zombie."""
+        self.roll.enter(pid, name, own=True, orderly=not known)
+        self.seen.add(pid)
+        with contextlib.suppress(AttributeError, OSError):
+            descriptor = os.pidfd_open(pid)
+            self.selector.register(descriptor, selectors.EVENT_READ, lambda: self._note_end(pid, descriptor))
+
+    def _note_end(self, pid: int, descriptor: int) -> None:
+        self.selector.unregister(descriptor)
+        os.close(descriptor)
+        self._hear()
+        self.roll.leave(pid, processes.zombie_status(pid))
 
     # Events
 
@@ -205,14 +282,29 @@ class Supervisor:
 
     def _told(self) -> None:
         received = wire.receive(self.control)
-        if received is not None and received[0]["do"] == "end-hung":
+        if received is None:
+            self.abandoned = True
+        elif received[0]["do"] == "end-hung":
             self.hung = True
-            self._dump_stacks()
+            self._tell_of(self._sights())
+        self._stop()
+
+    def _abandon(self) -> None:
+        self.abandoned = True
         self._stop()
 
     def _stop(self) -> None:
         self.stopped = True
         self._kill_all()
+
+    def _take_stacks(self) -> None:
+        """Take stacks that somebody else has asked for."""
+        self.output.add(self._read_stacks().encode(errors="replace"))
+
+    def _read_stacks(self) -> str:
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self.stacks_end, 1 << 20).decode(errors="replace")
+        return ""
 
     def _drain(self) -> bool:
         """Take what was written; says whether there was anything."""
@@ -235,6 +327,9 @@ class Supervisor:
             self.childless = True
 
     def _bury(self, pid: int, code: int) -> None:
+        self.seen.add(pid)
+        self._hear()
+        self.roll.leave(pid, code)
         if pid == self.main:
             self.exit_code = code
         elif pid in self.channels:
@@ -242,12 +337,73 @@ class Supervisor:
             _say(channel, code)
             channel.close()
 
+    # Deaths and stacks
+
+    def _watch_deaths(self) -> None:
+        """End the program when a rank has died and the others wait for it in vain."""
+        death = None if self.stopped else self.roll.death()
+        if death is None:
+            self.vigil.end()
+            return
+        self.vigil.begin(vain.PATIENCE if death.code else vain.LENIENCE)
+        workers = self._workers()
+        if not self.vigil.look(workers):
+            return
+        sights = self._sights(measured=True)
+        self.vigil.put_off(time.monotonic())
+        if self.exit_code is None and vain.is_in_vain([sight for _, sight in sights], self.job.program.root):
+            self.death = self.roll.end_of(death)
+            self._tell_of(sights)
+            self._stop()
+
+    def _sights(self, *, measured: bool = False) -> list[tuple[int, Sight]]:
+        """See what each process does; they write their stacks one after the other, so that they do not mingle.
+
+        Args:
+            measured: whether it is known that they use no processor time.
+        """
+        pids = self._workers()
+        before = {pid: processes.processor_time(pid) for pid in pids}
+        if not measured:
+            time.sleep(SIGHT_SPAN)
+        limit = SIGHT_SPAN * os.sysconf("SC_CLK_TCK") / 4
+        return [(pid, self._sight(pid, busy=processes.processor_time(pid) - before[pid] > limit)) for pid in pids]
+
+    def _sight(self, pid: int, *, busy: bool) -> Sight:
+        stopped = processes.state(pid) in ("T", "t")
+        asleep = processes.is_in_sleep(pid)
+        dump = ""
+        if processes.catches(pid, signal.SIGUSR2):
+            processes.send_signal(pid, signal.SIGUSR2)
+            dump = self._read_until_quiet(0 if stopped else 0.5)
+        return Sight(self.roll.name(pid) or self._description(pid), dump, stopped, busy, asleep)
+
+    def _read_until_quiet(self, patience: float) -> str:
+        end = time.monotonic() + 2 * patience
+        parts = []
+        while time.monotonic() < end and select.select([self.stacks_end], [], [], patience)[0]:
+            parts.append(self._read_stacks())
+            patience = 0.05
+        return "".join(parts)
+
+    def _tell_of(self, sights: list[tuple[int, Sight]]) -> None:
+        """Keep what the processes do, for the record, and their stacks, for the reader."""
+        flight.ask(self.job.traces)
+        seen = [sight for _, sight in sights if sight.dump or sight.stopped]
+        self.waiting = [*stacks.sentences(seen, self.job.program.root), *flight.sentences(self.job.traces)]
+        self._drain()
+        for pid, sight in sights:
+            if sight.dump or sight.stopped:
+                state = ", which is stopped by a signal and cannot answer" if sight.stopped else ""
+                text = f"\n--- stacks of {self._description(pid)} (process {pid}){state}\n{stacks.without_engine(sight.dump)}"
+                self.output.add(text.encode(errors="replace"))
+
     # Ends
 
     def _left(self) -> list[str]:
         """Name what is alive a moment after the main process has ended."""
         self._wait_for_ends(MOMENT)
-        left = [self._description(pid) for pid in processes.descendants(self.pid) if not _is_helper(pid)]
+        left = [self._description(pid) for pid in self._descendants() if not _is_helper(pid)]
         if not left:
             self._wait_for_ends(HELPERS_MOMENT)
         return left
@@ -260,15 +416,24 @@ class Supervisor:
 
     def _kill_all(self) -> None:
         """End all processes; the helpers of multiprocessing may first remove what the others have left, such as semaphores."""
+        is_first = self.roll.close()
+        self._note_mapped()
         self._kill(self._workers, KILL_LIMIT)
+        if is_first:  # what the helpers say of what the others have left is no news to a reader
+            self._drain()
         end = time.monotonic() + HELPERS_LIMIT
-        while processes.descendants(self.pid) and not self._workers() and time.monotonic() < end:
+        while self._descendants() and not self._workers() and time.monotonic() < end:
             time.sleep(0.002)
             self._reap()
-        self._kill(lambda: processes.descendants(self.pid), KILL_LIMIT)
+        self._kill(self._descendants, KILL_LIMIT)
+
+    def _descendants(self) -> list[int]:
+        """List what is alive below this process, which adopts orphans: without a child there is nothing, and no need to look."""
+        self._reap()
+        return [] if self.childless else processes.descendants(self.pid)
 
     def _workers(self) -> list[int]:
-        return [pid for pid in processes.descendants(self.pid) if not _is_helper(pid)]
+        return [pid for pid in self._descendants() if not _is_helper(pid)]
 
     def _kill(self, due: Callable[[], list[int]], limit: float) -> None:
         end = time.monotonic() + limit
@@ -276,7 +441,6 @@ class Supervisor:
         while (pids := due()) and time.monotonic() < end:
             for pid in pids:
                 processes.send_signal(pid, signal.SIGKILL)
-            self._drain()
             time.sleep(0.002)
             self._reap()
         self._reap()
@@ -291,21 +455,35 @@ class Supervisor:
             return "a fork of the main process or of a rank"
         return " ".join(arguments)[:200] or f"process {pid}"
 
-    def _dump_stacks(self) -> None:
-        """Have each process write its stacks, one after the other, so that they do not mingle."""
-        for pid in processes.descendants(self.pid):
-            if processes.catches(pid, signal.SIGUSR2):
-                stopped = processes.state(pid) == "T"
-                state = ", which is stopped by a signal and cannot answer" if stopped else ""
-                self.output.add(f"\n--- stacks of {self._description(pid)} (process {pid}){state}\n".encode())
-                processes.send_signal(pid, signal.SIGUSR2)
-                self._drain_until_quiet(0 if stopped else 0.5)
+    # Leftovers
 
-    def _drain_until_quiet(self, patience: float) -> None:
-        end = time.monotonic() + 2 * patience
-        while time.monotonic() < end and select.select([self.output_end], [], [], patience)[0]:
-            self._drain()
-            patience = 0.05
+    def _note_mapped(self) -> None:
+        """Note, before processes are killed, which new entries of the shared memory are theirs."""
+        pids = self._descendants()
+        self.seen.update(pids)
+        if pids and self.shared_memory.appeared():
+            self.mapped.update(*(processes.mapped_files(pid, leftovers.SHARED_MEMORY) for pid in pids))
+
+    def _remove_leftovers(self) -> None:
+        leftovers.remove_shared_memory(self.shared_memory.own(self.mapped, self.seen))
+        leftovers.remove_folder(self.job.folder)
+        if self.abandoned and self._caller_is_gone():
+            for folder in self.job.scratch:
+                leftovers.remove_folder(folder)
+
+    def _caller_is_gone(self) -> bool:
+        end = time.monotonic() + LAST_MOMENT
+        while (alive := processes.is_alive(self.job.caller)) and time.monotonic() < end:
+            time.sleep(0.02)
+        return not alive
+
+    def _trim_outputs(self) -> None:
+        """Give back the disk that a flood of a rank's output takes."""
+        if self.roll.is_empty():
+            return
+        with contextlib.suppress(OSError):
+            for path in os.scandir(self.job.outputs):
+                self.trimmed[path.name] = leftovers.trim(path.path, self.trimmed.get(path.name, 0))
 
     def _add_outputs(self) -> None:
         """Keep what the ranks wrote when the main process has not come to its end and so reported nothing of it."""
@@ -315,6 +493,13 @@ class Supervisor:
             text = _both_ends(path)
             if text.strip():
                 self.output.add(f"\n--- output of rank {path.stem}\n{text}".encode(errors="replace"))
+
+
+def _text(job: Job) -> str:
+    try:
+        return Path(job.program.root, job.program.path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _say(channel: socket.socket, number: int) -> None:

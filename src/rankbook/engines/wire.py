@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import array
 import json
+import os
 import socket
 import struct
 from collections.abc import Sequence
@@ -30,12 +32,46 @@ def send(channel: socket.socket, message: Message, descriptors: Sequence[int] = 
 def receive(channel: socket.socket) -> tuple[Message, list[int]] | None:
     """Wait for one message; None when the other side has gone."""
     try:
-        head, descriptors, _, _ = socket.recv_fds(channel, LENGTH.size, MOST_DESCRIPTORS, CLOSE_ON_EXEC)
+        head, descriptors = _with_descriptors(channel, LENGTH.size, CLOSE_ON_EXEC)
         head += _exactly(channel, LENGTH.size - len(head))
         body = _exactly(channel, LENGTH.unpack(head)[0])
     except (EOFError, ConnectionError):
         return None
-    return json.loads(body), list(descriptors)
+    return json.loads(body), descriptors
+
+
+def _with_descriptors(channel: socket.socket, size: int, flags: int) -> tuple[bytes, list[int]]:
+    # Not `socket.recv_fds`: it passes its flags over.
+    received = array.array("i")
+    data, ancillary, _, _ = channel.recvmsg(size, socket.CMSG_LEN(MOST_DESCRIPTORS * received.itemsize), flags)
+    for level, kind, body in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            received.frombytes(body[: len(body) - len(body) % received.itemsize])
+    return data, list(received)
+
+
+MOST_TOLD = 2000
+"""Bytes of a note; more would not pass a datagram socket everywhere."""
+
+
+def tell(notes: int, message: Message, descriptors: Sequence[int] = ()) -> None:
+    """Send a note, whole or not at all, through a datagram socket that other processes share."""
+    with socket.socket(fileno=os.dup(notes)) as channel:
+        channel.settimeout(None)  # the program may have set a default timeout
+        body = json.dumps(message).encode()
+        if descriptors:
+            socket.send_fds(channel, [body], list(descriptors))
+        else:
+            channel.sendall(body)
+
+
+def hear(channel: socket.socket) -> tuple[Message, list[int]] | None:
+    """Take one note; None when there is none now, or it is no note."""
+    try:
+        body, descriptors = _with_descriptors(channel, MOST_TOLD, CLOSE_ON_EXEC | socket.MSG_DONTWAIT)
+        return json.loads(body), descriptors
+    except (OSError, ValueError):
+        return None
 
 
 def _exactly(channel: socket.socket, size: int) -> bytes:

@@ -8,16 +8,19 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import json
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterable
 from typing import NoReturn
 
-from rankbook.engines import main_process, processes, spawning, wire
-from rankbook.engines.job import Job
+from rankbook.engines import isolation, leftovers, main_process, processes, spawning, wire
+from rankbook.engines.job import Birth, Job
 from rankbook.engines.roles import received
-from rankbook.engines.supervisor import Birth, Nursery, supervise
+from rankbook.engines.supervisor import Nursery, supervise
+from rankbook.errors import EngineError
 
 PRELOAD = (
     "numpy",
@@ -57,23 +60,37 @@ KEPT = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
 """Variables of `ENVIRONMENT` that programs keep, so that a main process that only counts devices may still fork."""
 
 
-def main(control: str, *others: str) -> NoReturn:
+def main(control: str, scratch: str, *others: str) -> NoReturn:
     """Be the zygote.
 
     Args:
-        control: descriptor of a socket to the engine, which ends the zygote by closing its side.
+        control: descriptor of a socket to the engine, which ends the zygote by word or by closing its side.
+        scratch: folders to remove when the engine's process is killed, as a JSON list.
         others: modules to import besides `PRELOAD`.
     """
     engine = socket.socket(fileno=received(control))
+    isolation.allowed()  # what is found holds for all forks
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors report to the caller; nobody waits for them here
     preload((*PRELOAD, *others))
     wire.send(engine, {"hindrance": hindrance()})
     while (request := wire.receive(engine)) is not None:
-        message, (channel, events) = request
+        message, descriptors = request
+        if not descriptors:
+            os._exit(0)
+        channel, events = descriptors
         with socket.socket(fileno=channel) as caller:
             _start_supervisor(Job.of(message), caller, events, engine)
         os.close(events)
+    _clean_up(json.loads(scratch))
     os._exit(0)
+
+
+def _clean_up(folders: Iterable[str]) -> None:
+    """Remove the folders of an engine that was killed, when its supervisors have ended."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(-1, 0)  # SIGCHLD is ignored: it returns when there is no child left
+    for folder in folders:
+        leftovers.remove_folder(folder)
 
 
 def preload(names: Iterable[str]) -> None:
@@ -95,11 +112,8 @@ def hindrance() -> str:
 
 
 def _has_touched_cuda() -> bool:
-    try:
-        import torch
-    except ImportError:
-        return False
-    return bool(torch.cuda.is_initialized() or torch.cuda._is_in_bad_fork())
+    cuda = sys.modules.get("torch.cuda")
+    return cuda is not None and bool(cuda.is_initialized() or cuda._is_in_bad_fork())
 
 
 def _start_supervisor(job: Job, caller: socket.socket, events: int, engine: socket.socket) -> None:
@@ -116,9 +130,17 @@ def _start_supervisor(job: Job, caller: socket.socket, events: int, engine: sock
 
 
 def _become_main(birth: Birth) -> NoReturn:
+    _refuse_bad_fork()
     spawning.renew({**birth.job.environment, **KEPT})
-    main_process.run(birth.job, birth.events, birth.requests)
+    main_process.run(birth, forks=True)
 
 
 def _become_rank(birth: Birth, channel: socket.socket) -> NoReturn:
-    spawning.forked_rank(channel, spawning.Setting(birth.job.program.root, birth.output, birth.requests))
+    _refuse_bad_fork()
+    os.close(birth.output)
+    spawning.forked_rank(channel, spawning.Setting(birth.job.program.root, birth.stacks, birth.notes, forks=True))
+
+
+def _refuse_bad_fork() -> None:
+    if _has_touched_cuda():
+        raise EngineError("CUDA was initialised in the process that has imported torch", right="run with the engine 'fresh'")

@@ -9,10 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankbook.harness import data, not_code, script, session, shell, test_module, unrunnable
+from rankbook.harness import data, not_code, outputs, script, session, shared, shell, test_module, unrunnable
 from rankbook.listing import Listing
 
-__all__ = ["KINDS", "Kind", "kind_of", "preloaded"]
+__all__ = ["KINDS", "Kind", "kind_of", "misplaced", "preloaded"]
+
+PROCESS = frozenset({"env", "engine", "gpus", "share"})
+"""Options of whatever runs code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +37,72 @@ class Kind:
     """Whether it may be started on several ranks."""
     preload: bool = False
     """Whether its process gains from having torch imported already."""
+    options: frozenset[str] | None = None
+    """What has a meaning on it, of all that has a meaning on some kinds only: options by name, `env` for any variable, `hidden` for hidden
+    lines and `output` for output fences; None for a kind that starts nothing, on which nothing is looked at."""
 
 
 KINDS: tuple[Kind, ...] = (
+    Kind("output", outputs.is_expected),
     Kind("not code", not_code.accepts),
-    Kind("session", session.accepts, entry="rankbook.harness.session:run", preload=True),
-    Kind("test", test_module.accepts, entry="rankbook.harness.test_module:run", has_tests=True, preload=True),
-    Kind("script", script.accepts, entry="rankbook.harness.script:run", arguments=script.arguments, on_ranks=True, preload=True),
-    Kind("import", script.is_library, entry="rankbook.harness.script:run", arguments=script.library_arguments, preload=True),
-    Kind("shell", shell.accepts, entry="rankbook.harness.shell:run", arguments=shell.arguments),
-    Kind("data", data.accepts, entry="rankbook.harness.data:run", arguments=data.arguments),
+    Kind(
+        "shared session", shared.accepts, entry="rankbook.harness.shared:run", arguments=shared.arguments, preload=True,
+        options=PROCESS | {"session", "raises", "fixtures", "hidden", "output"},
+    ),
+    Kind(
+        "session", session.accepts, entry="rankbook.harness.session:run", arguments=session.arguments, preload=True,
+        options=PROCESS | {"hidden"},
+    ),
+    Kind(
+        "test", test_module.accepts, entry="rankbook.harness.test_module:run", has_tests=True, preload=True,
+        options=PROCESS | {"hidden"},
+    ),
+    Kind(
+        "script", script.accepts, entry="rankbook.harness.start:run", arguments=script.arguments, on_ranks=True, preload=True,
+        options=PROCESS | {"ranks", "init", "backend", "raises", "fixtures", "hidden", "output"},
+    ),
+    Kind(
+        "import", script.is_library, entry="rankbook.harness.start:run", arguments=script.library_arguments, preload=True,
+        options=PROCESS,
+    ),
+    Kind(
+        "shell", shell.accepts, entry="rankbook.harness.shell:run", arguments=shell.arguments,
+        options=PROCESS | {"hidden", "output"},
+    ),
+    Kind("data", data.accepts, entry="rankbook.harness.data:run", arguments=data.arguments, options=frozenset()),
     Kind("unrunnable", unrunnable.accepts, reason=unrunnable.reason),
-)
+)  # fmt: skip
+
+REASONS: Mapping[tuple[str, str], str] = {
+    ("test", "ranks"): "only a program is started on ranks; take the option away, and let tests start their ranks by their own harness",
+    ("test", "fixtures"): "a test takes fixtures as its arguments",
+    ("test", "raises"): "a test says so with `pytest.raises`",
+    ("session", "raises"): "a session shows the traceback below its statement",
+    ("session", "output"): "a session shows what it prints below each statement",
+}
+"""Why an option has no meaning on a kind, where that needs a word."""
+
+
+def misplaced(listing: Listing, kind: Kind) -> str | None:
+    """Say which option, hidden line or output fence has no meaning on a listing; None when all have one.
+
+    Args:
+        listing: the listing.
+        kind: what it is.
+    """
+    if kind.options is None:
+        return None
+    known = {option for other in KINDS for option in other.options or ()}
+    written = ["env" if key.startswith("env.") else key for key in listing.options]
+    written += ["hidden"] * bool(listing.hidden) + ["output"] * bool(listing.outputs)
+    wrong = next((key for key in written if key in known and key not in kind.options), None)
+    if wrong is None:
+        return None
+    what = {"hidden": "hidden lines have", "output": "an output fence has", "env": "an option 'env.NAME' has"}.get(
+        wrong, f"option '{wrong}' has"
+    )
+    reason = REASONS.get((kind.name, wrong), "take it away")
+    return f"{what} no meaning on a listing of the kind '{kind.name}': {reason}"
 
 
 def preloaded() -> tuple[str, ...]:

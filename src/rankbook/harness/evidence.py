@@ -12,28 +12,41 @@ import os
 import signal
 import sys
 import types
-from collections.abc import Callable
-from dataclasses import dataclass
+import unittest
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from rankbook.harness.script import rank_name
-from rankbook.listing import RankRecord
+from rankbook.harness import observing, world_size
+from rankbook.listing import Outcome, RankEnd, RankRecord, Runtime
+from rankbook.rank_notes import rank_name
 
 AGREED_SKIPS = range(72, 90)
 """Exit statuses by which a rank of torch's harness says that it skips (`TEST_SKIPS` in `torch/testing/_internal/common_distributed.py`)."""
+NAMELESS_SKIP = 86
+"""The one of them by which a rank says that its test raised `SkipTest`; the reason is lost."""
+TEST_ERROR = 10
+"""Exit status of a rank whose test raised an error. The harness then ends the others by SIGTERM, and some abort by themselves."""
 JOINS = {"_join_processes": "MultiProcessTestCase", "_join_threads": "MultiThreadedTestCase"}
 """Method by which the main process waits for its ranks, and the harness that has it."""
+CONTINUOUS = ("MultiProcContinuousTest", "MultiProcContinousTest")
+"""Harness that keeps its ranks for a whole class, also as torch spelled it up to 2.6."""
+GAVE_UP = "Previous test failed"
+"""How the reason begins with which that harness skips what comes after a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the evidence makes of a test that its harness calls passed or skipped."""
+    """What the evidence makes of the end that a test's harness gives it."""
 
-    outcome: str
-    """`failed` or `skipped`."""
+    outcome: Outcome
     reason: str
-    vacuous: bool = False
+
+    @property
+    def phase(self) -> str:
+        """Outcome of the phase in pytest's words."""
+        return "failed" if self.outcome.is_failure else "skipped"
 
 
 class Watch:
@@ -41,16 +54,23 @@ class Watch:
 
     Args:
         instance: the test's `unittest.TestCase`, or None.
+        runtime: of the program.
         before: ranks that were started before the test.
     """
 
-    def __init__(self, instance: Any, before: int) -> None:
+    def __init__(self, instance: Any, runtime: Runtime, before: int) -> None:
         self.instance = instance
+        self.runtime = runtime
         self.before = before
+        self.since = observing.begin_test()
         self.waited_for: int | None = None
         """Ranks that the main process waited for; None while it waited for none and ran the body itself."""
-        self.exits: list[tuple[int, object]] = []
-        """Ranks that are threads and left by `SystemExit`, with its code."""
+        self.body: Any = None
+        """What the harness has the ranks run."""
+        self.left: dict[int, BaseException] = {}
+        """Ranks that are threads and left by an exception."""
+        self.was_given_up = False
+        """Whether the harness skipped it because another test had failed."""
         for name in JOINS:
             if instance is not None and hasattr(instance, name):
                 self._observe(name)
@@ -59,8 +79,12 @@ class Watch:
         original: Callable[..., Any] = getattr(self.instance, name)
 
         def observed(instance: Any, *args: Any) -> Any:
+            __tracebackhide__ = True
             ranks = args[0] if name == "_join_threads" else instance.processes
             self.waited_for = len(ranks)
+            self.body = args[-1] if args else None
+            if self._expects_deaths():
+                self.runtime.pardon(None)
             if name != "_join_threads":
                 return original(*args)
             with mock.patch.object(type(instance), "_check_return_codes", self._noting_exits()):
@@ -73,21 +97,45 @@ class Watch:
         check = self.instance._check_return_codes
 
         def noting(failed_ranks: Any, *args: Any) -> Any:
-            self.exits = [(rank, raised[1].code) for rank, raised in failed_ranks if isinstance(raised[1], SystemExit)]
+            self.left = {rank: raised[1] for rank, raised in failed_ranks}
             return check(failed_ranks, *args)
 
         return noting
 
-    def count(self, records: list[RankRecord]) -> int:
-        """Give the number of ranks, processes or threads, that the test ran on."""
-        own = len(records) - self.before
-        return max(own, self.waited_for or 0, len(_class_processes(self.instance)))
+    # What is known of its ranks
 
-    def verdict(self, outcome: str, records: list[RankRecord]) -> Verdict | None:
-        """Judge a test that is `passed` or `skipped` so far; None when the evidence agrees."""
+    def records(self) -> list[RankRecord]:
+        """Give the ranks that are processes: those that the test started, and those that its class shares."""
+        shared = {process.pid for process in _class_processes(self.instance)}
+        known = self.runtime.ranks
+        return [record for number, record in enumerate(known) if number >= self.before or record.pid in shared]
+
+    def threads(self) -> tuple[RankEnd, ...]:
+        """Give the ranks that are threads."""
+        codes = {f"rank {rank}": _status(error) for rank, error in self.left.items()}
+        return tuple(replace(end, exit_code=codes.get(end.name, end.exit_code)) for end in observing.threads_since(self.since))
+
+    def evidence(self) -> dict[str, Any]:
+        """Give what an event says of the ranks, processes or threads, that the test ran on."""
+        if self.was_given_up:
+            return {"ranks": 0}
+        size = world_size.effective(self.instance) if _is_of_ranks(self.instance) else None
+        records = self.records()
+        receipt = observing.receipt(self.runtime, records, since=self.since, threads=self.threads(), world_size=size)
+        return {"ranks": max(len(records), self.waited_for or 0), "receipt": receipt}
+
+    # Judgement
+
+    def verdict(self, outcome: str) -> Verdict | None:
+        """Judge a test that is `passed`, `skipped` or `failed` so far; None when the evidence agrees."""
+        if outcome == "failed":
+            return self._failed_by_death()
         if outcome == "passed" and self._nobody_ran():
             return self._vacuous()
-        return self._thread_that_left(outcome) or self._dead_rank(outcome, records[self.before :])
+        found = self._thread_that_left(outcome) or self._dead_rank(outcome)
+        if found is None and outcome == "passed":
+            return self._nobody_entered() or self._degenerate()
+        return found
 
     def _nobody_ran(self) -> bool:
         if self.waited_for is not None:
@@ -96,51 +144,128 @@ class Watch:
         return _is_continuous(self.instance) and type(rank) is int and rank == -1 and not _class_processes(self.instance)
 
     def _vacuous(self) -> Verdict:
-        size = _world_size(self.instance)
+        size = world_size.effective(self.instance)
         if size == 0:
-            return Verdict(
-                "skipped", "vacuous: its world size is 0 here, so the harness started no rank and nothing was tested", vacuous=True
-            )
-        return Verdict(
-            "failed", f"vacuous: the harness started no rank although the world size is {size}; does setUp start them?", vacuous=True
-        )
+            return Verdict(Outcome.VACUOUS, "vacuous: its world size is 0 here, so the harness started no rank and nothing was tested")
+        return Verdict(Outcome.FAILED, f"vacuous: the harness started no rank although the world size is {size}; does setUp start them?")
+
+    def _nobody_entered(self) -> Verdict | None:
+        """Judge ranks that were started and ended well, but of which none has entered the test's body."""
+        if not self.waited_for or not hasattr(getattr(type(self.instance), "join_or_run", None), "__wrapped__"):
+            return None
+        records = self.records()
+        if observing.may_have_entered(records, self.since):
+            return None
+        ranks = "its rank" if self.waited_for == 1 else f"each of its {self.waited_for} ranks"
+        return Verdict(Outcome.VACUOUS, f"vacuous: {ranks} ended well without having entered the test")
+
+    def _degenerate(self) -> Verdict | None:
+        ranks = len(_class_processes(self.instance)) if _is_continuous(self.instance) else self.waited_for
+        if ranks != 1 or world_size.is_one_on_purpose(self.instance):
+            return None
+        return Verdict(Outcome.DEGENERATE, "degenerate: it passed at world size 1, where nothing passes between ranks")
 
     def _thread_that_left(self, outcome: str) -> Verdict | None:
-        for rank, code in self.exits:
+        for rank, error in self.left.items():
+            code = error.code if isinstance(error, SystemExit) else None
             if code not in (None, 0) and code not in AGREED_SKIPS:
-                return Verdict("failed", f"rank {rank} left with exit status {code}, but the test ended as {outcome}")
+                return Verdict(Outcome.CRASHED, f"rank {rank} left with exit status {code}, but the test ended as {outcome}")
         return None
 
-    def _dead_rank(self, outcome: str, records: list[RankRecord]) -> Verdict | None:
-        allowed = _allowed_codes(self.instance, outcome)
-        if allowed is None:
+    def _dead_rank(self, outcome: str) -> Verdict | None:
+        if self._expects_deaths():
             return None
+        for record in self.runtime.ranks[self.before :]:
+            code = record.exit_code()
+            if code in (None, 0) or code in self._agreed(outcome) or record.pid in _looked_at:
+                continue
+            kind = Outcome.FAILED if code in AGREED_SKIPS else Outcome.CRASHED
+            return Verdict(kind, f"{death(record)}, but the test ended as {outcome}")
+        return None
+
+    def _failed_by_death(self) -> Verdict | None:
+        """Judge a test that failed: where a rank died, that is the reason, and errors of the others are what came of it."""
+        records = self.records()
+        others_failed = any(record.exit_code() == TEST_ERROR for record in records)
+        harmless = {-signal.SIGTERM, -signal.SIGABRT} if others_failed else {-signal.SIGTERM}
         for record in records:
             code = record.exit_code()
-            if code in (None, 0) or code in allowed or _was_looked_at(record):
+            if code in (None, 0, TEST_ERROR) or code in harmless or code in AGREED_SKIPS or record.pid in _ended:
                 continue
-            return Verdict("failed", f"{rank_name(record.name)} {_death(code)}, but the test ended as {outcome}")
+            if code < 0 or observing.was_cut_off(record):
+                return Verdict(Outcome.CRASHED, death(record))
         return None
 
+    def _expects_deaths(self) -> bool:
+        """Whether the test says that ranks may end anyhow, or judges itself how they end."""
+        listed = any(_holds(self.instance, name, self.body) for name in ("skip_return_code_checks", "special_return_code_checks"))
+        return listed or _judges_ends(self.instance)
 
-def class_verdict(cls: type | None, records: list[RankRecord], before: int) -> str | None:
-    """Judge the ranks that a whole class shared, once they have ended: a sentence when one died."""
-    if cls is None or not any(base.__name__ == "MultiProcContinuousTest" for base in cls.__mro__):
+    def _agreed(self, outcome: str) -> set[int]:
+        """Give the exit statuses besides 0 that are no death."""
+        return {*AGREED_SKIPS, -signal.SIGTERM} if outcome == "skipped" else set()
+
+    def skip_reason(self) -> str:
+        """Give the ranks' own reasons for a skip of which the harness has lost them; empty when it has not."""
+        said = {rank: str(error) for rank, error in self.left.items() if isinstance(error, unittest.SkipTest)}
+        records = [record for record in self.records() if record.exit_code() == NAMELESS_SKIP]
+        said |= observing.skips(records, self.since) if records else {}
+        if len(set(said.values())) <= 1:
+            return next(iter(said.values()), "")
+        return "; ".join(f"rank {rank}: {reason}" for rank, reason in sorted(said.items()))
+
+    def gave_up(self, reason: str, failed: str) -> Verdict | None:
+        """Judge a test that its harness skipped because another of its class had failed.
+
+        Args:
+            reason: of the skip.
+            failed: the first test of the class that failed.
+        """
+        if not _is_continuous(self.instance) or not reason.startswith(GAVE_UP):
+            return None
+        self.was_given_up = True
+        return Verdict(Outcome.NOT_RUN, f"not run: its harness gives up a class after a failure, and {failed or 'another test'} had failed")
+
+
+def class_verdict(cls: type | None, records: Sequence[RankRecord], before: int, blamed: set[int]) -> Verdict | None:
+    """Judge the ranks that a whole class shared, once they have ended.
+
+    Args:
+        cls: the class.
+        records: all ranks of the program.
+        before: how many there were before the class.
+        blamed: ranks, by process id, for whose death a test of the class has answered.
+    """
+    if cls is None or not any(base.__name__ in CONTINUOUS for base in cls.__mro__):
         return None
     for record in records[before:]:
-        code = record.exit_code()
-        if code not in (None, 0):
-            return f"{rank_name(record.name)} of {cls.__name__} {_death(code)}"
+        if record.exit_code() not in (None, 0) and record.pid not in blamed | _ended:
+            return Verdict(Outcome.CRASHED, f"{death(record)}: it served all tests of {cls.__name__}")
     return None
 
 
-def _death(code: int | None) -> str:
+def death(record: RankRecord) -> str:
+    """Say how and when a rank ended."""
+    end = observing.end_of(record)
+    return f"{rank_name(record.name)} {_manner(end.exit_code)} {end.duration:.1f} s after its start"
+
+
+def _manner(code: int | None) -> str:
     if code is not None and code < 0:
         try:
             return f"died by {signal.Signals(-code).name}"
         except ValueError:
             return f"died by signal {-code}"
-    return f"left with exit status {code}"
+    return f"left with exit status {code}, a skip," if code in AGREED_SKIPS else f"left with exit status {code},"
+
+
+def _status(error: BaseException) -> int:
+    """Give the exit status that a process would have had that left by an exception."""
+    if isinstance(error, unittest.SkipTest):
+        return NAMELESS_SKIP
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else 1 if error.code else 0
+    return TEST_ERROR
 
 
 def _harness(instance: Any) -> set[str]:
@@ -148,77 +273,78 @@ def _harness(instance: Any) -> set[str]:
 
 
 def _is_continuous(instance: Any) -> bool:
-    return "MultiProcContinuousTest" in _harness(instance)
+    return not _harness(instance).isdisjoint(CONTINUOUS)
+
+
+def _is_of_ranks(instance: Any) -> bool:
+    return not _harness(instance).isdisjoint((*JOINS.values(), *CONTINUOUS))
 
 
 def _class_processes(instance: Any) -> list[Any]:
     return list(getattr(type(instance), "processes", None) or []) if _is_continuous(instance) else []
 
 
-def _world_size(instance: Any) -> int | None:
-    try:
-        return int(instance.world_size)
-    except Exception:  # noqa: BLE001 - a property of the test may do anything
-        return None
+def _judges_ends(instance: Any) -> bool:
+    """Whether a class of the test's own has replaced the harness's check of how its ranks end."""
+    owner = next((base for base in type(instance).__mro__ if "_check_return_codes" in vars(base)), None)
+    return owner is not None and not owner.__module__.startswith("torch.testing.")
 
 
-def _allowed_codes(instance: Any, outcome: str) -> set[int] | range | None:
-    """Exit statuses besides 0 that are no death; None when the test says that it expects deaths."""
-    if getattr(instance, "skip_return_code_checks", None) or getattr(instance, "special_return_code_checks", None):
-        return None
-    if outcome == "skipped":
-        return {*AGREED_SKIPS, -signal.SIGTERM}
-    return set()
+def _holds(instance: Any, name: str, body: Any) -> bool:
+    """Whether a collection of the harness holds what the ranks run."""
+    return body is not None and body in (getattr(instance, name, None) or ())
 
 
 # A test that reads a child's exit status, or ends the child itself, knows how it ended; only a death that nobody looked at is hidden.
-_looked_at: set[int] = set()
+_looked_at: set[int | None] = set()
+_ended: set[int | None] = set()
 # Torch's harness polls all its ranks but judges only the first; its looks, and those from here, say nothing.
 _HARNESS = ("torch.testing._internal.common_distributed", "rankbook.")
 
 
-def watch_looks() -> None:
-    """Note from now on which child processes the tests themselves look at or end."""
+def watch_looks(runtime: Runtime) -> None:
+    """Note from now on which child processes the tests themselves look at or end; the engine is told that they may die."""
+    observing.observer()
     base = multiprocessing.process.BaseProcess
     original: Any = inspect.getattr_static(base, "exitcode")
 
     def exitcode(process: Any) -> Any:
-        if not _reads_of_harness():
-            _looked_at.add(process.pid)
-        return original.fget(process)
+        code = original.fget(process)
+        if code is not None and not _caller_is((*_HARNESS, "multiprocessing.")):
+            _note(runtime, process.pid, _looked_at)
+        return code
 
     base.exitcode = property(exitcode)  # type: ignore[assignment,method-assign]
     for name in ("terminate", "kill"):
-        setattr(base, name, _noting_end(getattr(base, name)))
-    os.kill = _noting_signal(os.kill)
+        setattr(base, name, _noting_end(runtime, getattr(base, name)))
+    os.kill = _noting_signal(runtime, os.kill)
 
 
-def _noting_end(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _note(runtime: Runtime, pid: int | None, *known: set[int | None]) -> None:
+    if pid is not None and any(pid not in noted for noted in known):
+        for noted in known:
+            noted.add(pid)
+        runtime.pardon(pid)
+
+
+def _noting_end(runtime: Runtime, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def noting(process: Any) -> Any:
         if not _caller_is(_HARNESS):  # a pool of multiprocessing ends its workers on purpose
-            _looked_at.add(process.pid)
+            _note(runtime, process.pid, _looked_at, _ended)
         return method(process)
 
     return noting
 
 
-def _noting_signal(kill: Callable[[int, int], None]) -> Callable[[int, int], None]:
+def _noting_signal(runtime: Runtime, kill: Callable[[int, int], None]) -> Callable[[int, int], None]:
     def noting(pid: int, number: int, /) -> None:
         if number and not _caller_is(_HARNESS):
-            _looked_at.add(pid)
+            _note(runtime, pid, _looked_at, _ended)
         kill(pid, number)
 
     return noting
 
 
-def _reads_of_harness() -> bool:
-    return _caller_is((*_HARNESS, "multiprocessing."), 3)
-
-
-def _caller_is(modules: tuple[str, ...], depth: int = 2) -> bool:
-    name: str = sys._getframe(depth).f_globals.get("__name__", "")
+def _caller_is(modules: tuple[str, ...]) -> bool:
+    name: str = sys._getframe(2).f_globals.get("__name__", "")
     return name.startswith(modules)
-
-
-def _was_looked_at(record: RankRecord) -> bool:
-    return record.pid in _looked_at

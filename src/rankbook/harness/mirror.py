@@ -6,7 +6,10 @@ import ast
 import importlib.util
 import re
 import shutil
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
@@ -31,8 +34,20 @@ class Sources(Protocol):
         """Give the names of the files of a folder that can be had."""
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A listing in its tree."""
+
+    root: Path
+    """The tree's root: the listing's working directory."""
+    path: str
+    """The listing's file, below the root."""
+    modules: Mapping[str, str]
+    """SHA-256 of each other file of the tree, by path: what the listing imports and names."""
+
+
 class Mirror:
-    """Makes one folder for each listing, so that no listing sees what another wrote.
+    """Makes one folder for each listing, so that no listing sees what another wrote; several threads may place listings at once.
 
     Args:
         folder: an empty folder that the caller removes.
@@ -40,9 +55,10 @@ class Mirror:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.count = 0
+        self._count = 0
+        self._lock = threading.Lock()
 
-    def place(self, listing: Listing, sources: Sources, beside: Listing | None = None) -> tuple[Path, str]:
+    def place(self, listing: Listing, sources: Sources, beside: Listing | None = None) -> Placed:
         """Write a listing and what it needs of its tree.
 
         Args:
@@ -51,30 +67,45 @@ class Mirror:
             beside: the listing of the source that the page is about, when `listing` is another one of that page.
 
         Returns:
-            The tree's root and the listing's path below it.
+            The tree.
         """
-        self.count += 1
-        root = self.folder / str(self.count)
+        with self._lock:
+            self._count += 1
+            root = self.folder / str(self._count)
         path = file_of(listing)
-        write(root / path, listing.data())
-        if listing.about is not None:
-            self._surround(root, path, listing.data(), sources)
-        elif beside is not None and beside.about is not None:
-            write(root / file_of(beside), beside.data())
-            self._surround(root, file_of(beside), beside.data(), sources)
-        return root, path
-
-    def _surround(self, root: Path, path: str, data: bytes, sources: Sources) -> None:
-        for other in needed(path, data, sources):
-            target = root / other
-            if not target.exists():
-                found = sources.data(other)
-                if found is not None:
-                    write(target, found)
+        others = surroundings(listing, sources, beside)
+        for other, data in ((path, listing.data()), *others.items()):
+            write(root / other, data)
+        return Placed(root, path, _hashes(others))
 
     def clear(self) -> None:
         """Remove the folders of all listings."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def modules_of(listing: Listing, sources: Sources, beside: Listing | None = None) -> Mapping[str, str]:
+    """Give what `Mirror.place` would give as the tree's other files, without writing any."""
+    return _hashes(surroundings(listing, sources, beside))
+
+
+def _hashes(files: Mapping[str, bytes]) -> Mapping[str, str]:
+    return {path: sha256(data).hexdigest() for path, data in sorted(files.items())}
+
+
+def surroundings(listing: Listing, sources: Sources, beside: Listing | None = None) -> dict[str, bytes]:
+    """Give the files that stand beside a listing in its tree, by path; see `Mirror.place`."""
+    own = file_of(listing)
+    start = listing if listing.about is not None else beside
+    if start is None or start.about is None:
+        return {}
+    path, data = file_of(start), start.data()
+    found = {} if start is listing else {path: data}
+    for other in needed(path, data, sources):
+        known = sources.data(other)
+        if known is not None:
+            found.setdefault(other, known)
+    found.pop(own, None)
+    return found
 
 
 def write(path: Path, data: bytes) -> None:

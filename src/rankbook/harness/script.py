@@ -1,29 +1,27 @@
-"""Python listings that run as a program, on one process or on several ranks, and library modules, which must import."""
+"""Python listings that run as a program, and library modules, which must import: what they are, and how one process runs one."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import linecache
-import multiprocessing
-import multiprocessing.connection
 import os
+import signal
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rankbook import rewriting
+from rankbook.harness import outputs
 from rankbook.languages import by_fence
-from rankbook.listing import Listing, Program, RankRecord, Runtime
+from rankbook.listing import Listing, RankRecord
+from rankbook.rank_notes import rank_name
 
 GUARD = ("if __name__ == ", "if __name__==", "if '__main__' ==", 'if "__main__" ==')
 OUTPUT_SHOWN = 64 * 1024
 """Bytes shown of a rank's output at each end."""
-MESSAGE_SHOWN = 7_000
-"""Characters of a rank's message, and of its traceback, that travel: both, of four bytes each, are less than a pipe holds, so that a
-dying rank never waits for its reader."""
 
 
 def accepts(listing: Listing) -> bool:
@@ -39,9 +37,14 @@ def is_library(listing: Listing) -> bool:
 
 
 def arguments(listing: Listing) -> Mapping[str, Any]:
-    """Give the numbers of ranks: each in turn; none for one plain process."""
-    counts = listing.options.get("ranks", "")
-    return {"ranks": [int(count) for count in counts.split(",") if count.strip()]}
+    """Give the numbers of ranks, each in turn, none for one plain process; and what else its options and output fences say."""
+    options = listing.options
+    counts = [int(count) for count in options.get("ranks", "").split(",") if count.strip()]
+    fixtures = [name.strip() for name in options.get("fixtures", "").split(",") if name.strip()]
+    said: dict[str, Any] = {name: options[name] for name in ("raises", "backend") if name in options}
+    said |= {"init": True} if "init" in options else {}
+    said |= {"fixtures": fixtures} if fixtures else {}
+    return {"ranks": counts, **said, **outputs.arguments(listing)}
 
 
 def library_arguments(listing: Listing) -> Mapping[str, Any]:
@@ -54,42 +57,74 @@ def _is_python(listing: Listing) -> bool:
     return language is not None and language.name == "python"
 
 
-def run(program: Program, runtime: Runtime) -> int:
-    """Run the listing as `__main__`, or import it, or start it once on each number of ranks."""
-    path = Path(program.root) / program.path
-    report: dict[str, Any] = {"type": "report", "id": "", "when": "call"}
-    counts = program.arguments.get("ranks") or []
-    if counts:
-        failure, ranks = _on_ranks(path, counts, runtime)
-        report |= {"ranks": ranks, "sections": list(sections(runtime.ranks))}
-    else:
-        failure = _alone(path, importing=bool(program.arguments.get("import")))
-    runtime.emit({**report, "outcome": "passed"} | (failure or {}))
-    return 1 if failure and failure["outcome"] == "failed" else 0
+def outcome_of(body: Callable[[], None], path: Path, raises: str = "") -> dict[str, Any] | None:
+    """Run a listing and say what is wrong with it; None when nothing is.
 
-
-def _alone(path: Path, *, importing: bool) -> dict[str, Any] | None:
+    Args:
+        body: runs it.
+        path: its file.
+        raises: exception that must leave it, as the option `raises` names it; empty when none may.
+    """
     try:
-        import_file(path) if importing else run_as_main(path)
-    except SystemExit as error:
-        return _left(error, path)
+        body()
     except BaseException as error:  # noqa: BLE001 - whatever a listing raises is its outcome
-        return failure_of(error, path)
-    return None
+        if raises and is_named(error, raises):
+            return None
+        failure = _left(error, path) if isinstance(error, SystemExit) else failure_of(error, path)
+        if raises and failure and failure["outcome"] == "failed":
+            failure["reason"] += f"; {raises} was to leave it"
+        if failure or not raises:
+            return failure
+    if not raises:
+        return None
+    reason = f"{raises} was to leave it, but nothing did"
+    return {"outcome": "failed", "reason": reason, "text": reason}
 
 
-def run_as_main(path: Path) -> None:
-    """Execute a file as `python FILE` does, in the existing `__main__` module: torch's harness keeps a reference to it."""
+def is_named(error: BaseException, raises: str) -> bool:
+    """Say whether an exception is the one that an option names: by the name of a class of it, and a part of its message.
+
+    Args:
+        error: the exception.
+        raises: `ValueError`, `json.JSONDecodeError`, `ValueError: too small`.
+    """
+    name, _, message = raises.partition(": ")
+    return any(_has_name(cls, name) for cls in type(error).__mro__) and message in str(error)
+
+
+def _has_name(cls: type, name: str) -> bool:
+    """Say whether a name is that of a class: bare, with the module that defines it, or with one that offers it."""
+    module, _, last = name.rpartition(".")
+    return name in (cls.__name__, f"{cls.__module__}.{cls.__qualname__}") or getattr(sys.modules.get(module), last, None) is cls
+
+
+def run_as_main(path: Path, given: Mapping[str, Any] | None = None) -> None:
+    """Execute a file as `python FILE` does.
+
+    Args:
+        path: the file.
+        given: names that it finds.
+    """
+    names = as_main(path)
+    names.update(given or {})
+    exec(rewriting.compiled(path.read_bytes(), str(path)), names)  # noqa: S102 - that is what rankbook does
+
+
+def as_main(path: Path) -> dict[str, Any]:
+    """Let a file begin as `python FILE` does, in the existing `__main__` module: torch's harness keeps a reference to it.
+
+    Returns:
+        The names of that module.
+    """
     sys.argv = [str(path)]
     sys.path.insert(0, str(path.parent))
-    main = sys.modules["__main__"]
-    names = main.__dict__
+    names = sys.modules["__main__"].__dict__
     names.clear()
     names.update(
         __name__="__main__", __file__=str(path), __builtins__=__builtins__, __spec__=None, __package__=None, __doc__=None,
         __loader__=None, __cached__=None,
     )  # fmt: skip
-    exec(rewriting.compiled(path.read_bytes(), str(path)), names)  # noqa: S102 - that is what rankbook does
+    return names
 
 
 def import_file(path: Path) -> None:
@@ -122,8 +157,9 @@ def import_file(path: Path) -> None:
 def _left(error: SystemExit, path: Path) -> dict[str, Any] | None:
     if error.code in (None, 0):
         return None
-    reason = f"it left with exit status {error.code}" if isinstance(error.code, int) else str(error.code)
-    return {"outcome": "failed", "reason": reason, "text": reason, "line": _line_of(error, path)}
+    is_number = isinstance(error.code, int)
+    reason = f"it left with exit status {error.code}" if is_number else str(error.code)
+    return {"outcome": "failed", "reason": reason, "text": reason, "line": _line_of(error, path), "status": error.code if is_number else 1}
 
 
 def failure_of(error: BaseException, path: Path) -> dict[str, Any]:
@@ -173,12 +209,6 @@ def both_ends_of(text: str, shown: int = OUTPUT_SHOWN) -> str:
     return f"{text[:shown]}\n[... {len(text) - 2 * shown:,} characters left out ...]\n{text[-shown:]}"
 
 
-def rank_name(process: str) -> str:
-    """Turn the name of a rank's process into the name of the rank: `process 1` → `rank 1`."""
-    head, _, number = process.rpartition(" ")
-    return f"rank {number}" if head in ("process", "rank") and number.isdigit() else process
-
-
 def _both_ends(path: Path) -> str:
     with path.open("rb") as stream:
         head = stream.read(OUTPUT_SHOWN)
@@ -191,84 +221,11 @@ def _both_ends(path: Path) -> str:
         return head.decode(errors="replace") + left_out + stream.read().decode(errors="replace")
 
 
-def _on_ranks(path: Path, counts: list[int], runtime: Runtime) -> tuple[dict[str, Any] | None, int]:
+def death(code: int | None) -> str:
+    """Say how a process ended, by its exit status."""
+    if code is None or code >= 0:
+        return f"left with exit status {code}"
     try:
-        import torch.distributed as dist
-    except ImportError:
-        return {"outcome": "skipped", "reason": "it needs torch, which is not installed here"}, 0
-    for count in counts:
-        # As under torchrun, the store is up before the ranks are: no two listings can race for a port.
-        store = dist.TCPStore("127.0.0.1", 0, count, is_master=True, wait_for_workers=False)
-        failure = _one_launch(path, count, store.port, runtime)
-        del store
-        if failure:
-            return failure, count
-    return None, max(counts)
-
-
-def _one_launch(path: Path, count: int, port: int, runtime: Runtime) -> dict[str, Any] | None:
-    first = len(runtime.ranks)
-    context = multiprocessing.get_context("spawn")
-    # The ranks run the listing as their own __main__, so nothing of ours is to be imported as theirs first.
-    errors = [context.SimpleQueue() for _ in range(count)]
-    processes = [
-        context.Process(target=rank_main, name=f"rank {rank}", args=(str(path), rank, count, port, errors[rank])) for rank in range(count)
-    ]
-    for process in processes:
-        process.start()
-    runtime.emit({"type": "alive"})
-    failed = _wait(processes)
-    if failed is None:
-        return None
-    raised = {} if errors[failed].empty() else errors[failed].get()
-    for process in processes:
-        process.kill()
-        process.join()
-    code = runtime.ranks[first + failed].exit_code()
-    died = (
-        f"rank {failed} of {count} died by signal {-code}"
-        if code is not None and code < 0
-        else f"rank {failed} of {count} left with {code}"
-    )
-    if raised.get("outcome") == "skipped":
-        return raised
-    reason = f"rank {failed} of {count}: {raised['reason']}" if raised else died
-    return {"outcome": "failed", "text": reason, **raised, "reason": reason}
-
-
-def _wait(processes: list[Any]) -> int | None:
-    """Wait for all ranks; give the first that ended badly as soon as it did."""
-    waiting = dict(enumerate(processes))
-    while waiting:
-        multiprocessing.connection.wait([process.sentinel for process in waiting.values()])
-        for rank, process in list(waiting.items()):
-            if process.exitcode is not None:
-                del waiting[rank]
-                if process.exitcode != 0:
-                    return rank
-    return None
-
-
-def rank_main(path: str, rank: int, count: int, port: int, errors: Any) -> None:
-    """Run a listing as one rank, with the environment that torchrun gives."""
-    os.environ |= {
-        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count),
-        "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1", "ROLE_RANK": str(rank), "ROLE_WORLD_SIZE": str(count), "ROLE_NAME": "default",
-        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True",
-        "TORCHELASTIC_RUN_ID": "rankbook", "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0",
-    }  # fmt: skip
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    try:
-        run_as_main(Path(path))
-    except SystemExit as error:
-        failure = _left(error, Path(path))
-        if failure:
-            errors.put(failure)
-        raise
-    except BaseException as error:  # noqa: BLE001 - whatever a rank raises is its outcome
-        raised = failure_of(error, Path(path))
-        errors.put(raised | {"reason": raised["reason"][:MESSAGE_SHOWN], "text": raised["text"][-MESSAGE_SHOWN:]})
-        sys.stderr.write(raised["text"])
-        sys.stderr.flush()
-        sys.stdout.flush()
-        raise SystemExit(1) from None
+        return f"died by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"died by signal {-code}"

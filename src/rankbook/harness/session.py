@@ -6,9 +6,12 @@ import doctest
 import io
 import sys
 import types
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rankbook import rewriting
+from rankbook.harness import observing, script
 from rankbook.languages import by_fence
 from rankbook.listing import Listing, Program, Runtime
 
@@ -42,30 +45,54 @@ class _Runner(doctest.DocTestRunner):
         super().report_unexpected_exception(out, test, example, exc_info)
 
 
+def arguments(listing: Listing) -> Mapping[str, Any]:
+    """Give the number of the file's lines that stand above the session: hidden ones, plain Python."""
+    return {"hidden": listing.first_line - listing.hidden[0][0]} if listing.hidden else {}
+
+
 def run(program: Program, runtime: Runtime) -> int:
     """Run the session in a `__main__` module of its own."""
+    observing.observer()
     path = Path(program.root) / program.path
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
     sys.path.insert(0, str(path.parent))
-    report: dict[str, Any] = {"type": "report", "id": "", "when": "call"}
+    said = outcome_of(path.read_text(encoding="utf-8"), path, module.__dict__, program.arguments.get("hidden", 0))
+    report = {"type": "report", "id": "", "when": "call", "outcome": "passed", **(said or {}), "receipt": observing.receipt(runtime)}
+    runtime.emit(report)
+    return 1 if report["outcome"] == "failed" else 0
+
+
+def outcome_of(text: str, path: Path, names: dict[str, Any], hidden: int = 0) -> dict[str, Any] | None:
+    """Run a session and say what is wrong with it; None when nothing is.
+
+    Args:
+        text: the session.
+        path: file that it stands in, at the same lines.
+        names: names that it finds and leaves.
+        hidden: lines of the text, from the first, that are no session but Python that runs before it.
+    """
+    lines = text.splitlines(keepends=True)
+    above = "".join(lines[:hidden])
+    failure = script.outcome_of(lambda: exec(rewriting.compiled(above.encode(), str(path)), names), path)  # noqa: S102
+    if failure:
+        return failure
     try:
-        test = doctest.DocTestParser().get_doctest(path.read_text(encoding="utf-8"), module.__dict__, path.stem, str(path), 0)
+        rest = "\n" * hidden + "".join(lines[hidden:])
+        test = doctest.DocTestParser().get_doctest(rest, names, path.stem, str(path), 0)
     except ValueError as error:
-        runtime.emit({**report, "outcome": "failed", "reason": str(error), "text": str(error)})
-        return 1
+        return {"outcome": "failed", "reason": str(error), "text": str(error)}
     if problem := _idle(test):
-        runtime.emit({**report, **problem})
-        return 0
-    text = io.StringIO()
+        return problem
+    told = io.StringIO()
+    # doctest keeps the names in a copy; what a session defines must be there for whoever comes after it.
+    test.globs = names
     runner = _Runner(optionflags=FLAGS)
-    result = runner.run(test, out=text.write, clear_globs=False)
-    if result.failed:
-        reason = f"{result.failed} of {result.attempted} statements did not give the output shown"
-        runtime.emit({**report, "outcome": "failed", "reason": reason, "line": runner.first, "text": text.getvalue()})
-        return 1
-    runtime.emit({**report, "outcome": "passed"})
-    return 0
+    result = runner.run(test, out=told.write, clear_globs=False)
+    if not result.failed:
+        return None
+    reason = f"{result.failed} of {result.attempted} statements did not give the output shown"
+    return {"outcome": "failed", "reason": reason, "line": runner.first, "text": told.getvalue()}
 
 
 def _idle(test: doctest.DocTest) -> dict[str, Any] | None:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import doctest
 import os
+import re
 import shlex
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from rankbook.harness import outputs, script
 from rankbook.languages import by_fence
 from rankbook.listing import Listing, Program, Runtime
 
 LANGUAGES = frozenset({"bash", "console"})
+LAUNCHER = re.compile(r"\btorchrun\b|\btorch\.distributed\.(?:run|launch)\b")
+"""Programs that say, on the standard error, which rank failed first."""
 
 
 def accepts(listing: Listing) -> bool:
@@ -28,7 +34,8 @@ def arguments(listing: Listing) -> Mapping[str, Any]:
     """Say whether the listing shows prompts."""
     language = by_fence(listing.language)
     prompts = language is not None and language.name == "console"
-    return {"console": prompts or listing.text.lstrip().startswith("$ ")}
+    said = {"hidden": listing.first_line - listing.hidden[0][0]} if listing.hidden else {}
+    return {"console": prompts or listing.text.lstrip().startswith("$ "), **said, **outputs.arguments(listing)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +80,89 @@ def _own(words: list[str], source: str) -> OwnRun | None:
 def run(program: Program, runtime: Runtime) -> int:
     """Run the listing with bash, in the mirror tree."""
     path = Path(program.root) / program.path
-    report = {"type": "report", "id": "", "when": "call"}
-    # `python`, `pytest` and `torchrun` are those of this environment, whether or not it is activated.
-    os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
-    failure = _console(path.read_text(encoding="utf-8")) if program.arguments.get("console") else _script(path)
-    runtime.emit({**report, "outcome": "failed", **failure} if failure else {**report, "outcome": "passed"})
-    return 1 if failure else 0
+    os.environ |= environment()
+    comparison = outputs.Comparison.of(program.arguments)
+    wrong = _console(path, program.arguments.get("hidden", 0)) if program.arguments.get("console") else _script(path, comparison)
+    failure = {"outcome": "failed", **wrong} if wrong else None
+    report = {"type": "report", "id": "", "when": "call", "outcome": "passed", **comparison.judged(failure)}
+    runtime.emit(report)
+    return 1 if report["outcome"] == "failed" else 0
 
 
-def _script(path: Path) -> dict[str, Any] | None:
+def environment() -> dict[str, str]:
+    """Give what a shell finds: `python`, `pytest` and `torchrun` of this environment, activated or not, and a port for `torchrun` alone.
+
+    `PET_MASTER_PORT` is what torchrun takes when its command names no port.
+    """
+    folder = str(Path(sys.executable).parent)
+    found = {"PATH": os.pathsep.join((folder, os.environ.get("PATH", os.defpath)))}
+    if "PET_MASTER_PORT" not in os.environ:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            found["PET_MASTER_PORT"] = str(probe.getsockname()[1])
+    return found
+
+
+def _script(path: Path, comparison: outputs.Comparison) -> dict[str, Any] | None:
     # The trap names the line: bash itself would only give a status.
     prelude = f"trap 'status=$?; echo \"line $LINENO: exit status $status: $BASH_COMMAND\" > {shlex.quote(str(path))}.failed' ERR"
     command = f"{prelude}; set -E; . {shlex.quote(str(path))}"
-    done = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", command], check=False)
-    if done.returncode == 0:
+    errors = Tee(2) if LAUNCHER.search(path.read_text(encoding="utf-8", errors="replace")) else None
+    with comparison.capture():
+        done = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", command], check=False, stderr=errors.end if errors else None)
+    said, status = errors.close() if errors else "", done.returncode
+    if status == 0:
         return None
     note = Path(f"{path}.failed")
     where = note.read_text(encoding="utf-8", errors="replace").strip() if note.exists() else ""
     line = where.removeprefix("line ").partition(":")[0]
-    reason = f"exit status {done.returncode}" + (f": {where.partition(': ')[2].partition(': ')[2]}" if where else "")
+    reason = f"exit status {status}" + (f": {where.partition(': ')[2].partition(': ')[2]}" if where else "")
+    reason = "; ".join((reason, *dead_rank(said)))
     return {"reason": reason, "text": reason, "line": int(line) if line.isdigit() else None}
+
+
+_ROOT_CAUSE = re.compile(r"Root Cause.*?\n\s*rank\s*:\s*(\d+).*?\n\s*exitcode\s*:\s*(-?\d+)", re.DOTALL)
+"""Where torchrun says which rank failed first, and how."""
+
+
+def dead_rank(said: str) -> Iterator[str]:
+    """Yield which rank failed first and how, by the words with which torchrun ends."""
+    for rank, code in _ROOT_CAUSE.findall(said)[-1:]:
+        yield f"rank {rank} {script.death(int(code))}"
+
+
+class Tee:
+    """Lets others write to a stream of this process through a pipe, and keeps the end of what they write.
+
+    Args:
+        stream: descriptor of the stream.
+    """
+
+    KEPT = 64 * 1024
+    """Bytes."""
+    MOMENT = 0.5
+    """Seconds that are left, at the end, to a process that outlives the shell and still holds the pipe."""
+
+    def __init__(self, stream: int) -> None:
+        self._stream = stream
+        self._tail = bytearray()
+        source, self.end = os.pipe()
+        self._reader = threading.Thread(target=self._read, args=(source,), daemon=True)
+        self._reader.start()
+
+    def _read(self, source: int) -> None:
+        while data := os.read(source, 65536):
+            self._tail += data
+            del self._tail[: -self.KEPT]
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(self._stream, rest) :]
+
+    def close(self) -> str:
+        """Stop writing from here; gives the end of what was written."""
+        os.close(self.end)
+        self._reader.join(self.MOMENT)
+        return bytes(self._tail).decode(errors="replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +188,13 @@ def _steps(text: str) -> Iterator[_Step]:
         yield _Step(start, command, expected)
 
 
-def _console(text: str) -> dict[str, Any] | None:
-    steps = list(_steps(text))
+def _console(path: Path, hidden: int) -> dict[str, Any] | None:
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    if hidden:
+        status = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", "".join(lines[:hidden])], check=False).returncode
+        if status:
+            return {"reason": f"exit status {status} in the hidden lines", "text": "", "line": 1}
+    steps = list(_steps("\n" * hidden + "".join(lines[hidden:])))
     if not steps:
         return {"reason": "no command: a console listing shows each command after '$ '", "text": "", "line": 1}
     checker = doctest.OutputChecker()

@@ -183,7 +183,11 @@ class Reporter(Collector):
         self.before = 0
         self.class_before: dict[type | None, int] = {}
         self.watch: evidence.Watch | None = None
-        evidence.watch_looks()
+        self.first_failed: dict[type | None, str] = {}
+        """By class the first of its tests that failed."""
+        self.blamed: set[int] = set()
+        """Ranks, by process id, for whose death a test has answered."""
+        evidence.watch_looks(runtime)
 
     def pytest_collection_finish(self, session: Any) -> None:
         """Stay silent: the tests are known."""
@@ -197,42 +201,38 @@ class Reporter(Collector):
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: Any) -> None:
         """Watch the hand-over to the ranks."""
-        self.watch = evidence.Watch(getattr(item, "instance", None), self.before)
+        self.watch = evidence.Watch(getattr(item, "instance", None), self.runtime, self.before)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: Any) -> Generator[None, Any, Any]:
-        """Turn a green that no rank stands for into what it is."""
+        """Turn an end that its ranks do not bear out into what it is."""
         report = yield
         cls = getattr(item, "cls", None)
         self.class_before.setdefault(cls, self.before)
-        records = self.runtime.ranks
-        if report.when == "call":
-            report.rankbook_ranks = self.watch.count(records) if self.watch else 0
-            self._judge(report, records)
-        elif report.when == "teardown" and report.passed:
-            self._judge_class(report, item, cls)
+        if report.when == "call" and self.watch is not None:
+            self._judge(report, self.watch, cls)
+            self.blamed |= {record.pid for record in self.watch.records() if report.failed and record.pid is not None}
+            report.rankbook_evidence = self.watch.evidence()
+        elif report.when == "teardown" and report.passed and self._is_last_of(cls, item):
+            _overrule(report, evidence.class_verdict(cls, self.runtime.ranks, self.class_before[cls], self.blamed), self.path)
+        if report.failed:
+            self.first_failed.setdefault(cls, inner_id(item.nodeid))
         return report
 
-    def _judge(self, report: Any, records: Any) -> None:
-        if self.watch is None or report.outcome not in ("passed", "skipped") or (report.skipped and hasattr(report, "wasxfail")):
+    def _judge(self, report: Any, watch: evidence.Watch, cls: type | None) -> None:
+        expected = hasattr(report, "wasxfail")
+        if report.skipped and expected:
             return
-        verdict = self.watch.verdict(report.outcome, records)
-        if verdict is None:
-            return
-        report.outcome = verdict.outcome
-        report.longrepr = (self.path, 0, verdict.reason) if verdict.outcome == "skipped" else verdict.reason
-        report.rankbook_vacuous = verdict.vacuous
-        if hasattr(report, "wasxfail"):  # a test that was to fail did so: it has not passed unexpectedly
+        if report.skipped and (reason := watch.skip_reason()):
+            report.longrepr = (self.path, 0, f"Skipped: {reason}")
+        verdict = watch.gave_up(_skip_reason(report), self.first_failed.get(cls, "")) if report.skipped else None
+        _overrule(report, verdict or watch.verdict(report.outcome), self.path)
+        if expected and not report.passed:  # a test that was to fail did so: it has not passed unexpectedly
             report.outcome = "skipped"
 
-    def _judge_class(self, report: Any, item: Any, cls: type | None) -> None:
-        nextitem = getattr(item, "_rankbook_next", None)
-        if nextitem is not None and getattr(nextitem, "cls", None) is cls:
-            return
-        reason = evidence.class_verdict(cls, self.runtime.ranks, self.class_before.get(cls, 0))
-        if reason is not None:
-            report.outcome = "failed"
-            report.longrepr = reason
+    def _is_last_of(self, cls: type | None, item: Any) -> bool:
+        following = getattr(item, "_rankbook_next", None)
+        return following is None or getattr(following, "cls", None) is not cls
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> None:
@@ -243,8 +243,8 @@ class Reporter(Collector):
         """Report one phase of one test."""
         event: dict[str, Any] = {
             "type": "report", "id": inner_id(report.nodeid), "when": report.when, "outcome": report.outcome, "duration": report.duration,
-            "ranks": getattr(report, "rankbook_ranks", 0), "vacuous": getattr(report, "rankbook_vacuous", False),
             "sections": [(title, script.both_ends_of(text)) for title, text in report.sections],
+            **getattr(report, "rankbook_evidence", {}),
         }  # fmt: skip
         if hasattr(report, "wasxfail"):
             event["wasxfail"] = report.wasxfail
@@ -254,7 +254,20 @@ class Reporter(Collector):
             event |= _crash(report, self.path)
         elif report.skipped:
             event["reason"] = _skip_reason(report)
+        verdict: evidence.Verdict | None = getattr(report, "rankbook_verdict", None)
+        if verdict is not None and "wasxfail" not in event:
+            event |= {"outcome": str(verdict.outcome), "reason": verdict.reason}
         self.runtime.emit(event)
+
+
+def _overrule(report: Any, verdict: evidence.Verdict | None, path: str) -> None:
+    """Give a phase the outcome that the evidence says; what pytest says of a failure stays its text."""
+    if verdict is None:
+        return
+    if not (report.failed and verdict.outcome.is_failure):
+        report.longrepr = verdict.reason if verdict.outcome.is_failure else (path, 0, verdict.reason)
+    report.outcome = verdict.phase
+    report.rankbook_verdict = verdict
 
 
 def _skip_reason(report: Any) -> str:

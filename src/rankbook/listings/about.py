@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from rankbook import front_matter
+from rankbook import front_matter, needs
 from rankbook.embedding import restore
 from rankbook.listing import About
 
@@ -34,7 +34,7 @@ def about_of(values: Mapping[str, Any], body: Sequence[str]) -> About | None:
     """
     stamp = front_matter.read(values)
     if stamp is not None:
-        return About(stamp.source, stamp.size, stamp.embedding) if stamp.page == "file" else None
+        return About(stamp.source, stamp.size, stamp.embedding, needs.read(stamp.needs)) if stamp.page == "file" else None
     head = [line.rstrip() for line in body[:_HEAD]]
     title = next((place for place, line in enumerate(head) if line), None)
     if title is None or not _TITLE.match(head[title]):

@@ -9,6 +9,7 @@ from markdown.extensions.toc import slugify
 
 from rankbook.errors import PageError
 from rankbook.listing import About, Listing
+from rankbook.listings import expected, hidden
 from rankbook.listings.about import SOURCE_HEADING, about_of, has_size, is_markdown
 from rankbook.listings.lines import front_matter, split, without_prefix
 from rankbook.listings.mending import true_end, with_longer_fence
@@ -20,9 +21,10 @@ from rankbook.listings.rendered import Heading, Shown, shown
 from rankbook.listings.site import Site, site_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from rankbook.listings.hidden import Comment
     from rankbook.listings.superfences import Fence, Header, Record, Refused
 
 _BOM = "\ufeff"
@@ -112,13 +114,13 @@ def _collected(text: _Text) -> tuple[Listing, ...]:
     """Collect a text: see what the site shows, then the source that the text is about."""
     values, skipped = front_matter(text.lines)
     view = _view(text, skipped)
-    rendered, refused = _rendered(view), _refused(view)
-    listings = sorted([*rendered, *refused], key=lambda listing: listing.line)
+    rendered = _rendered(view)
+    listings = sorted([*rendered, *_refused(view), *_stray(view)], key=lambda listing: listing.line)
     about = about_of(values, view.body)
     place = next((place for place, listing in enumerate(listings) if listing.heading.casefold() == SOURCE_HEADING), None)
     if about is None or place is None:
         return tuple(listings)
-    source = replace(listings[place], about=about, name=as_name(about.source.rsplit("/", 1)[-1]))
+    source = replace(listings[place], about=about, hidden=(), name=as_name(about.source.rsplit("/", 1)[-1]))
     if listings[place] in rendered:
         known = text.mended or has_size(source.text, about)
         closing = None if known else true_end(text.lines, source.line - text.first, about, view.tab)
@@ -165,13 +167,19 @@ def _view(text: _Text, skipped: int) -> _View:
 
 
 def _rendered(view: _View) -> list[Listing]:
-    fences = view.record.fences
-    return [_of_fence(view, fences[number], heading) for number, heading in view.shown.fences.items()]
+    fences = [view.record.fences[number] for number in sorted(view.shown.fences)]
+    listings = [_of_fence(view, view.record.fences[number], view.shown.fences[number]) for number in sorted(view.shown.fences)]
+    return expected.attached(listings, lambda place: place > 0 and _touches(view, fences[place - 1], fences[place]))
+
+
+def _touches(view: _View, above: Fence, below: Fence) -> bool:
+    return above.width == below.width and hidden.is_blank(view.record.lines, above.end, below.start)
 
 
 def _of_fence(view: _View, fence: Fence, heading: Heading) -> Listing:
     header = replace(fence.header, language=fence.header.language or view.default_language)
     options = dict.fromkeys(header.classes, "") | {key: value or "" for key, value in header.values.items()}
+    comment = next((comment for comment in _comments(view) if _is_above(view, comment, fence)), None)
     return Listing(
         page=view.page,
         name=_base_name(options, heading),
@@ -180,9 +188,53 @@ def _of_fence(view: _View, fence: Fence, heading: Heading) -> Listing:
         text=view.text(fence.start + 1, fence.end - 1, fence.width),
         line=view.number(fence.start),
         first_line=view.number(fence.start) + 1,
-        problem=None if fence.custom else _flipped(view, fence, header) or _problem(header),
+        problem=None if fence.custom else _flipped(view, fence, header) or _problem(header) or (_ill(view, comment) if comment else None),
         heading=heading.text,
         custom=fence.custom,
+        hidden=tuple(_hidden_lines(view, comment, fence)) if comment else (),
+    )
+
+
+def _comments(view: _View) -> list[Comment]:
+    """Give the comments for rankbook that the page does not show, as they should be, or that it shows as text."""
+    return [comment for number, comment in enumerate(view.record.comments) if number in view.shown.comments or number in view.shown.broken]
+
+
+def _is_above(view: _View, comment: Comment, fence: Fence) -> bool:
+    return comment.end <= fence.start and hidden.is_blank(view.record.lines, comment.end, fence.start)
+
+
+def _ill(view: _View, comment: Comment) -> str | None:
+    return hidden.problem_of(comment, view.number, shown=view.record.comments.index(comment) in view.shown.broken)
+
+
+def _hidden_lines(view: _View, comment: Comment, fence: Fence) -> Iterator[tuple[int, str]]:
+    if _ill(view, comment) is None:
+        for line in range(comment.start + 1, comment.end - 1):
+            yield view.number(line), view.text(line, line + 1, fence.width)
+
+
+def _stray(view: _View) -> list[Listing]:
+    """Give the comments for rankbook that stand above no listing, each as a listing with its problem."""
+    fences = [view.record.fences[number] for number in view.shown.fences]
+    return [
+        _of_comment(view, comment, (view.shown.comments | view.shown.broken)[view.record.comments.index(comment)])
+        for comment in _comments(view)
+        if not any(_is_above(view, comment, fence) for fence in fences)
+    ]
+
+
+def _of_comment(view: _View, comment: Comment, heading: Heading) -> Listing:
+    return Listing(
+        page=view.page,
+        name=_base_name({}, heading),
+        language="text",
+        options={},
+        text="",
+        line=view.number(comment.start),
+        first_line=view.number(comment.start) + 1,
+        problem=_ill(view, comment) or "these hidden lines stand above no listing; put the comment directly above the fence of theirs",
+        heading=heading.text,
     )
 
 

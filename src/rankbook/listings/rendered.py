@@ -40,6 +40,10 @@ class Shown:
     fences: dict[int, Heading] = field(default_factory=dict)
     refused: dict[int, Heading] = field(default_factory=dict)
     """Refused lines that show as text, outside preformatted text."""
+    comments: dict[int, Heading] = field(default_factory=dict)
+    """Comments for rankbook that are comments of the page."""
+    broken: dict[int, Heading] = field(default_factory=dict)
+    """Those that show as text, outside preformatted text."""
 
 
 def shown(text: str, word: str) -> Shown:
@@ -55,7 +59,9 @@ def shown(text: str, word: str) -> Shown:
     reader = _Reader(word)
     for before, piece in _pieces(text):
         reader.text(before)
-        if piece is not None and piece["tag"]:
+        if piece is not None and piece[0].startswith("<!--"):
+            reader.comment(piece[0])
+        elif piece is not None and piece["tag"]:
             reader.tag(piece["tag"].lower(), piece["attributes"], closing=bool(piece["close"]))
     return reader.shown
 
@@ -75,6 +81,8 @@ class _Reader:
         self.shown = Shown()
         self._fence = re.compile(rf'\sdata-{word}="(\d+)"')
         self._refused = re.compile(rf"{word}(\d+)z")
+        self._comment = re.compile(rf"{word}(\d+)c")
+        self._for_rankbook = re.compile(rf"<!--[ \t]*rankbook:{word}(\d+)c")
         self._heading = Heading()
         self._open: list[str] | None = None
         self._anchor = ""
@@ -87,6 +95,13 @@ class _Reader:
         if not self._preformatted:
             for number in self._refused.findall(text):
                 self.shown.refused.setdefault(int(number), self._heading)
+            for number in self._comment.findall(text):
+                self.shown.broken.setdefault(int(number), self._heading)
+
+    def comment(self, text: str) -> None:
+        match = self._for_rankbook.match(text)
+        if match:
+            self.shown.comments.setdefault(int(match[1]), self._heading)
 
     def tag(self, name: str, attributes: str, *, closing: bool) -> None:
         if name in _HEADINGS:

@@ -15,6 +15,8 @@ from markdown.extensions.attr_list import get_attrs_and_remainder
 from markdown.preprocessors import Preprocessor
 from pymdownx.superfences import RE_OPTIONS, SuperFencesBlockPreprocessor, SuperFencesRawBlockPreprocessor
 
+from rankbook.listings.hidden import Comment, comments
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -104,6 +106,8 @@ class Record:
     """Numbers of refused lines that stand in raw HTML."""
     padded: Sequence[int]
     """Opening lines of empty fences to which superfences added an empty line, as it does on a site that preserves tabs."""
+    comments: Sequence[Comment] = ()
+    """Comments for rankbook outside the fences that were taken."""
 
 
 class Recorder(SuperFencesBlockPreprocessor):  # type: ignore[misc]
@@ -121,7 +125,7 @@ class Recorder(SuperFencesBlockPreprocessor):  # type: ignore[misc]
 
         Returns:
             The HTML; the record; the word that marks places in that HTML: `<div data-word="3">` for a fence, `word3z` in a text for a
-            refused line.
+            refused line, `word3c` for a comment.
         """
         word = "rankbookfence"
         while word in text:
@@ -130,7 +134,7 @@ class Recorder(SuperFencesBlockPreprocessor):  # type: ignore[misc]
         html = self.md.reset().convert(text)
         padded = self._raw.padded if self._raw else ()
         hidden = frozenset(self._hidden)
-        return html, Record(self._lines, self._taken, self._refused, self._abandoned, self._unclosed, hidden, padded), word
+        return html, Record(self._lines, self._taken, self._refused, self._abandoned, self._unclosed, hidden, padded, self._comments), word
 
     @property
     def tab_width(self) -> int:
@@ -148,6 +152,7 @@ class Recorder(SuperFencesBlockPreprocessor):  # type: ignore[misc]
         self._lines: Sequence[str] = ()
         self._taken: list[Fence] = []
         self._refused: list[Refused] = []
+        self._comments: list[Comment] = []
         self._abandoned: list[Abandoned] = []
         self._unclosed: int | None = None
         self._hidden: set[int] = set()
@@ -214,6 +219,9 @@ class Recorder(SuperFencesBlockPreprocessor):  # type: ignore[misc]
         for number, line in enumerate(self._refused):
             place = marked[line.start].index(line.fence) + len(line.fence)
             marked[line.start] = f"{marked[line.start][:place]}{self._word}{number}z{marked[line.start][place:]}"
+        self._comments = comments(lines, lambda line: not any(fence.start <= line < fence.end for fence in self._taken))
+        for number, comment in enumerate(self._comments):
+            marked[comment.start] = marked[comment.start].replace("rankbook:", f"rankbook:{self._word}{number}c", 1)
         self.fence = None
         return list(super().reassemble(marked))
 

@@ -12,10 +12,12 @@ from rankbook.embedding import Embedded, embed
 from rankbook.front_matter import Stamp, write
 from rankbook.kinds import KINDS
 from rankbook.model import Module
+from rankbook.needs import write as write_needs
 from rankbook.pages import fence, packs
 from rankbook.pages.files import FileTask, FileView
 from rankbook.pages.folders import FolderView
 from rankbook.pages.names import PICTURE, Links, page_of_file, page_of_folder
+from rankbook.pages.stamped_needs import stamped_needs
 from rankbook.pages.text import markdown, one_line
 
 LAST_RUN_NOTE = "The site shows here how the listings of this page ended when they were last run."
@@ -84,7 +86,8 @@ def _file_page(book: Book, view: FileView) -> Page:
     source = view.source
     name = page_of_file("file", view.path)
     links = Links(name, view.path, view.task.unlisted)
-    stamp = Stamp("file", page_title(view.title), view.path, source.size, source.sha256, source.embedding)
+    needs = write_needs(stamped_needs(view.tests))
+    stamp = Stamp("file", page_title(view.title), view.path, source.size, source.sha256, source.embedding, needs)
     body = packs.fill(
         book.folders, "file", book=book, file=view, links=links, kinds=KINDS, last_run=markdown(f"{LAST_RUN_NOTE}\n\n{LAST_RUN_MARKER}")
     )

@@ -140,8 +140,7 @@ def is_generated(data: bytes) -> bool:
         return _GENERATED in data[:_HEAD]
     if data.startswith(_INVENTORY):
         return True
-    values, _ = front_matter.split(data[:_HEAD].decode(errors="replace"))
-    return front_matter.read(values) is not None
+    return front_matter.is_generated(data[:_HEAD], is_cut=len(data) > _HEAD)
 
 
 def _mode(target: Path) -> int:

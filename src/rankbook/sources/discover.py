@@ -239,5 +239,4 @@ def _is_generated(file: Path) -> bool:
         return False
     if _PICTURE in head:
         return True
-    values, _ = front_matter.split(head.decode(errors="replace"))
-    return front_matter.read(values) is not None
+    return front_matter.is_generated(head, is_cut=len(head) == _HEAD)

@@ -1,0 +1,176 @@
+"""Skip debt: tests that no machine has really run, not since their listing changed, or not for too long; with the machine that would."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from rankbook import smallest
+from rankbook.ledger import Ledger
+from rankbook.listing import Outcome, Run
+from rankbook.requirements import KINDS, Requirement, gpu_range
+
+REAL = (Outcome.PASSED, Outcome.FAILED, Outcome.CRASHED, Outcome.HUNG)
+"""Ways to end that leave evidence: it ran. Skipped, vacuous, degenerate and not run do not count."""
+EXPECTED = "expected to fail"
+"""How the reason of a test begins that was expected to fail."""
+NOT_STARTED = "[NOTRUN]"
+"""What pytest writes into the reason of one that it does not even start."""
+STATUS = 1
+"""Exit status where there is debt, for whoever asked to fail on it."""
+_NEVER_RUN = frozenset({"not code", "unrunnable"})
+"""Kinds of listing that nothing runs anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Debt:
+    """Tests that owe a run for the same need."""
+
+    needs: tuple[str, ...]
+    """What they need, as their pages say it."""
+    reason: str
+    """Why they were skipped, where no page says what they need."""
+    last: str
+    """Day of the last real run of any of them, ISO 8601; empty for never."""
+    note: str
+    """Why that run does not count: `before the listing changed`, `80 days ago`."""
+    node_ids: tuple[str, ...]
+
+    @property
+    def machine(self) -> str:
+        """The smallest machine that would run them; empty when their needs do not tell, or no machine meets all of them."""
+        return smallest_machine(self.needs)
+
+    def sentence(self) -> str:
+        """Say it in one line: `41 tests need 4 GPUs; last run: never`; the smallest machine too, where their needs do not read like it."""
+        one = len(self.node_ids) == 1
+        tests = f"{len(self.node_ids)} {'test' if one else 'tests'}"
+        if self.needs:
+            what = f"{tests} {'needs' if one else 'need'} {', '.join(self.needs)}"
+        else:
+            what = f"{tests}, {'whose need is' if one else 'whose needs are'} not known" + (
+                f" (skipped: {self.reason})" if self.reason else ""
+            )
+        last = ", ".join(filter(None, (self.last or "never", self.note)))
+        machine = self.machine if self.machine != ", ".join(self.needs) else ""
+        return "; ".join(filter(None, (what, f"last run: {last}", f"smallest machine: {machine}" if machine else "")))
+
+
+def owed(ledger: Ledger, current: Iterable[Run], days: int = 0, today: date | None = None) -> list[Debt]:
+    """Give the skip debt of the present listings, the largest machine last.
+
+    Args:
+        ledger: where all machines' runs are recorded.
+        current: the last run of each test or listing, of whatever outcome; it says what the listing is now and what it needs.
+        days: age in days from which a run does not count any more; 0 for never.
+        today: the day from which ages are counted; the present one, in UTC, when None.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    now = today or datetime.now(UTC).date()
+    same, any_listing = _real_runs(ledger)
+    groups: dict[_Group, dict[str, str]] = defaultdict(dict)
+    for run in current:
+        if run.kind in _NEVER_RUN or run.outcome is Outcome.NOT_CODE:
+            continue
+        last = max(run.when if is_real(run) else "", same.get((run.node_id, run.listing), ""))
+        if last and not (days and _age(last, now) >= days):
+            continue
+        before = last or any_listing.get(run.node_id, "")
+        why = "old" if last else "changed" if before else "never"
+        groups[run.needs, "" if run.needs else run.reason, why][run.node_id] = before
+    debts = [
+        Debt(needs, reason, max(found.values())[:10], _NOTES[why](max(found.values()), now), tuple(sorted(found)))
+        for (needs, reason, why), found in groups.items()
+    ]
+    return sorted(debts, key=lambda debt: (_gpus(debt.needs), debt.needs, debt.last, debt.reason))
+
+
+_Group = tuple[tuple[str, ...], str, str]
+"""Needs, the reason in their place, and a word of `_NOTES`."""
+
+
+def _age(when: str, today: date) -> int:
+    return (today - datetime.fromisoformat(when).date()).days
+
+
+_NOTES: Mapping[str, Callable[[str, date], str]] = {
+    "never": lambda _last, _today: "",
+    "changed": lambda _last, _today: "before the listing changed",
+    "old": lambda last, today: f"{_age(last, today)} {'day' if _age(last, today) == 1 else 'days'} ago",
+}
+"""Why a last run does not count, in words."""
+
+
+def is_real(run: Run) -> bool:
+    """Say whether a run leaves evidence that its test ran: also one that was expected to fail, and did."""
+    return run.outcome in REAL or (run.reason.startswith(EXPECTED) and NOT_STARTED not in run.reason)
+
+
+def sentences(ledger: Ledger, current: Iterable[Run], days: int = 0) -> list[str]:
+    """Say what `owed` gives, a line for each need; nothing when there is no debt.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    return [debt.sentence() for debt in owed(ledger, current, days)]
+
+
+def current_runs(ledger: Ledger) -> list[Run]:
+    """Give the last run of each test and listing that its page still holds, as far as the ledger tells.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    last = {run.node_id: run for run in ledger.latest()}
+    return [last[node] for node in ledger.present() if node in last]
+
+
+def _real_runs(ledger: Ledger) -> tuple[Mapping[tuple[str, str], str], Mapping[str, str]]:
+    """Give the times of last real runs: by node id and listing, and by node id."""
+    same = {(node, listing): when for node, listing, when in ledger.times(REAL, EXPECTED, NOT_STARTED)}
+    last: dict[str, str] = {}
+    for (node, _), when in same.items():
+        last[node] = max(last.get(node, ""), when)
+    return same, last
+
+
+def smallest_machine(needs: Iterable[str]) -> str:
+    """Describe the smallest machine on which all of some needs are met.
+
+    Args:
+        needs: as pages say them.
+
+    Returns:
+        `4 GPUs with compute capability 9.0`; empty when they are not known, or when no machine meets all of them.
+    """
+    found = [requirement_of(need) for need in needs]
+    return smallest.smallest_machine(found) if found else ""
+
+
+def _gpus(needs: Iterable[str]) -> int:
+    """Give the most GPUs that any need asks for."""
+    wanted = (gpu_range(need.value) for need in map(requirement_of, needs) if need.kind == "gpus")
+    return max((found[0] for found in wanted if found), default=0)
+
+
+def requirement_of(text: str) -> Requirement:
+    """Read a need as a page says it: `2 GPUs`, `at most 2 GPUs`, `backend nccl`; what is not of a known kind is a condition.
+
+    Args:
+        text: the requirement's `text`.
+    """
+    match = _GPUS.fullmatch(text)
+    if match is not None:
+        number = f"{_COMPARISONS[match[1] or '']}{match[2]}" if match[2] else "<= 0"
+        return Requirement("gpus", number + (match[3] or ""), text)
+    kind = next((kind for kind in KINDS if text == kind or text.startswith((f"{kind} ", f"{kind}: ", f"{kind}, "))), "condition")
+    return Requirement(kind, text if kind == "condition" else text.removeprefix(kind).lstrip(" :,"), text)
+
+
+_GPUS = re.compile(r"(?:no GPU|(exactly |at most )?(\S.*?) GPUs?)( or none)?")
+_COMPARISONS = {"": "", "exactly ": "== ", "at most ": "<= "}

@@ -1,0 +1,184 @@
+"""One listing on several ranks: a process for each, with the environment that torchrun gives."""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.connection
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rankbook.harness import observing, outputs, script
+from rankbook.listing import Runtime
+
+MESSAGE_SHOWN = 7_000
+"""Characters of a rank's message, and of its traceback, that travel: both, of four bytes each, are less than a pipe holds, so that a
+dying rank never waits for its reader."""
+SKIPPED = 86
+"""Exit status of a rank that skips, as in torch's own harness."""
+PATIENCE = 20.0
+"""Seconds after a death in which the engine may end the others, with their stacks; then they are ended here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What each rank of a listing is told besides its place."""
+
+    path: str
+    raises: str = ""
+    backend: str = ""
+    """Of the process group that is made for it; empty when none is."""
+    printed: str = ""
+    """Folder that takes a file per rank with what it prints; empty when that is of no interest."""
+
+
+@dataclass(slots=True)
+class Launch:
+    """A listing that runs on a number of ranks.
+
+    Args:
+        order: what they are told.
+        count: the number.
+        runtime: of the program.
+    """
+
+    order: Order
+    count: int
+    runtime: Runtime
+    processes: list[Any] = field(default_factory=list)
+    store: Any = None
+    """Where they meet; up until the last has ended, or one that waits there would come to an end of its own."""
+
+    def run(self) -> dict[str, Any] | None:
+        """Start the ranks and wait for them; gives what is wrong as soon as one has ended badly, None when all have ended well."""
+        import torch.distributed as dist
+
+        first = len(self.runtime.ranks)
+        # As under torchrun, the store is up before the ranks are: no two listings can race for a port.
+        self.store = dist.TCPStore("127.0.0.1", 0, self.count, is_master=True, wait_for_workers=False)
+        context = multiprocessing.get_context("spawn")
+        errors = [context.SimpleQueue() for _ in range(self.count)]
+        self.processes = [
+            context.Process(target=rank_main, name=f"rank {rank}", args=(self.order, rank, self.count, self.store.port, errors[rank]))
+            for rank in range(self.count)
+        ]
+        for process in self.processes:
+            process.start()
+        self.runtime.emit({"type": "alive"})
+        failed = self._wait()
+        if failed is None:
+            return None
+        raised = {} if errors[failed].empty() else errors[failed].get()
+        return self._failure(failed, raised, self.runtime.ranks[first + failed])
+
+    def _wait(self) -> int | None:
+        """Wait for all ranks; give the first that ended badly as soon as it did."""
+        waiting = dict(enumerate(self.processes))
+        while waiting:
+            multiprocessing.connection.wait([process.sentinel for process in waiting.values()])
+            ended = {rank: process.exitcode for rank, process in waiting.items() if process.exitcode is not None}
+            waiting = {rank: process for rank, process in waiting.items() if rank not in ended}
+            # Where several have ended at once, the one that died by a signal is the cause.
+            failed = sorted((code >= 0, rank) for rank, code in ended.items() if code)
+            if failed:
+                return failed[0][1]
+        return None
+
+    def _failure(self, rank: int, raised: Mapping[str, Any], record: Any) -> dict[str, Any]:
+        if raised.get("outcome") == "skipped":
+            return dict(raised)
+        if raised:
+            return {**raised, "reason": f"rank {rank} of {self.count}: {raised['reason']}"}
+        end = observing.end_of(record)
+        reason = f"rank {rank} of {self.count} {script.death(end.exit_code)} after {end.duration:.1f} s"
+        return {"outcome": "crashed", "reason": reason, "text": reason}
+
+    def end(self, *, crashed: bool) -> None:
+        """End the ranks that still run.
+
+        Args:
+            crashed: whether one has died without a word; the engine then ends the others, and says what each of them was doing.
+        """
+        end = time.monotonic() + PATIENCE
+        while crashed and (living := [process.sentinel for process in self.processes if process.exitcode is None]):
+            if (rest := end - time.monotonic()) <= 0:
+                break
+            multiprocessing.connection.wait(living, rest)
+        self.runtime.pardon(None)
+        for process in self.processes:
+            process.kill()
+            process.join()
+
+
+def environment(rank: int, count: int, port: int) -> dict[str, str]:
+    """Give the environment that torchrun gives to a rank on one machine."""
+    return {
+        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count),
+        "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1", "ROLE_RANK": str(rank), "ROLE_WORLD_SIZE": str(count), "ROLE_NAME": "default",
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "TORCHELASTIC_RUN_ID": "rankbook", "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": os.environ.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+    }  # fmt: skip
+
+
+def backend_for(backend: str, count: int, gpus: tuple[str, ...] | None) -> str:
+    """Choose the backend of a process group: the one that is named, else `nccl` where each rank has a GPU, else `gloo`."""
+    return backend or ("nccl" if len(gpus or ()) >= count else "gloo")
+
+
+def rank_main(order: Order, rank: int, count: int, port: int, errors: Any) -> None:
+    """Run a listing as one rank."""
+    os.environ |= environment(rank, count, port)
+    path = Path(order.path)
+    if order.printed:
+        sys.stdout.flush()
+        descriptor = os.open(outputs.file_of(order.printed, rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(descriptor, 1)
+        os.close(descriptor)
+    failure = script.outcome_of(lambda: _begin(order), path, order.raises) or _end(order)
+    if failure is None:
+        return
+    text = failure.get("text", "")
+    errors.put(failure | {"reason": failure["reason"][:MESSAGE_SHOWN], "text": text[-MESSAGE_SHOWN:]})
+    if failure["outcome"] != "skipped":
+        sys.stderr.write(text.rstrip() + "\n")
+    sys.stderr.flush()
+    sys.stdout.flush()
+    raise SystemExit(SKIPPED if failure["outcome"] == "skipped" else failure.get("status", 1))
+
+
+def _begin(order: Order) -> None:
+    if order.backend:
+        import torch
+        import torch.distributed as dist
+
+        if "nccl" in order.backend:
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+        dist.init_process_group(order.backend)
+        _meet()
+    script.run_as_main(Path(order.path))
+
+
+def _meet() -> None:
+    """Wait until all ranks have their process group: one that came to its end before would cut off those that still connect to it."""
+    import torch.distributed as dist
+
+    store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+    store.set(f"rankbook/{dist.get_rank()}", "")
+    store.wait([f"rankbook/{rank}" for rank in range(dist.get_world_size())])
+
+
+def _end(order: Order) -> dict[str, Any] | None:
+    """Destroy the process group that was made for the listing."""
+    if not order.backend:
+        return None
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    return None

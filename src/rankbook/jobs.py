@@ -1,0 +1,116 @@
+"""What becomes of each listing of a page: which kind of program it is, under which name, and what pytest collects from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from rankbook.harness import KINDS, Kind, kind_of, misplaced, shared, shell
+from rankbook.languages import by_fence
+from rankbook.listing import Listing, Outcome
+
+RUN_OPTIONS = frozenset({"ranks", "init", "backend", "gpus", "share", "raises", "fixtures", "engine", "session"})
+"""Options that change what a run shows; so do those that set variables."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One listing of a page, and what becomes of it."""
+
+    listing: Listing
+    kind: Kind
+    names: tuple[str, ...]
+    """Part of the node id behind the page; empty for the tests of the source that the page is about."""
+    beside: Listing | None = None
+    """The listing of the source that the page is about, for another listing of that page."""
+    same_as: Listing | None = None
+    """The listing whose run this one is, for a shell listing that runs its page's own source."""
+    whole: Listing | None = None
+    """The session that it is a part of, put together as one listing; None for all others."""
+
+    @property
+    def placed(self) -> Listing:
+        """The listing whose file runs: its own, or its session's."""
+        return self.whole or self.listing
+
+    @property
+    def name(self) -> str:
+        """Node id, for messages."""
+        return "::".join((self.listing.page, *self.names))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of what its page says of its run: the listing's bytes, its options, what it is to print, and the session around it."""
+        said = [_said(listing) for listing in ((self.listing, *self.whole.children) if self.whole else (self.listing,))]
+        more = json.dumps(said, sort_keys=True).encode() if any(map(any, said)) else b""
+        return sha256(self.placed.data() + more).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test that a listing holds, as pytest itself collected it."""
+
+    id: str
+    """`TestClass::test_name[parameter]`."""
+    line: int | None = None
+    """Line in the listing."""
+    marks: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a test module holds, or why that cannot be told."""
+
+    cases: tuple[Case, ...] = ()
+    outcome: Outcome = Outcome.PASSED
+    """SKIPPED for a module that skips itself, a failure for one that cannot be collected."""
+    reason: str = ""
+    text: str = ""
+    line: int | None = None
+
+
+def plan(found: Sequence[Listing], parents: tuple[str, ...] = (), holder: Listing | None = None) -> Iterator[Job]:
+    """Say what each listing of a page is, inner listings included, in page order.
+
+    Args:
+        found: the page's listings.
+        parents: names of the listings that hold them.
+        holder: the listing of the Markdown source that holds them.
+    """
+    about = next((listing for listing in found if listing.about is not None), None)
+    own = _own_runs(found, about)
+    ranks = max((run.ranks for run in own.values()), default=0)
+    wholes = shared.wholes(found)
+    for listing in found:
+        current = replace(listing, options={**listing.options, "ranks": str(ranks)}) if listing is about and ranks else listing
+        kind = kind_of(current)
+        current = replace(current, problem=current.problem or misplaced(current, kind))
+        primary = listing is about and kind.has_tests and not parents
+        names = parents if primary else (*parents, listing.name)
+        beside = about or holder if listing is not about else None
+        yield Job(current, kind, names, beside=beside, same_as=about if id(listing) in own else None, whole=wholes.get(listing.line))
+        yield from plan(listing.children, (*parents, listing.name), listing)
+
+
+def _own_runs(found: Sequence[Listing], about: Listing | None) -> dict[int, shell.OwnRun]:
+    language = by_fence(about.language) if about is not None else None
+    if about is None or about.about is None or language is None or language.name != "python":
+        return {}
+    runs = {id(listing): shell.own_run(listing, about.about.source) for listing in found if shell.accepts(listing)}
+    # Tests are run by pytest: a page that starts them by torchrun shows another run.
+    return {key: run for key, run in runs.items() if run is not None and not (run.ranks and kind_of(about).has_tests)}
+
+
+def _said(listing: Listing) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Give what the options of a listing, and the output fences below it, say of its run."""
+    options = {key: value for key, value in listing.options.items() if key in RUN_OPTIONS or key.startswith("env.")}
+    return options, [(output.rank, output.text) for output in listing.outputs]
+
+
+def as_program(job: Job) -> Job:
+    """Take a listing that looks like a test module, but of which pytest collects no test, for the program that it is."""
+    return replace(job, kind=next(kind for kind in KINDS if not kind.has_tests and kind.accepts(job.listing)))

@@ -1,0 +1,352 @@
+"""The command `rankbook ledger`: what it shows of the record of runs, and how ledgers of several machines become one."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TextIO
+
+from rankbook import debt
+from rankbook.config import Settings, load
+from rankbook.errors import LedgerError
+from rankbook.ledger import FORMAT, Ledger, Values, checked, hardware_class, moment, values_of
+from rankbook.listing import Outcome, Run
+from rankbook.report import plural
+
+Say = Callable[[str], None]
+"""Prints a line."""
+HEADER = "rankbook ledger"
+"""Key of the first line of an export; its value is the format."""
+STANDARD = "-"
+"""Name of the file that stands for standard input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One thing to do with a ledger."""
+
+    help: str
+    options: Callable[[ArgumentParser], None]
+    """Adds its options."""
+    do: Callable[[Ledger, Namespace, Settings, Say], int]
+    """Does it, and gives the exit status."""
+
+
+def options(parser: ArgumentParser) -> None:
+    """Add what may be done with a ledger, each with its options."""
+    inner = parser.add_subparsers(metavar="WHAT", required=True)
+    for name, deed in DEEDS.items():
+        one = inner.add_parser(name, help=deed.help, description=deed.help)
+        one.add_argument("--root", type=Path, help="folder of the project (default: the project around the current folder)")
+        one.add_argument("--ledger", metavar="FILE", help="the ledger (default: the setting `ledger`)")
+        deed.options(one)
+        one.set_defaults(deed=deed)
+
+
+def keep(chosen: Namespace, root: Path, say: Say) -> int:
+    """Do what a command line asks.
+
+    Args:
+        chosen: its options.
+        root: folder of the project.
+        say: prints a line.
+
+    Returns:
+        The exit status.
+    """
+    settings = load(root)
+    path = Path(chosen.ledger).resolve() if chosen.ledger else settings.below_root(settings.ledger)
+    return int(chosen.deed.do(Ledger(path), chosen, settings, say))
+
+
+def _since(word: str) -> str:
+    """Read `2026-11-01`, `2026-11-01T14:05`, or `7d`: days ago."""
+    try:
+        if word.endswith("d") and word[:-1].isdecimal():
+            return (datetime.now(UTC) - timedelta(days=int(word[:-1]))).isoformat()
+        return moment(word)
+    except (ValueError, OverflowError) as error:
+        raise ArgumentTypeError(f"'{word}' is neither a date (2026-11-01) nor a number of days (7d)") from error
+
+
+def _since_option(parser: ArgumentParser) -> None:
+    parser.add_argument("--since", type=_since, metavar="WHEN", help="only runs since a date (2026-11-01) or days ago (7d)")
+
+
+# Showing
+
+
+def _show_options(parser: ArgumentParser) -> None:
+    what = "pages, sources and node ids; with nothing named, everything"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=what)
+    parser.add_argument(
+        "--outcome", action="append", choices=[str(outcome) for outcome in Outcome], help="only runs that ended so (repeatable)"
+    )
+    parser.add_argument("--machine", action="append", metavar="TEXT", help="only runs on hardware whose name holds this (repeatable)")
+    parser.add_argument("--history", metavar="NODEID", help="all runs of one test or listing, oldest first, instead of last runs")
+    parser.add_argument("--json", action="store_true", help="show whole runs as JSON")
+    _since_option(parser)
+
+
+def _show(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> int:
+    del settings
+    runs = ledger.history(chosen.history) if chosen.history else _last(ledger, chosen.names)
+    found = [run for run in runs if _is_asked_for(run, chosen)]
+    for line in _as_json(found) if chosen.json else _columns(found):
+        say(line)
+    return 0 if found else 1
+
+
+def _last(ledger: Ledger, names: Iterable[str]) -> list[Run]:
+    """Give the last run of each test on each class of hardware, of what is named."""
+    known = sorted(ledger.last_by_machine(), key=lambda run: (run.page, run.line, run.node_id, hardware_class(run.machine)))
+    wanted = set(names)
+    return [run for run in known if not wanted or not wanted.isdisjoint((run.page, run.source, *_nodes(run.node_id)))]
+
+
+def _nodes(node_id: str) -> Iterator[str]:
+    """Yield a node id and those of the nodes that hold it."""
+    while node_id:
+        yield node_id
+        node_id = node_id.rpartition("::")[0]
+
+
+def _is_asked_for(run: Run, chosen: Namespace) -> bool:
+    is_outcome = not chosen.outcome or run.outcome in chosen.outcome
+    is_machine = not chosen.machine or any(text.lower() in run.machine.lower() for text in chosen.machine)
+    return is_outcome and is_machine and run.when >= (chosen.since or "")
+
+
+def _as_json(runs: Iterable[Run]) -> Iterator[str]:
+    yield json.dumps([values_of(run) for run in runs], indent=2, ensure_ascii=False)
+
+
+_COLUMNS: Mapping[str, Callable[[Run], str]] = {
+    "outcome": lambda run: str(run.outcome),
+    "test or listing": lambda run: run.node_id,
+    "hardware": lambda run: run.machine,
+    "when": lambda run: datetime.fromisoformat(run.when).strftime("%Y-%m-%d %H:%M") if run.when else "",
+    "commit": lambda run: run.commit,
+    "seconds": lambda run: f"{run.duration:.2f}" if run.duration else "",
+    "ranks": lambda run: str(run.ranks or ""),
+    "reason": lambda run: run.reason.partition("\n")[0],
+}
+"""The columns of the table; one that would be empty is left out."""
+
+
+def _columns(runs: list[Run]) -> Iterator[str]:
+    columns = [[name, *cells] for name, cell in _COLUMNS.items() if any(cells := [cell(run) for run in runs])]
+    widths = [max(map(len, column)) for column in columns]
+    for row in zip(*columns, strict=True):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+# From one ledger to another
+
+
+def _export_options(parser: ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="file to write (default: standard output)")
+    _since_option(parser)
+
+
+def _export(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> int:
+    del settings
+    lines = _lines(ledger, chosen.since or "")
+    if chosen.file is None:
+        _print(lines)
+        return 0
+    with _replaced(chosen.file) as stream:
+        count = sum(bool(stream.write(f"{line}\n")) for line in lines) - 1
+    say(f"{plural(count, 'run')} written to {chosen.file}")
+    return 0
+
+
+def _lines(ledger: Ledger, since: str) -> Iterator[str]:
+    """Yield an export: a line that says what follows, then a line for each run, oldest first."""
+    yield json.dumps({HEADER: FORMAT})
+    for values in ledger.exported(since):
+        yield json.dumps(values, sort_keys=True, separators=(",", ":"))
+
+
+def _print(lines: Iterable[str]) -> None:
+    try:
+        for line in lines:
+            sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads has seen enough; what is still to be written at exit must go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[TextIO]:
+    """Open a file that takes a path's place once it is whole."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+        part.replace(path)
+    except OSError as error:
+        raise LedgerError(f"cannot be written ({error.strerror})", where=path) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _import_options(parser: ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE", help="exports of other ledgers; `-` for standard input")
+
+
+def _import(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> int:
+    del settings
+    return _add(ledger, (values for name in chosen.files for values in _runs_of(name)), say)
+
+
+def _add(ledger: Ledger, runs: Iterable[Values], say: Say) -> int:
+    counted = _Counted(runs)
+    new = ledger.add(counted)
+    say(f"{plural(new, 'run')} added, {counted.number - new:,} there already")
+    return 0
+
+
+class _Counted:
+    """An iterable that knows how much it has given.
+
+    Args:
+        runs: what it gives.
+    """
+
+    def __init__(self, runs: Iterable[Values]) -> None:
+        self.runs = runs
+        self.number = 0
+
+    def __iter__(self) -> Iterator[Values]:
+        for self.number, values in enumerate(self.runs, 1):  # noqa: B020 - the count is the object's
+            yield values
+
+
+def _runs_of(name: str) -> Iterator[Values]:
+    """Yield the runs of an export, each checked."""
+    number = 0
+    with _opened(name) as stream:
+        for number, line in enumerate(_text_lines(stream, name), 1):
+            values = _read_line(name, number, line)
+            if values is not None:
+                yield values
+    if not number:
+        raise LedgerError("not a ledger's export: it is empty", where=name, right=_EXPORT_AGAIN)
+
+
+def _read_line(name: str, number: int, line: str) -> Values | None:
+    """Read a line; None for one that says that runs follow: the first one, and where another export begins."""
+    try:
+        values = json.loads(line, parse_constant=_refuse)
+        if number > 1 and not (isinstance(values, dict) and HEADER in values):
+            return checked(values)
+        _check_header(values)
+    except (ValueError, RecursionError) as error:
+        raise LedgerError(f"not a line of a ledger's export: {error}", where=name, line=number, right=_EXPORT_AGAIN) from error
+    return None
+
+
+_EXPORT_AGAIN = "export it again; nothing was imported"
+
+
+def _text_lines(stream: TextIO, name: str) -> Iterator[str]:
+    try:
+        yield from stream
+    except UnicodeDecodeError as error:
+        raise LedgerError("not a ledger's export: it is not in UTF-8", where=name, right="name a file that `export` wrote") from error
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[TextIO]:
+    if name == STANDARD:
+        yield sys.stdin
+        return
+    try:
+        with Path(name).open(encoding="utf-8") as stream:
+            yield stream
+    except OSError as error:
+        raise LedgerError(f"cannot be read ({error.strerror})", where=name) from error
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _check_header(values: object) -> None:
+    found = values.get(HEADER) if isinstance(values, dict) else None
+    if not isinstance(found, int):
+        raise ValueError(f'the first line must be {{"{HEADER}": {FORMAT}}}')  # noqa: TRY004 - one kind of error for all that is wrong with a line
+    if found > FORMAT:
+        raise ValueError(f"format {found} is newer than this rankbook's {FORMAT}")
+
+
+def _merge_options(parser: ArgumentParser) -> None:
+    parser.add_argument("ledgers", nargs="+", type=Path, metavar="LEDGER", help="ledgers of other machines; they stay as they are")
+
+
+def _merge(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> int:
+    del settings
+    for path in chosen.ledgers:
+        if not path.is_file():
+            raise LedgerError("there is no such file", where=path, right="name a ledger")
+    others = [path for path in chosen.ledgers if path.resolve() != ledger.path.resolve()]
+    return _add(ledger, (values for path in others for values in Ledger(path).exported()), say)
+
+
+# Debt
+
+
+def _debt_options(parser: ArgumentParser) -> None:
+    parser.add_argument("--fail-on-debt", action="store_true", help=f"exit with {debt.STATUS} when there is any")
+    parser.add_argument("--days", type=_days, metavar="N", help="count runs that are N days old no more (default: the setting `debt-days`)")
+    parser.add_argument("--json", action="store_true", help="show it as JSON")
+
+
+def _days(word: str) -> int:
+    if not word.isdecimal():
+        raise ArgumentTypeError(f"'{word}' is not a number of days")
+    return int(word)
+
+
+def _debt(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> int:
+    days = settings.debt_days if chosen.days is None else chosen.days
+    current = _on_pages(debt.current_runs(ledger), settings)
+    found = debt.owed(ledger, current, days)
+    if chosen.json:
+        say(json.dumps([{**asdict(one), "machine": one.machine} for one in found], indent=2, ensure_ascii=False))
+    else:
+        for line in (*(one.sentence() for one in found), _total(found, len(current))):
+            say(line)
+    return debt.STATUS if chosen.fail_on_debt and (found or not current) else 0
+
+
+def _on_pages(runs: list[Run], settings: Settings) -> list[Run]:
+    """Leave out the tests of pages that are gone; all pages are somewhere else when none is there."""
+    there = {page for page in {run.page for run in runs} if settings.below_root(page).is_file()}
+    return [run for run in runs if run.page in there] if there else runs
+
+
+def _total(found: Iterable[debt.Debt], number: int) -> str:
+    owing = sum(len(one.node_ids) for one in found)
+    if owing:
+        return f"skip debt: {owing:,} of {number:,} tests and listings"
+    return f"no skip debt: all of {number:,} tests and listings have run" if number else "nothing was recorded yet"
+
+
+DEEDS: Mapping[str, Deed] = {
+    "show": Deed("Show how tests and listings last ended on each class of hardware.", _show_options, _show),
+    "export": Deed("Write runs as lines of JSON.", _export_options, _export),
+    "import": Deed("Add the runs of exports that are not there yet.", _import_options, _import),
+    "merge": Deed("Add the runs of other ledgers that are not there yet.", _merge_options, _merge),
+    "debt": Deed("Say what no machine has really run, by what it needs.", _debt_options, _debt),
+}
+"""All that may be done; a new one is a row."""

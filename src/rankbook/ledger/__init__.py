@@ -1,0 +1,186 @@
+"""The ledger: every outcome that was ever recorded, in one SQLite file, by whatever machine.
+
+Each run has an id that no other run has, so ledgers can be put together in any order, and again, with the same result. What is newer is
+told by the time of a run, never by when it came into the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rankbook.errors import LedgerError
+from rankbook.ledger import rows
+from rankbook.ledger.session import Session
+from rankbook.ledger.tables import FORMAT, reading, writing
+from rankbook.ledger.values import Values, checked, hardware_class, moment, run_of, setting, values_of
+from rankbook.listing import Outcome, Run
+
+__all__ = ["FORMAT", "Ledger", "Session", "Values", "checked", "hardware_class", "moment", "run_of", "setting", "values_of"]
+
+_ORDER = "ORDER BY runs.at, runs.key"
+
+
+class Ledger:
+    """A ledger file; made on the first record.
+
+    Args:
+        path: the SQLite file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def record(self, runs: Iterable[Run]) -> None:
+        """Add outcomes, all or none.
+
+        Raises:
+            LedgerError: the file is no ledger, is of a newer format, or cannot be written.
+        """
+        self.session().write(runs)
+
+    def session(self) -> Session:
+        """Begin to record the runs of one session as they come."""
+        return Session(self.path)
+
+    def add(self, runs: Iterable[Values]) -> int:
+        """Add runs of another ledger, all or none; those that are there already are passed over.
+
+        Args:
+            runs: as `exported` gives them.
+
+        Returns:
+            How many were new.
+
+        Raises:
+            LedgerError: the file is no ledger, is of a newer format, or cannot be written.
+        """
+        with writing(self.path) as connection:
+            return rows.add(connection, runs)
+
+    def exported(self, since: str = "", *, touch: bool = False) -> Iterator[Values]:
+        """Yield all runs, oldest first.
+
+        Args:
+            since: time of the oldest one, as `moment` gives it.
+            touch: whether a file of an older format may be brought to the present one; it is read as it is otherwise.
+        """
+        yield from self._read(f"FROM runs WHERE runs.at >= ? {_ORDER}", since, touch=touch)
+
+    def last(self, source: str) -> list[Run]:
+        """Give the last outcome of each test and listing of the pages about a source, in the order of their lines."""
+        return _by_line({run.node_id: run for run in self.latest(source=source)})
+
+    def last_by_page(self, page: str) -> list[Run]:
+        """Give the last outcome of each test and listing of a page."""
+        return _by_line({run.node_id: run for run in self.latest(page=page)})
+
+    def last_by_machine(self, *, page: str | None = None, source: str | None = None) -> list[Run]:
+        """Give the last outcome of each test and listing on each class of hardware: of a page, of a source, or of everything."""
+        runs = self.latest(page=page, source=source)
+        return _by_line({(run.node_id, hardware_class(run.machine)): run for run in runs})
+
+    def latest(self, *, page: str | None = None, source: str | None = None, under: str | None = None) -> list[Run]:
+        """Give the last run of each test and listing under each setting (hardware class, versions), oldest first.
+
+        Args:
+            page: only of this page.
+            source: only of pages about this source.
+            under: only under this setting.
+        """
+        given = {"page": page, "source": source, "setting": under}
+        wanted = {column: value for column, value in given.items() if value is not None}
+        where = " AND ".join(f"latest.{column} = {rows.NUMBER}" for column in wanted) or "1"
+        query = f"FROM latest JOIN runs ON runs.id = latest.run WHERE {where} {_ORDER}"
+        return self._runs(query, *map(rows.digest, wanted.values()))
+
+    def history(self, node_id: str) -> list[Run]:
+        """Give all runs of a test or listing, oldest first."""
+        query = f"FROM runs WHERE runs.node = {rows.NUMBER} {_ORDER}"
+        return self._runs(query, rows.digest(node_id))
+
+    def present(self) -> list[str]:
+        """Give the node ids that their pages still hold: of each page what the last session ran that ran all of it, and what was run since.
+
+        A session has run all of a page when it has as many runs of it as each of them says, under `page` of its case, that there are.
+        """
+        query = "FROM (SELECT page, session, node, test_case, max(at) AS at FROM runs GROUP BY page, session, node) AS found"
+        names = "found.page, session.text, node.text, test_case.text, found.at"
+        join = " ".join(f"JOIN texts AS {name} ON {name}.id = found.{name}" for name in ("session", "node", "test_case"))
+        pages: dict[int, dict[str, _Sitting]] = defaultdict(lambda: defaultdict(_Sitting))
+        sizes = _Sizes()
+        for page, session, node, case, at in self._rows(f"SELECT {names} {query} {join} ORDER BY found.at"):
+            pages[page][session].take(node, sizes[case], at)
+        return list(dict.fromkeys(node for sittings in pages.values() for node in _held(sittings)))
+
+    def times(self, outcomes: Iterable[Outcome], beginning: str, without: str) -> list[tuple[str, str, str]]:
+        """Give the node id, the listing and the time of last runs, one for each listing that a test had.
+
+        Args:
+            outcomes: ways to end; only runs that ended so are asked for,
+            beginning: and those whose reason begins so,
+            without: unless it holds this.
+        """
+        ends = [rows.digest(outcome) for outcome in outcomes]
+        reasons = "SELECT id FROM texts WHERE substr(text, 1, ?) = ? AND instr(text, ?) = 0"
+        query = (
+            "SELECT node.text, listing.text, found.at FROM (SELECT node, listing, max(at) AS at FROM runs WHERE outcome IN "  # noqa: S608
+            f"({', '.join([rows.NUMBER] * len(ends))}) OR reason IN ({reasons}) GROUP BY node, listing) AS found "
+            "JOIN texts AS node ON node.id = found.node JOIN texts AS listing ON listing.id = found.listing"
+        )
+        return self._rows(query, *ends, len(beginning), beginning, without)
+
+    def _runs(self, query: str, *arguments: object) -> list[Run]:
+        try:
+            return [run_of(values) for values in self._read(query, *arguments)]
+        except ValueError as error:
+            what = f"it holds a run that this rankbook cannot read ({error})"
+            raise LedgerError(what, where=self.path, right="use the rankbook that wrote it") from error
+
+    def _rows(self, query: str, *arguments: object) -> list[Any]:
+        if not self.path.is_file():
+            return []
+        with reading(self.path) as connection:
+            return connection.execute(query, arguments).fetchall()
+
+    def _read(self, query: str, *arguments: object, touch: bool = True) -> Iterator[Values]:
+        if self.path.is_file():
+            with reading(self.path, touch=touch) as connection:
+                yield from rows.read(connection, query, arguments)
+
+
+class _Sizes(dict[str, int]):
+    """The size of its page that a case says, by the case's JSON; 0 when it says none."""
+
+    def __missing__(self, case: str) -> int:
+        self[case] = (json.loads(case) or {}).get("page", 0)
+        return self[case]
+
+
+@dataclass(slots=True)
+class _Sitting:
+    """What one session ran of one page."""
+
+    nodes: dict[str, None] = field(default_factory=dict)
+    size: int = 0
+    """Tests and listings that the page had."""
+    at: str = ""
+
+    def take(self, node: str, size: int, at: str) -> None:
+        self.nodes[node] = None
+        self.size = size or self.size
+        self.at = max(self.at, at)
+
+
+def _held(sittings: Mapping[str, _Sitting]) -> Iterator[str]:
+    """Yield what the last session ran that ran a whole page, and what was run since; everything when none did."""
+    since = max((sitting.at for key, sitting in sittings.items() if key and len(sitting.nodes) == sitting.size), default="")
+    return (node for sitting in sittings.values() if sitting.at >= since for node in sitting.nodes)
+
+
+def _by_line(runs: Mapping[object, Run]) -> list[Run]:
+    return sorted(runs.values(), key=lambda run: (run.line, run.node_id))

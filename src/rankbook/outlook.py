@@ -1,0 +1,102 @@
+"""What is known of an item before it runs: whether it can run here, and how many GPUs it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from rankbook import machine
+from rankbook.config import Settings
+from rankbook.jobs import Job
+from rankbook.listing import Outcome
+from rankbook.planning import gpus_wanted, needs_of, plan_of, with_tree
+from rankbook.prove import PageSources, Prover
+from rankbook.reports import Report
+from rankbook.required import Required, need_of_reason
+from rankbook.requirements import Requirement
+from rankbook.verdict import Machine
+
+
+class Outlook:
+    """Tells from what the pages say, and from what is here, what becomes of an item.
+
+    Args:
+        settings: whether tests are planned, and the GPUs that are declared.
+        prover: knows the GPUs that a listing can be granted.
+        required: what the machine was promised to have.
+    """
+
+    def __init__(self, settings: Settings, prover: Prover, required: Sequence[Required] = ()) -> None:
+        self._settings = settings
+        self._prover = prover
+        self._required = tuple(required)
+
+    @cached_property
+    def _machine(self) -> Machine:
+        here = machine.facts(self._settings.gpus)
+        return replace(here, gpus=self._prover.most_gpus, capabilities=None) if self._prover.is_cluster else here
+
+    def unmet(self, job: Job, test: str, sources: PageSources) -> Report | None:
+        """Give the outcome of an item that cannot run here; None for one that is to be tried.
+
+        Args:
+            job: its listing.
+            test: its test; empty for the whole listing.
+            sources: where the other files of its tree are.
+        """
+        needs = _needs(job, test)
+        if not needs or not (self._settings.plan or job.listing.about is None):
+            return None
+        about = job.listing.about
+        here = with_tree(self._machine, about.source, sources.data) if about is not None else self._machine
+        planned = plan_of(needs, here)
+        if planned.word != "skipped" or planned.need is None:
+            return None
+        return self._promised(Report(Outcome.SKIPPED, planned.reason, needs=(planned.need.text,)), planned.need)
+
+    def gpus_wanted(self, job: Job, test: str) -> int:
+        """Give the number of GPUs that an item is granted; 0 on a machine that has none."""
+        count = self._prover.most_gpus
+        if not count:
+            return 0
+        about = job.listing.about
+        if about is not None and not about.needs:
+            return count  # nobody has said what it needs: it gets what it would see without us
+        return gpus_wanted(_needs(job, test), count)
+
+    def needs_of(self, job: Job, test: str) -> tuple[str, ...]:
+        """Give what an item needs, as words."""
+        return tuple(dict.fromkeys(need.text for need in _needs(job, test) if need.otherwise))
+
+    def lacking(self) -> list[str]:
+        """Say what was promised and is not here, a sentence each."""
+        return [sentence for required in self._required if (sentence := required.missing(self._machine))]
+
+    def judge(self, report: Report) -> Report:
+        """Turn a skip red whose need was promised to be met here."""
+        if not self._required or report.outcome is not Outcome.SKIPPED or report.wasxfail is not None:
+            return report
+        return self._promised(report, need_of_reason(report.reason))
+
+    def _promised(self, report: Report, need: Requirement | None) -> Report:
+        promised = next((entry for entry in self._required if need is not None and entry.covers(need)), None)
+        if promised is None:
+            return report
+        return replace(report, outcome=Outcome.FAILED, reason=f"{report.reason}; --require {promised.text} promises it")
+
+
+def _needs(job: Job, test: str) -> tuple[Requirement, ...]:
+    """Give what the page says that an item needs: the page of a source by test, the fence of a guide by its options."""
+    if job.listing.about is not None:
+        return needs_of(job.listing, test)
+    if job.listing.problem is not None:
+        return ()
+    options = job.placed.options
+    found = [Requirement("gpus", options["gpus"], f"{{gpus={options['gpus']}}}")] if "gpus" in options else []
+    if "backend" in options:
+        found.append(Requirement("backend", options["backend"], f"{{backend={options['backend']}}}"))
+    if "ranks" in options:
+        most = max(options["ranks"].split(","), key=int).strip()
+        found.append(Requirement("world size", most, f"{{ranks={most}}}", otherwise=""))
+    return tuple(found)

@@ -1,0 +1,112 @@
+"""What the reports of a session say, kept by the process that owns it: for the ledger, the count, the debt and the expected outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankbook import debt, updating
+from rankbook.errors import RankbookError
+from rankbook.ledger import Ledger
+from rankbook.ledger.session import Session as Recording
+from rankbook.ledger.values import run_of
+from rankbook.listing import Outcome, Run
+from rankbook.pytest_items import Session
+from rankbook.tally import Tally, count
+
+
+class Recorder:
+    """Plugin of the process that owns the session.
+
+    Args:
+        state: the session; what workers of xdist have found is added to it.
+    """
+
+    def __init__(self, state: Session) -> None:
+        self.state = state
+        self.runs: list[tuple[int, Run]] = []
+        """Each outcome, with the line of its listing."""
+        self.outputs: dict[str, list[updating.Block]] = {}
+        """Expected outputs that differ, by page."""
+        self._ledger = Ledger(state.settings.below_root(state.settings.ledger))
+        self._open = ExitStack()
+        self._recording: Recording | None = None
+        self._refused = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep an outcome, and record it at once."""
+        facts: dict[str, Any] | None = getattr(report, "rankbook", None)
+        if facts is None:
+            return
+        run = run_of(facts["run"])
+        self.runs.append((facts["line"], run))
+        for line, old, new in facts["outputs"]:
+            self.outputs.setdefault(run.page, []).append(updating.Block(line, old, new))
+        if run.outcome is not Outcome.PROVED and not self._refused:
+            self._record(run)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Take what a worker of xdist has found: all have the same listings."""
+        del error
+        output = getattr(node, "workeroutput", {})
+        for page, rows in output.get("rankbook_register", {}).items():
+            self.state.register[page] = [tuple(row) for row in rows]
+        for known, said in zip((self.state.complaints, self.state.failures), output.get("rankbook_said", ()), strict=False):
+            known += [sentence for sentence in said if sentence not in known]
+
+    def _record(self, run: Run) -> None:
+        """Write into the ledger; where that fails it is said once, for the outcomes themselves stand all the same."""
+        try:
+            if self._recording is None:
+                self._recording = self._open.enter_context(self._ledger.session())
+            self._recording.record(run)
+        except (OSError, RankbookError) as error:
+            self._refuse(error)
+
+    def _refuse(self, error: Exception) -> None:
+        self._refused = True
+        self.state.complaints.append(f"the ledger was not written: {error}")
+
+    def close(self) -> None:
+        """Write what is not yet in the ledger."""
+        try:
+            self._open.close()
+        except (OSError, RankbookError) as error:
+            self._refuse(error)
+
+    def tally(self) -> Tally:
+        """Count the listings."""
+        outcomes: dict[tuple[str, int], list[tuple[Outcome, str]]] = {}
+        for line, run in self.runs:
+            outcomes.setdefault((run.page, line), []).append((run.outcome, run.reason))
+        return count(self.state.register, outcomes)
+
+    def write_tally(self, target: str) -> None:
+        """Write the count of listings as JSON."""
+        try:
+            Path(target).write_text(json.dumps(self.tally().as_json(), indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            self.state.complaints.append(f"the count of listings was not written: {error}")
+
+    def debts(self) -> list[str]:
+        """Say what of this session has never really run, or not since it changed."""
+        try:
+            return debt.sentences(self._ledger, [run for _, run in self.runs], days=self.state.settings.debt_days)
+        except (OSError, RankbookError) as error:
+            return [f"the skip debt is not known: {error}"]
+
+    def update_outputs(self, root: Path) -> Iterator[str]:
+        """Write the expected outputs that differ; say what was done."""
+        for page, blocks in sorted(self.outputs.items()):
+            try:
+                written = updating.update(root / page, blocks)
+            except RankbookError as error:
+                self.state.failures.append(str(error))
+            else:
+                yield f"{page}: {written} expected output{'s' * (written != 1)} written"

@@ -1,0 +1,126 @@
+"""How a listing, or one phase of a test, ended, in terms of the page: its path, its lines, and what a reader can do about it."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from rankbook.jobs import Job
+from rankbook.listing import Ended, Outcome, Program, RankEnd, Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How one phase of one test, or of one whole listing, ended."""
+
+    outcome: Outcome
+    reason: str = ""
+    text: str = ""
+    """What a reader needs to understand it; paths and lines are those of the page."""
+    line: int | None = None
+    """Line on the page."""
+    duration: float = 0.0
+    """Seconds."""
+    ranks: int = 0
+    wasxfail: str | None = None
+    sections: tuple[tuple[str, str], ...] = ()
+    receipt: Receipt = field(default_factory=Receipt)
+    needs: tuple[str, ...] = ()
+    """What it lacked, as words: `2 GPUs`."""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    """What it printed, by the rank of an expected output, where that differs from what the page shows."""
+
+
+PASSED = Report(Outcome.PASSED)
+MOST_WAITING = 4
+"""Processes of which a reason says what they were doing; the text says it of all."""
+
+
+def report_of(job: Job, event: Mapping[str, Any], program: Program) -> Report:
+    """Turn an event of a program into a report in terms of the page."""
+    line = event.get("line")
+    reason = on_page(job, program, event.get("reason") or "")
+    text = on_page(job, program, event.get("text") or "")
+    if event.get("missing"):
+        reason += f"; {where_to_get(event['missing'], job)}"
+    return Report(
+        Outcome(event["outcome"]),
+        reason,
+        text,
+        event.get("page_line") or (job.listing.file_line + line - 1 if line else None),
+        event.get("duration") or 0.0,
+        event.get("ranks") or 0,
+        on_page(job, program, event["wasxfail"]) if "wasxfail" in event else None,
+        tuple((title, on_page(job, program, content)) for title, content in event.get("sections") or ()),
+        Receipt.of(event.get("receipt") or {}),
+        outputs=event.get("outputs") or {},
+    )
+
+
+def abnormal(job: Job, program: Program, ended: Ended, when: str = "") -> Report:
+    """Report a process that ended without saying how its listing did."""
+    output = on_page(job, program, ended.output)
+    outcome, reason = _how(program, ended, when)
+    waiting = on_page(job, program, "\n".join(ended.waiting))
+    text = "\n".join(filter(None, (waiting, output)))
+    return Report(outcome, "; ".join((reason, *waiting.splitlines()[:MOST_WAITING])), text, receipt=Receipt(ended.ranks))
+
+
+def _how(program: Program, ended: Ended, when: str) -> tuple[Outcome, str]:
+    if ended.death is not None:
+        return Outcome.CRASHED, f"{said_of(ended.death)} {when}".strip()
+    if ended.hung:
+        return Outcome.HUNG, f"nothing was heard of it for {program.timeout:g} s {when}".strip()
+    code = ended.exit_code
+    if code is None and ended.note:
+        return Outcome.CRASHED, f"its process was lost {when}: {ended.note}"
+    how = "was lost" if code is None else f"died by {_signal(-code)}" if code < 0 else f"left with exit status {code}"
+    return Outcome.CRASHED, f"its process {how} {when}".strip()
+
+
+def said_of(rank: RankEnd) -> str:
+    """Say how a rank died and when."""
+    code = rank.exit_code
+    how = "died" if code is None else f"died by {_signal(-code)}" if code < 0 else f"left with exit status {code}"
+    return f"{rank.name} {how} {rank.duration:.1f} s after its start"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def broken_pytest(job: Job, program: Program, ended: Ended, status: int, when: str) -> Report:
+    """Report a pytest that refuses to run the module: a conftest file that cannot be imported, say."""
+    output = on_page(job, program, ended.output)
+    last = [line.removeprefix("E").strip() for line in output.strip().splitlines()[-1:]]
+    return Report(Outcome.FAILED, ": ".join((f"its pytest ended with status {status} {when}", *last)), output)
+
+
+def on_page(job: Job, program: Program, text: str) -> str:
+    """Put the page's path and lines in the place of those of the mirror tree; lone surrogates, which no file takes, are written out."""
+    text = text.encode(errors="backslashreplace").decode()
+    shift = job.listing.file_line - 1
+    inside = rf"(?<![\w/.])(?:{re.escape(program.root)}/)?{re.escape(program.path)}(\", line |:)(\d+)"
+    text = re.sub(inside, lambda match: f"{job.listing.page}{match[1]}{int(match[2]) + shift}", text)
+    text = text.replace(f"{program.root}/{program.path}", job.listing.page)
+    return text.replace(f"{program.root}/", "")
+
+
+def where_to_get(module: str, job: Job) -> str:
+    """Say where a module that a listing imports, and that nothing has, would come from."""
+    top = module.partition(".")[0]
+    about = job.listing.about
+    if about is None:
+        return f"install the package that has '{top}'"
+    sibling = PurePosixPath(about.source).parent / f"{top}.py"
+    return (
+        f"no page shows {sibling}, and no tree named by --source-path holds it: generate that page, name its tree, "
+        f"or install the package that has '{top}'"
+    )

@@ -1,0 +1,612 @@
+"""What the pytest door does around the listings of a session: plans, runs ahead, grants GPUs, runs again, leaves out, rewrites, ends."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from itertools import combinations
+from xml.etree import ElementTree
+
+import pytest
+
+from ledgers import rankbook
+from proving import REPORTER, prove
+from rankbook.ledger import Ledger
+
+NEEDS = """\
+import os
+
+from torch.testing._internal.common_distributed import MultiProcessTestCase, requires_nccl, skip_if_lt_x_gpu
+
+
+class TestNeeds(MultiProcessTestCase):
+    world_size = 2
+
+    def setUp(self):
+        super().setUp()
+        with open(os.environ["MARKS"], "a") as stream:
+            print(self.id().rpartition(".")[2], os.environ.get("CUDA_VISIBLE_DEVICES", ""), file=stream)
+        self._spawn_processes()
+
+    @skip_if_lt_x_gpu(2)
+    def test_two_gpus(self):
+        pass
+
+    @requires_nccl()
+    def test_nccl(self):
+        pass
+
+    def test_runs(self):
+        pass
+"""
+PACKAGE = """\
+import pytest
+
+nowhere = pytest.importorskip("nowhere_to_be_found")
+
+
+def test_package():
+    pass
+"""
+
+
+def gen(folder, **sources):
+    """Write source files below `suite`, and their pages below `docs`."""
+    (folder / "tree" / "suite").mkdir(parents=True, exist_ok=True)
+    for name, text in sources.items():
+        (folder / "tree" / "suite" / f"{name}.py").write_text(text)
+    (folder / "pyproject.toml").touch()
+    rankbook("gen", "suite", "--root", "tree", "--out", folder / "docs", cwd=folder)
+
+
+def page(folder, name, *fences):
+    """Write a page of fences: info string, text."""
+    path = folder / "docs" / f"{name}.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"# {name}\n" + "".join(f"\n```{info}\n{text}\n```\n" for info, text in fences))
+    return path
+
+
+def ends(result):
+    """Give the outcomes by the last part of the node id."""
+    return {name.rpartition("::")[2]: outcome for name, outcome in result.outcomes().items()}
+
+
+def said(result):
+    """Give what each item that did not pass said, by the last part of its node id."""
+    found = result.ends()
+    return {name.rpartition("::")[2]: (report["longrepr"] or ["", "", report["text"]])[2] for name, report in found.items()}
+
+
+def ledger(folder):
+    """Give the last run of each item, by the last part of its node id."""
+    return {run.node_id.rpartition("::")[2]: run for run in Ledger(folder / ".rankbook" / "ledger.sqlite").latest()}
+
+
+def summary(result):
+    """Give the numbers of the summary, by their words: of pytest's last line, and of the listings."""
+    line = next(line for line in result.output.splitlines() if " listings" in line and " pages, " in line)
+    parts = [part.strip().split(" ", 1) for part in line.replace(":", ",").split(",")]
+    return {words: int(number) for number, words in parts}
+
+
+# Planning
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    """A project with tests that need what is not here, and the same page once more, edited by hand."""
+    pytest.importorskip("torch.testing._internal.common_distributed")
+    folder = tmp_path_factory.mktemp("planned")
+    gen(folder, test_needs=NEEDS, test_edited=NEEDS, test_package=PACKAGE)
+    edited = next(folder.glob("docs/**/test_edited.py_docs.md"))
+    text = edited.read_text()
+    assert "    world_size = 2\n" in text
+    edited.write_text(text.replace("    world_size = 2\n", "    world_size = 3\n"))
+
+    def run(*arguments, name="test_needs"):
+        marks = folder / "marks"
+        marks.write_text("")
+        selected = [f"docs/suite/{name}.py_docs.md"] if name else ["docs"]
+        result = prove(folder, *selected, *arguments, env={"MARKS": str(marks)})
+        return result, marks.read_text().splitlines()
+
+    return folder, run
+
+
+def test_planned_tests_start_nothing(planned):
+    """What cannot run is skipped with its need, and not even set up; the page's own command is the same run."""
+    folder, run = planned
+    result, marks = run()
+    assert result.status == 0, result.output
+    assert ends(result) == {
+        "how-to-run-it": "passed", "test_two_gpus": "skipped", "test_nccl": "skipped", "test_runs": "passed",
+    }  # fmt: skip
+    assert "needs 2 GPUs, and this machine has none" in said(result)["test_two_gpus"]
+    assert "needs backend nccl" in said(result)["test_nccl"]
+    assert [mark.split()[0] for mark in marks] == ["test_runs"]
+    assert ledger(folder)["test_two_gpus"].needs == ("2 GPUs",)
+
+
+def test_without_a_plan(planned):
+    """`--no-plan`, an edited listing and a module that skips itself have their own harness' reason."""
+    _, run = planned
+    result, marks = run("--no-plan")
+    assert sorted(mark.split()[0] for mark in marks) == ["test_runs", "test_two_gpus"]  # the decorator of nccl keeps its test from set-up
+    assert "Need at least 2" in said(result)["test_two_gpus"]
+    assert "NCCL" in said(result)["test_nccl"]
+    edited, marks = run("-k", "not test_nccl", name="test_edited")
+    assert sorted(mark.split()[0] for mark in marks) == ["test_runs", "test_two_gpus"]
+    assert "Need at least 2" in said(edited)["test_two_gpus"]
+    package, _ = run(name="test_package")
+    assert any("could not import 'nowhere_to_be_found'" in reason for reason in said(package).values()), package.output
+
+
+def test_the_pages_own_command_alone(planned):
+    """The command of a page that is selected alone runs the page's tests, without those that cannot run."""
+    _, run = planned
+    result, marks = run("-k", "not TestNeeds")
+    assert ends(result) == {"how-to-run-it": "passed"}
+    assert [mark.split()[0] for mark in marks] == ["test_runs"]
+
+
+def test_promised(planned):
+    """What was promised and is not here turns the skip red, and the session too when no test wants it."""
+    _, run = planned
+    result, _ = run("--require", "gpu=2")
+    assert result.status == 1
+    assert ends(result)["test_two_gpus"] == "failed"
+    assert ends(result)["test_nccl"] == "skipped"
+    assert "--require gpu=2 promises" in said(result)["test_two_gpus"]
+    none, _ = run("--require", "gpu=2", "-k", "test_package", name="test_package")
+    assert none.status == 1
+    assert "--require gpu=2 promises 2 GPUs, and this machine has none" in none.output
+    wrong, _ = run("--require", "nonsense")
+    assert wrong.status == 4
+    assert "'nonsense' cannot be required" in wrong.output
+
+
+def test_declared_gpus(planned):
+    """Tests that need GPUs are started when there are such GPUs, and see those that they were granted."""
+    folder, run = planned
+    result, marks = run("--gpus", "2 x H200", "-k", "test_two_gpus")
+    assert marks == ["test_two_gpus 0,1"]
+    assert "Need at least 2" in said(result)["test_two_gpus"]
+    assert ledger(folder)["test_two_gpus"].receipt.gpus == ("0: H200", "1: H200")
+
+
+# Running ahead
+
+
+def meets(name, *others):
+    """Write a shell listing that waits for others, and says when it began and ended and which GPUs it had."""
+    wait = " && ".join(f"[ -e $MEET/{other} ]" for other in others) or "true"
+    return (
+        f'touch $MEET/{name}; echo "begin {name} $(date +%s%N) ${{CUDA_VISIBLE_DEVICES-}}" >> $MEET/log\n'
+        f"for i in $(seq $TURNS); do if {wait}; then break; fi; sleep 0.05; done\n{{ {wait}; }} || exit 1\n"
+        f'echo "end {name} $(date +%s%N)" >> $MEET/log'
+    )
+
+
+def meeting(folder, *arguments, turns=1200, **env):
+    """Run pytest with a new folder for the listings to meet in; give the result, and the log."""
+    meet = folder / f"meet-{len(list(folder.glob('meet-*')))}"
+    meet.mkdir()
+    environment = {"MEET": str(meet), "TURNS": str(turns), "RANKBOOK_LEASES": str(folder / "leases"), **env}
+    return prove(folder, *arguments, env=environment), [line.split() for line in (meet / "log").read_text().splitlines()]
+
+
+def spans(log):
+    """Give name, begin, end and GPUs of what is in a log."""
+    begun = {words[1]: (int(words[2]), words[3].split(",") if len(words) > 3 else []) for words in log if words[0] == "begin"}
+    return [(words[1], begun[words[1]][0], int(words[2]), begun[words[1]][1]) for words in log if words[0] == "end"]
+
+
+def clashes(log):
+    """Name the pairs that have used a GPU at the same time."""
+    pairs = combinations(spans(log), 2)
+    return [(one[0], other[0]) for one, other in pairs if set(one[3]) & set(other[3]) and one[1] < other[2] and other[1] < one[2]]
+
+
+def test_running_ahead(tmp_path):
+    """Listings run at the same time as far as jobs allow, and are reported in the order of the page."""
+    page(tmp_path, "p", *(("bash {name=%s}" % name, meets(name, *others)) for name, *others in (("a", "b", "c"), ("b", "c"), ("c", "a"))))
+    together, _ = meeting(tmp_path, "docs", "--listing-jobs", "3")
+    assert list(ends(together).items()) == [("a", "passed"), ("b", "passed"), ("c", "passed")], together.output
+    alone, log = meeting(tmp_path, "docs", "--listing-jobs", "1", turns=4)
+    assert list(ends(alone).items()) == [("a", "failed"), ("b", "failed"), ("c", "passed")]
+    assert [words[1] for words in log if words[0] == "begin"] == ["a", "b", "c"]
+
+
+def processes(word):
+    """Count the processes whose command line holds a word."""
+    done = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return sum(word in line for line in done.stdout.splitlines())
+
+
+SLEEPER = """\
+import pathlib, time
+
+
+def test_first():
+    pass
+
+
+def test_sleeps():
+    pathlib.Path({folder!r}, "module").touch()
+    time.sleep(4000)
+"""
+
+
+@pytest.mark.parametrize("way", ["-x", "SIGINT", "SIGINT while collecting"])
+def test_the_end(tmp_path, way):
+    """A failure under `-x`, and Ctrl-C, end all that runs ahead; nothing is left, and what has ended is in the ledger."""
+    nap = f"sleep {200_000 + os.getpid()}"
+    started = [tmp_path / name for name in ("module", "one", "two")]
+    wait = "\n".join(f"until [ -e {path} ]; do sleep 0.05; done" for path in started)
+    module = SLEEPER.format(folder=str(tmp_path))
+    if "collecting" in way:
+        module = module.replace("def test_first", f"pathlib.Path({str(tmp_path)!r}, 'module').touch()\ntime.sleep(4000)\n\n\ndef test_first")
+    naps = [("bash {name=%s}" % name, f"touch {tmp_path / name}\n{nap}") for name in ("one", "two")]
+    fails = [("bash {name=fails}", f"{wait}\nexit 3")] if way == "-x" else [("bash {name=quick}", "true")]
+    page(tmp_path, "p", *fails, ("python {name=tests}", module), *naps)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "tmp").mkdir()
+    command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "-x", "--listing-jobs=8", "docs"]
+    heeding = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    options = {"cwd": tmp_path, "env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    under_way = subprocess.Popen(command, **options, preexec_fn=heeding)  # noqa: PLW1509 - this process has no other thread
+    expected = started[:1] if "collecting" in way else started
+    end = time.monotonic() + 120
+    while not all(path.exists() for path in expected) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert all(path.exists() for path in expected)
+    if way != "-x":
+        time.sleep(1)  # the reports of what is quick come in
+        under_way.send_signal(signal.SIGINT)
+    output, _ = under_way.communicate(timeout=20)
+    assert under_way.returncode == (1 if way == "-x" else 2), output
+    assert "INTERNALERROR" not in output and "Traceback" not in output, output
+    assert processes(nap) == 0
+    assert list((tmp_path / "tmp").iterdir()) == []
+    if "collecting" not in way:
+        assert {name: str(run.outcome) for name, run in ledger(tmp_path).items()} == (
+            {"fails": "failed"} if way == "-x" else {"quick": "passed", "test_first": "passed"}
+        )
+
+
+FAULTS = """
+from rankbook.engines.fresh import FreshEngine
+from rankbook.errors import EngineError
+
+start = FreshEngine.start
+
+def broken(self, program, *arguments):
+    if program.name.endswith("::engine"):
+        raise EngineError("no process could be started")
+    if program.name.endswith("::bug"):
+        raise ZeroDivisionError("a bug")
+    return start(self, program, *arguments)
+
+FreshEngine.start = broken
+"""
+
+
+def test_an_engine_that_cannot_start(tmp_path):
+    """What goes wrong at the start of a listing costs that listing."""
+    page(tmp_path, "p", *(("bash {name=%s}" % name, "true") for name in ("engine", "bug", "fine")))
+    (tmp_path / "conftest.py").write_text(FAULTS)
+    result = prove(tmp_path, "docs")
+    assert ends(result) == {"engine": "failed", "bug": "failed", "fine": "passed"}
+    assert "it cannot be started: no process could be started" in said(result)["engine"]
+    assert "a bug" in said(result)["bug"]
+
+
+# GPUs
+
+
+def test_grants(tmp_path):
+    """GPUs are granted to one listing at a time, unless all that have one share it; what needs more than there are is skipped."""
+    page(
+        tmp_path, "p",
+        ("bash {gpus=1 name=a}", meets("a", "b")), ("bash {gpus=2 name=both}", meets("both")), ("bash {gpus=1 name=b}", meets("b", "a")),
+        ("bash {gpus=1 .share name=c}", meets("c", "d", "e")), ("bash {gpus=1 .share name=d}", meets("d", "c", "e")),
+        ("bash {gpus=1 .share name=e}", meets("e", "d", "c")), ("bash {gpus=4 name=four}", meets("four")), ("bash {name=none}", meets("none")),
+    )  # fmt: skip
+    result, log = meeting(tmp_path, "docs", "--gpus", "2", "--listing-jobs", "4")
+    assert Counter(ends(result).values()) == {"passed": 7, "skipped": 1}, result.output
+    assert "needs 4 GPUs, and this machine has 2" in said(result)["four"]
+    given = {name: gpus for name, _, _, gpus in spans(log)}
+    assert sorted([*given["a"], *given["b"]]) == ["0", "1"]
+    assert given["both"] == ["0", "1"]
+    assert given["none"] == []
+    sharing = {"c", "d", "e"}
+    assert [pair for pair in clashes(log) if not set(pair) <= sharing] == []
+
+
+def test_grants_between_processes(tmp_path):
+    """No GPU is used twice by the workers of xdist, nor by two runs on one machine."""
+    pytest.importorskip("xdist")
+    for name in ("p", "q"):
+        fences = ((f"bash {{gpus={gpus} name={name}{place}}}", meets(f"{name}{place}") + "\nsleep 0.1") for place, gpus in enumerate((1, 2, 1)))
+        page(tmp_path, name, *fences)
+    (tmp_path / "proof_reporter.py").write_text(REPORTER)
+    (tmp_path / "meet-x").mkdir()
+    command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs/q.md", "--gpus=2", "-q"]
+    names = {"MEET": str(tmp_path / "meet-x"), "TURNS": "1", "RANKBOOK_LEASES": str(tmp_path / "leases")}
+    other = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, **names}, stdout=subprocess.PIPE, text=True)
+    result, log = meeting(tmp_path, "docs", "--gpus", "2", "-n", "2")
+    output, _ = other.communicate(timeout=200)
+    assert set(ends(result).values()) == {"passed"}, result.output
+    assert other.returncode == 0, output
+    theirs = [line.split() for line in (tmp_path / "meet-x" / "log").read_text().splitlines()]
+    both = log + [[words[0], f"other-{words[1]}", *words[2:]] for words in theirs]
+    assert len(spans(both)) == 9
+    assert clashes(both) == []
+
+
+def test_pytest_inside_a_listing(tmp_path):
+    """A pytest that a listing starts leases the GPUs that the listing was granted, without waiting for the listing."""
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "inner.md").write_text("# I\n\n```bash {gpus=1}\ntrue\n```\n")
+    (tmp_path / "inner" / "pytest.ini").write_text("[pytest]\n")
+    text = f"cd {tmp_path / 'inner'}\n{sys.executable} -m pytest -q -p no:cacheprovider --gpus 1 inner.md"
+    page(tmp_path, "p", ("bash {gpus=1 name=outer}", text))
+    result, _ = prove(tmp_path, "docs", "--gpus", "1", "--listing-timeout=60", env={"RANKBOOK_LEASES": str(tmp_path / "leases")}), None
+    assert ends(result) == {"outer": "passed"}, result.output
+
+
+# The canary
+
+
+def test_canary(planned):
+    """A share that agrees is silent; what ends otherwise in new interpreters makes the session red, and is named."""
+    folder, run = planned
+    healthy, marks = run("--canary=100%", "-k", "TestNeeds")
+    assert healthy.status == 0, healthy.output
+    assert Counter(mark.split()[0] for mark in marks) == {"test_runs": 2, "test_two_gpus": 1}
+    forked = "import sys\n\nassert 'torch' in sys.modules"
+    odd = page(folder, "odd", ("python {name=odd}", forked), ("python {name=even}", "print(1)"), ('python {skip="no" name=skipped}', "1 / 0"))
+    result = prove(folder, "docs/odd.md", "--canary=100%")
+    odd.unlink()
+    assert ends(result) == {"odd": "passed", "even": "passed", "skipped": "skipped"}
+    assert result.status == 1
+    assert "docs/odd.md::odd ended as passed, but as failed" in result.output
+    assert "even ended" not in result.output and "skipped ended" not in result.output
+
+
+# Only what is stale
+
+COUNTED = """\
+import os
+
+from helper import value
+
+
+def mark(name):
+    with open(os.environ["MARKS"], "a") as stream:
+        print(name, file=stream)
+
+
+def test_one():
+    mark("one")
+    assert value == 1
+
+
+def test_two():
+    mark("two")
+"""
+BROKEN = "import pytest\n\npytest.skip('not today', allow_module_level=True)\n"
+
+
+@pytest.fixture
+def stale(tmp_path):
+    """A project with tests that import a sibling, and a guide; gives its folder and what runs it under `--stale`."""
+    gen(tmp_path, test_counted=COUNTED, helper="value = 1\n", test_broken=BROKEN, test_empty="value = 2\n")
+    page(
+        tmp_path, "guide",
+        ("bash {name=plain}", 'echo plain >> "$MARKS"'), ("bash {name=prints}", 'echo prints >> "$MARKS"; echo 1'),
+        ("text {.output}", "1"), ("python {name=first session=s}", "value = 1"),
+        ("python {name=second session=s}", "import os\nopen(os.environ['MARKS'], 'a').write('session\\n')\nassert value"),
+        ("python {name=looks}", "import os\nopen(os.environ['MARKS'], 'a').write('looks\\n')\n\n\nclass TestNot:\n    test = 1\n\n    def testless(self):\n        pass\n\n    def __init__(self):\n        pass"),
+    )  # fmt: skip
+
+    def run(*arguments):
+        marks = tmp_path / "marks"
+        marks.write_text("")
+        result = prove(tmp_path, "docs", "--stale", "--engine=fresh", *arguments, env={"MARKS": str(marks)})
+        return result, sorted(set(marks.read_text().split()))
+
+    return tmp_path, run
+
+
+def test_only_what_is_stale(stale):
+    """Of what is proved nothing runs; what was edited, what imports it, what failed and what was not selected does."""
+    folder, run = stale
+    partial, ran = run("-k", "test_one or plain")
+    assert partial.status == 0, partial.output
+    assert ran == ["one", "plain"]
+    first, ran = run()
+    assert first.status == 0, first.output
+    assert {"two", "prints", "session", "looks"} <= set(ran), first.output
+    again, ran = run()
+    assert ran == []
+    assert again.status == 0
+    assert set(again.outcomes().values()) == {"skipped"}
+    kinds = Counter("proved earlier" if "proved earlier: passed on" in reason else reason for reason in said(again).values())
+    assert set(kinds) == {"proved earlier", *(reason for reason in kinds if "not today" in reason)}, kinds
+    assert "not today" in "".join(kinds)
+    numbers = summary(again)
+    assert numbers["passed"] == numbers["failed"] == 0
+    assert numbers["proved earlier"] > 0
+    assert set(first.outcomes()) == set(again.outcomes())
+    # An edited listing, an edited output, an edited part of a session
+    guide = folder / "docs" / "guide.md"
+    text = guide.read_text()
+    guide.write_text(text.replace("echo plain", "echo  plain").replace("```text {.output}\n1", "```text {.output}\n2"))
+    edited, ran = run()
+    assert ran == ["plain", "prints"]
+    assert ends(edited)["prints"] == "failed"
+    guide.write_text(text.replace("value = 1", "value = 0"))
+    session, ran = run()
+    assert "session" in ran and "looks" not in ran
+    assert ends(session)["second"] == "failed"
+    guide.write_text(text)
+    back, ran = run()
+    assert "session" in ran and "one" not in ran
+    assert back.status == 0
+    # A file that tests import
+    helper = next(folder.glob("docs/**/helper.py_docs.md"))
+    helper.write_text(helper.read_text().replace("value = 1", "value = 3"))
+    imported, ran = run()
+    assert "one" in ran and "two" in ran and "plain" not in ran
+    assert ends(imported)["test_one"] == "failed"
+    failed, ran = run()
+    assert ran == ["one"]
+    assert ends(failed)["test_two"] == "skipped"
+
+
+def test_stale_under_xdist(stale):
+    """The workers of xdist leave out the same."""
+    pytest.importorskip("xdist")
+    _, run = stale
+    _, ran = run("-n", "2")
+    assert {"one", "two", "plain"} <= set(ran)
+    again, ran = run("-n", "2")
+    assert ran == []
+    assert "proved earlier" in again.output.splitlines()[-1]
+
+
+# Debt, expected outputs, counts
+
+
+def test_debt_makes_a_session_red(planned):
+    """`--fail-on-debt` names what has never run, by its need."""
+    _, run = planned
+    result, _ = run("--fail-on-debt", "-k", "TestNeeds")
+    assert result.status == 1
+    assert "1 test needs 2 GPUs; last run: never" in result.output
+    paid, _ = run("--fail-on-debt", "-k", "test_runs")
+    assert paid.status == 0, paid.output
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
+def test_outputs_are_written_anew(tmp_path, workers):
+    """`--update-output` changes the blocks that differ, once, and none of a listing that fails otherwise."""
+    path = page(
+        tmp_path, "p",
+        ("bash {name=right}", "echo 1"), ("text {.output}", "1"), ("bash {name=wrong}", "echo 2"), ("text {.output}", "1"),
+        ("bash {name=fails}", "echo 3\nfalse"), ("text {.output}", "1"),
+    )  # fmt: skip
+    before = path.read_text()
+    dry = prove(tmp_path, "docs", *workers)
+    assert ends(dry) == {"right": "passed", "wrong": "failed", "fails": "failed"}
+    assert path.read_text() == before
+    result = prove(tmp_path, "docs", "--update-output", *workers)
+    assert ends(result) == {"right": "passed", "wrong": "passed", "fails": "failed"}
+    assert "docs/p.md: 1 expected output written" in result.output
+    after = path.read_text()
+    assert after == before.replace("echo 2\n```\n\n```text {.output}\n1", "echo 2\n```\n\n```text {.output}\n2")
+    again = prove(tmp_path, "docs", "--update-output", *workers)
+    assert path.read_text() == after
+    assert "written" not in again.output
+
+
+def test_counts(tmp_path):
+    """Each listing is counted once, output fences and what is no code with them; JUnit has every item."""
+    path = page(
+        tmp_path, "p",
+        ("bash {name=right}", "echo 1"), ("text {.output}", "1"), ("text", "nothing"), ("bash {name=wrong}", "false"),
+        ('bash {skip="why not" name=skipped}', "true"), ("python {name=s1 session=s}", "1 / 0"), ("python {name=s2 session=s}", "pass"),
+    )  # fmt: skip
+    result = prove(tmp_path, "docs", "--engine=fresh", "--junitxml=out.xml", "--listings-report=count.json")
+    numbers = summary(result)
+    assert numbers.pop("pages") == 1
+    assert numbers.pop("listings") == path.read_text().count("\n```\n") == sum(numbers.values()), result.output
+    assert numbers == {"passed": 2, "failed": 2, "skipped": 2, "not code": 1}
+    assert "2 failed, 1 passed, 1 skipped, 1 not run" in result.output.splitlines()[-1]
+    count = json.loads((tmp_path / "count.json").read_text())
+    assert count["endings"] == {"passed": 1, "failed": 2, "skipped": 1, "not run": 1}
+    suite = next(ElementTree.parse(tmp_path / "out.xml").getroot().iter("testsuite"))  # noqa: S314 - pytest has just written it
+    assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "5", "failures": "2", "errors": "0", "skipped": "2",
+    }  # fmt: skip
+
+
+# What a test costs
+
+RING = """\
+import os
+import signal
+import time
+
+import torch
+import torch.distributed as dist
+from torch.testing._internal.common_distributed import MultiProcContinuousTest, MultiProcessTestCase
+
+
+class TestContinuous(MultiProcContinuousTest):
+    world_size = 2
+
+    @classmethod
+    def backend_str(cls):
+        return "gloo"
+
+    def test_a_fails(self):
+        assert self.rank == 5
+
+    def test_b_passes(self):
+        assert self.world_size == 2
+
+    def test_c_passes(self):
+        assert self.world_size == 2
+
+
+class TestDeath(MultiProcessTestCase):
+    world_size = 2
+
+    def setUp(self):
+        super().setUp()
+        self._spawn_processes()
+
+    def _group(self):
+        store = dist.FileStore(self.file_name, self.world_size)
+        dist.init_process_group("gloo", store=store, rank=self.rank, world_size=self.world_size)
+
+    def test_dies(self):
+        self._group()
+        if self.rank == 1:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        dist.all_reduce(torch.ones(1))
+        time.sleep(4000)
+
+    def test_lives(self):
+        self._group()
+        dist.all_reduce(torch.ones(1))
+        dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
+def test_what_a_test_costs(tmp_path, workers):
+    """A harness that gives up after a failure, and a rank that dies, cost one test each; the reason and the receipt say how."""
+    pytest.importorskip("torch.testing._internal.common_distributed")
+    gen(tmp_path, test_ring=RING)
+    result = prove(tmp_path, "docs", *workers, "-k", "TestContinuous or TestDeath")
+    assert ends(result) == {
+        "test_a_fails": "failed", "test_b_passes": "passed", "test_c_passes": "passed", "test_dies": "failed", "test_lives": "passed",
+    }, result.output  # fmt: skip
+    runs = ledger(tmp_path)
+    reason = runs["test_dies"].reason
+    assert "rank 1" in reason and "SIGSEGV" in reason and "all_reduce" in reason and " s after" in reason, reason
+    assert str(runs["test_dies"].outcome) == "crashed"
+    receipt = runs["test_lives"].receipt
+    assert [rank.exit_code for rank in receipt.ranks] == [0, 0]
+    assert (receipt.world_size, receipt.backend) == (2, "gloo")

@@ -1,0 +1,409 @@
+"""What ranks leave behind, and what becomes of a test whose ranks do not bear out how its harness says that it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import textwrap
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankbook import engines, rank_notes
+from rankbook.engines.execution import SupervisedExecution
+from rankbook.harness import preloaded, world_size
+from rankbook.listing import Event, Outcome, Program, Receipt
+from rankbook.rank_notes import Note, Pen, Reader
+
+CASES = Path(__file__).parent / "cases" / "evidence"
+PIPE_TAKES_AT_ONCE = 4096
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the engines' own tests run on Linux")
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[dict[str, object]]:
+    """Engines, each made when it is first asked for."""
+    found: dict[str, object] = {}
+    yield found
+    for engine in found.values():
+        engine.close()
+
+
+@pytest.fixture
+def events(made, tmp_path):
+    """Run a test module by an engine, and give its reports by test: the first that is not passed, else that of the call."""
+    pytest.importorskip("torch")
+    pytest.importorskip("expecttest")
+
+    def run(engine: str, source: str, *select: str) -> dict[str, Event]:
+        if engine not in made:
+            made[engine] = engines.create(engine, preload=preloaded())
+        (tmp_path / "test_listing.py").write_text(source, encoding="utf-8")
+        arguments = {"select": list(select), "options": ["-p", "no:warnings"]}
+        entry = "rankbook.harness.test_module:run"
+        execution: SupervisedExecution = made[engine].start(
+            Program("listing", entry, str(tmp_path), "test_listing.py", arguments, timeout=200)
+        )
+        found: dict[str, Event] = {}
+        for event in execution.events():
+            if event["type"] != "report":
+                continue
+            known = found.get(event["id"])
+            if known is None or (known["outcome"] == "passed" and (event["outcome"] != "passed" or event["when"] == "call")):
+                found[event["id"]] = event
+        assert execution.ended.exit_code == 0, execution.ended.output
+        return found
+
+    return run
+
+
+def read(name: str) -> tuple[str, list[list[str]]]:
+    """Give the listing of a case page, and outcome, test and part of the reason of each line of what is expected."""
+    page, _, lines = (CASES / f"{name}.md").read_text(encoding="utf-8").partition("\n=== outcomes\n")
+    listing = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert listing is not None
+    return listing[1], [[*line.split(None, 2), ""][:3] for line in lines.splitlines() if line.strip()]
+
+
+def judge(found: dict[str, Event], expected: list[list[str]]) -> None:
+    """Compare reports with what is expected of each test."""
+    assert sorted(found) == sorted(name.removeprefix("::") for _, name, _ in expected)
+    for outcome, name, reason in expected:
+        event = found[name.removeprefix("::")]
+        assert Outcome(event["outcome"]) is Outcome(outcome.replace("_", " ")), (name, event)
+        assert reason in event.get("reason", ""), (name, event["reason"])
+
+
+@pytest.mark.parametrize("engine", ["local", "fresh"])
+def test_dead_ranks(events, engine):
+    """None of the seven ways in which a rank may die beside a test is green, and each but an error of the test names rank and death."""
+    source, expected = read("dead_ranks")
+    found = events(engine, source)
+    judge(found, expected)
+    assert len(found) == 7
+    assert all(Outcome(event["outcome"]).is_failure for event in found.values())
+    for event in found.values():
+        if event["outcome"] == "crashed":
+            assert re.search(r"rank \d (died by SIG\w+|left with exit status \d+,) \d+\.\d s after its start", event["reason"])
+
+
+def test_judged_by_their_ranks(events):
+    """Tests that no rank entered, that ran on one rank, that were given up, and skips whose reason the harness loses."""
+    judge(events("local", read("judged")[0]), read("judged")[1])
+
+
+RECEIPTS = """
+import multiprocessing
+import os
+import time
+
+import torch
+import torch.distributed as dist
+from torch.testing._internal.common_distributed import MultiProcContinuousTest, MultiProcessTestCase, MultiThreadedTestCase
+
+
+class TestProcesses(MultiProcessTestCase):
+    world_size = 3
+
+    def setUp(self):
+        super().setUp()
+        self._spawn_processes()
+
+    def test_groups(self):
+        store = dist.FileStore(self.file_name, self.world_size)
+        dist.init_process_group("gloo", store=store, rank=self.rank, world_size=self.world_size)
+        pair = dist.new_group([0, 1])
+        if self.rank < 2:
+            dist.all_reduce(torch.ones(1), group=pair)
+        if self.rank == 2:
+            os._exit(5)
+
+
+class TestThreads(MultiThreadedTestCase):
+    world_size = 2
+
+    def setUp(self):
+        super().setUp()
+        self._spawn_threads()
+
+    def test_threads(self):
+        dist.all_reduce(torch.ones(1))
+
+
+class TestContinuous(MultiProcContinuousTest):
+    world_size = 2
+
+    @classmethod
+    def backend_str(cls):
+        return "gloo"
+
+    @classmethod
+    def device_type(cls):
+        return "cpu"
+
+    def test_a(self):
+        dist.all_reduce(torch.ones(1))
+
+    def test_b(self):
+        dist.all_reduce(torch.ones(1))
+
+
+def test_own_group(tmp_path):
+    torch.manual_seed(1729)
+    dist.init_process_group("gloo", store=dist.FileStore(str(tmp_path / "store"), 1), rank=0, world_size=1)
+    dist.destroy_process_group()
+
+
+def test_no_group():
+    assert True
+
+
+def test_ranks_of_a_rank():
+    process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(0.3,), name="process 7")
+    process.start()
+    process.join()
+"""
+
+
+def receipts(found: dict[str, Event]) -> dict[str, Receipt]:
+    """Give the receipt of each report, as it travels."""
+    return {name: Receipt.of(json.loads(json.dumps(event["receipt"]))) for name, event in found.items()}
+
+
+def test_receipts(events):
+    """Each test's receipt holds the ranks of that test alone, its groups, device and seed."""
+    found = receipts(events("local", RECEIPTS))
+    processes = found["TestProcesses::test_groups"]
+    assert [(rank.name, rank.exit_code) for rank in processes.ranks] == [("rank 0", 0), ("rank 1", 0), ("rank 2", 5)]
+    assert (processes.world_size, processes.backend, processes.device) == (3, "gloo", "cpu")
+    assert all(rank.started > 0 and rank.duration > 0 for rank in processes.ranks)
+
+    threads = found["TestThreads::test_threads"]
+    assert [(rank.name, rank.exit_code) for rank in threads.ranks] == [("rank 0", 0), ("rank 1", 0)]
+    assert (threads.world_size, threads.backend) == (2, "threaded")
+
+    first, second = found["TestContinuous::test_a"], found["TestContinuous::test_b"]
+    assert [(rank.name, rank.exit_code) for rank in second.ranks] == [("rank 0", None), ("rank 1", None)]
+    assert (first.world_size, first.backend) == (second.world_size, second.backend) == (2, "gloo")
+
+    own = found["test_own_group"]
+    assert (own.ranks, own.world_size, own.backend, own.seed) == ((), 1, "gloo", 1729)
+    none = found["test_no_group"]
+    assert (none.ranks, none.world_size, none.backend) == ((), None, "")
+
+    (rank,) = found["test_ranks_of_a_rank"].ranks
+    assert (rank.name, rank.exit_code) == ("rank 7", 0)
+    assert rank.duration >= 0.3
+    assert none.versions["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert none.versions["torch"].startswith("2")
+
+
+def test_receipt_of_new_interpreters(events):
+    """Ranks that are new interpreters note the same, though torch is imported after the notes begin."""
+    found = receipts(events("fresh", RECEIPTS, "TestProcesses::test_groups", "test_own_group"))
+    assert [(rank.name, rank.exit_code) for rank in found["TestProcesses::test_groups"].ranks] == [
+        ("rank 0", 0),
+        ("rank 1", 0),
+        ("rank 2", 5),
+    ]
+    assert (found["TestProcesses::test_groups"].world_size, found["TestProcesses::test_groups"].backend) == (3, "gloo")
+    assert (found["test_own_group"].world_size, found["test_own_group"].backend, found["test_own_group"].seed) == (1, "gloo", 1729)
+
+
+CLOSES = """
+import multiprocessing
+import os
+
+
+def body():
+    keep = os.dup(1)
+    os.closerange(keep + 1, 200)
+    with open("other", "w") as stream:  # takes the number of a descriptor that was closed
+        others = [os.dup(stream.fileno()) for _ in range(20)]
+        assert others
+
+
+def test_rank_closes_all():
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=body)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    assert open("other").read() == ""
+"""
+
+
+def test_rank_without_a_pipe(events):
+    """A rank that closes every descriptor runs on, and its notes go into no other file."""
+    found = events("local", CLOSES)["test_rank_closes_all"]
+    assert found["outcome"] == "passed", found
+    assert len(found["receipt"]["ranks"]) == 1
+
+
+PARDONS = """
+import multiprocessing, os, signal, time
+from rankbook.harness import evidence
+from rankbook.listing import RankRecord
+
+class Runtime:
+    ranks = []
+    pardoned = []
+    def emit(self, event):
+        pass
+    def pardon(self, pid):
+        self.pardoned.append(pid)
+
+def started():
+    process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(100,))
+    process.start()
+    return process
+
+def main():
+    runtime = Runtime()
+    evidence.watch_looks(runtime)
+    terminated, killed, signalled, looked_at = [started() for _ in range(4)]
+    assert looked_at.exitcode is None and runtime.pardoned == []
+    terminated.terminate()
+    killed.kill()
+    os.kill(signalled.pid, 0)
+    os.kill(signalled.pid, signal.SIGKILL)
+    signal.pidfd_send_signal(os.pidfd_open(looked_at.pid), signal.SIGKILL)
+    looked_at.join()
+    assert len(runtime.pardoned) == 3, runtime.pardoned
+    assert looked_at.exitcode == -9 == looked_at.exitcode
+    assert runtime.pardoned == [process.pid for process in (terminated, killed, signalled, looked_at)], runtime.pardoned
+    print("all pardoned")
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_pardons(tmp_path):
+    """The engine is told of each child that a test ends itself, or of whose death it takes note, once."""
+    (tmp_path / "pardons.py").write_text(PARDONS)
+    done = subprocess.run([sys.executable, "pardons.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "all pardoned\n", done.stderr
+
+
+# World sizes
+
+STATED = {
+    "world_size = 1": True,
+    "world_size: int = 1": True,
+    "world_size = ONE": True,
+    "world_size = TWO": False,
+    "world_size = devices()": False,
+    "world_size = devices() or 1": False,
+    "@property\ndef world_size(self):\n    return 1": True,
+    "@property\ndef world_size(self):\n    return min(1, devices())": False,
+    "@property\ndef world_size(self):\n    if devices():\n        return devices()\n    return 1": False,
+    "def setUp(self):\n    self.world_size = 1": True,
+    "def setUp(self):\n    self.world_size = devices()": False,
+    "def test_it(self):\n    pass\ntest_it._required_world_size = 1\nworld_size = devices()": True,
+    "pass": True,
+}
+"""Bodies of a class whose base states 1, and whether 1 is on purpose."""
+
+
+@pytest.mark.parametrize("body", STATED)
+def test_one_on_purpose(body, tmp_path, monkeypatch):
+    """Only the number itself is an intent: a number of devices that happens to be 1 is none."""
+    name = f"stated_{uuid.uuid4().hex}"
+    source = "ONE = 1\nTWO = 1\nTWO = devices = lambda: 1\n\nclass Base:\n    world_size = 1\n\nclass Case(Base):\n"
+    (tmp_path / f"{name}.py").write_text(source + textwrap.indent(body, "    ") + "\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    case = __import__(name).Case()
+    case._testMethodName = "test_it"
+    assert world_size.is_one_on_purpose(case) is STATED[body]
+
+
+# Notes
+
+
+@given(
+    st.builds(
+        Note,
+        pid=st.integers(1, 2**22),
+        at=st.floats(0, 1e9, allow_nan=False),
+        what=st.sampled_from([rank_notes.BEGAN, rank_notes.GROUP, rank_notes.SKIP]),
+        rank=st.none() | st.integers(0, 10**6),
+        text=st.text(max_size=rank_notes.LONGEST),
+        size=st.integers(0, 10**6),
+    )
+)
+def test_notes_round_trip(note):
+    """A note is one line, which a pipe takes whole, and is read as it was written."""
+    line = note.line()
+    assert line.count(b"\n") == 1
+    assert len(line) <= PIPE_TAKES_AT_ONCE
+    assert Note.of(line) == note
+
+
+@given(st.binary(max_size=80) | st.sampled_from([b"{}", b"[]", b"1", b'{"pid": 1}', b'[1, 2, "other", 4, "", 6]', b"null"]))
+def test_what_is_no_note(line):
+    """Whatever else comes through the pipe is passed over."""
+    assert Note.of(line) is None
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[Reader, Pen]]:
+    """A pipe for notes, as a program's main process has it."""
+    source, descriptor = os.pipe()
+    for end in (source, descriptor):
+        os.set_blocking(end, False)
+    yield Reader(source), Pen(descriptor)
+    for end in (source, descriptor):
+        try:
+            os.close(end)
+        except OSError:
+            continue
+
+
+def test_notes_travel(pipe):
+    """Notes come in order, each group once until another test begins."""
+    reader, pen = pipe
+    pen.write(rank_notes.BEGAN)
+    for _ in range(2):
+        pen.write(rank_notes.GROUP, text="gloo", size=2)
+    pen.forget_groups()
+    pen.write(rank_notes.GROUP, text="gloo", size=2)
+    assert [(note.what, note.text, note.size) for note in reader.read()] == [("began", "", 0), ("group", "gloo", 2), ("group", "gloo", 2)]
+    assert reader.read() == []
+    assert not reader.may_miss
+
+
+def test_full_pipe(pipe):
+    """A pipe that nobody reads holds up no rank, and the reader knows that notes may be missing."""
+    reader, pen = pipe
+    for number in range(2000):
+        pen.write(rank_notes.SKIP, text=f"{number} " + "x" * 200)
+    assert 0 < len(reader.read()) < 2000
+    assert reader.may_miss
+
+
+def test_descriptor_of_something_else(pipe, tmp_path):
+    """A pen whose descriptor now belongs to another file writes nothing, and does not travel."""
+    _, pen = pipe
+    with (tmp_path / "other").open("wb") as stream:
+        os.dup2(stream.fileno(), pen.descriptor)
+        pen.write(rank_notes.BEGAN)
+        assert not pen.is_whole
+        assert pen.__reduce__() == (bool, ())
+    assert (tmp_path / "other").read_bytes() == b""
+
+
+def test_reader_ended(pipe):
+    """A rank whose program no longer reads goes on."""
+    reader, pen = pipe
+    os.close(reader._descriptor)
+    pen.write(rank_notes.BEGAN)
+    assert not select.select([], [], [], 0)[0]

@@ -1,0 +1,255 @@
+"""Listings with options, run from pages through pytest: fixtures, sessions and launchers, where a page alone cannot tell all."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+from proving import prove
+from rankbook.harness import kind_of, misplaced, shared
+from rankbook.harness.mirror import Mirror, modules_of
+from rankbook.listings import Site, collect_text
+from rankbook.listings.site import site_of
+
+GUIDE = Path(__file__).parents[1] / "docs" / "guide" / "writing-listings.md"
+
+
+def page(folder: Path, text: str) -> None:
+    """Write a page two folders below the root of a project."""
+    (folder / "docs" / "guide").mkdir(parents=True)
+    (folder / "docs" / "guide" / "page.md").write_text(text)
+
+
+FIXTURES = """# Page
+
+```python {name=given fixtures="world,tmp_path,capsys"}
+import os
+
+assert world == 4
+assert os.environ["ALWAYS"] == "yes"
+assert list(tmp_path.iterdir()) == []
+print("heard")
+assert capsys.readouterr().out == "heard\\n"
+```
+
+```python {name=printing fixtures="world"}
+print("of the listing")
+```
+
+```text {.output}
+of the listing
+```
+
+```python {name=unknown fixtures=nothing}
+```
+
+```python {name=failing fixtures=failing}
+```
+
+```python {name=ill-cleaned fixtures=ill_cleaned}
+```
+
+```python {name=skipping fixtures=skipping}
+```
+
+```python {name=raising fixtures=world raises=ValueError}
+raise ValueError(world)
+```
+
+```python {name=wrong fixtures=world}
+number = world
+
+assert number == 5
+```
+
+```python {name=first session=s fixtures=world}
+number = world
+```
+
+```python {name=second session=s fixtures=tmp_path}
+assert number == world == 4
+(tmp_path / "file").touch()
+```
+
+```python {name=third session=s}
+assert [path.name for path in tmp_path.iterdir()] == ["file"]
+```
+
+```python {name=last session=ill fixtures=ill_cleaned}
+```
+"""
+OUTER = """
+import pytest
+
+@pytest.fixture
+def world():
+    print("of the fixture")
+    yield 4
+
+@pytest.fixture
+def failing():
+    raise RuntimeError("no such device")
+
+@pytest.fixture
+def ill_cleaned():
+    yield
+    raise RuntimeError("still in use")
+
+@pytest.fixture
+def skipping():
+    pytest.skip("no fabric")
+"""
+INNER = """
+import pytest
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch):
+    monkeypatch.setenv("ALWAYS", "yes")
+"""
+
+
+@pytest.fixture(scope="module")
+def fixtures(tmp_path_factory):
+    """A page whose listings ask for fixtures, run with conftest files at the root and beside the page."""
+    folder = tmp_path_factory.mktemp("fixtures")
+    page(folder, FIXTURES)
+    (folder / "conftest.py").write_text(OUTER)
+    (folder / "docs" / "guide" / "conftest.py").write_text(INNER)
+    found = prove(folder, "docs")
+    return {name.partition("::")[2]: report for name, report in found.ends().items()}
+
+
+def test_fixtures_are_names_of_a_listing(fixtures):
+    """Fixtures of pytest and of conftest files, `autouse` ones too, are there; what they print is no output of the listing."""
+    passed = ["given", "printing", "raising", "first", "second", "third"]
+    assert {name: fixtures[name]["outcome"] for name in passed} == dict.fromkeys(passed, "passed")
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "reason"),
+    [
+        ("unknown", 21, "there is no fixture 'nothing': no conftest.py from "),
+        ("failing", 24, "RuntimeError: no such device (in the setup of its fixtures)"),
+        ("ill-cleaned", 27, "RuntimeError: still in use (in the teardown of its fixtures)"),
+        ("wrong", 40, "assert 4 == 5"),
+        ("last", 56, "RuntimeError: still in use (in the teardown of its fixtures)"),
+    ],
+)
+def test_what_is_wrong_with_fixtures(fixtures, name, line, reason):
+    """A fixture that is missing, or fails before or after the listing, fails the listing; so does the listing itself, at its line."""
+    assert fixtures[name]["outcome"] == "failed"
+    assert fixtures[name]["text"].startswith(f"docs/guide/page.md:{line}: ")
+    assert reason in fixtures[name]["text"]
+
+
+def test_a_fixture_that_skips(fixtures):
+    """A fixture that skips skips the listing, with its reason."""
+    assert fixtures["skipping"]["outcome"] == "skipped"
+    assert "no fabric" in fixtures["skipping"]["longrepr"][2]
+
+
+TORCHRUN = """# Page
+
+```bash
+cat > train.py <<'END'
+import os
+import signal
+import sys
+
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+assert os.environ["MASTER_PORT"] != "29500"
+if dist.get_rank() == 0:
+    print(dist.get_world_size(), "ranks of", os.path.samefile(sys.prefix, os.environ["EXPECTED"]), flush=True)
+dist.barrier()
+if len(sys.argv) > 1 and dist.get_rank() == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+dist.destroy_process_group()
+END
+torchrun --nproc-per-node=2 train.py
+torchrun --nproc-per-node=2 train.py die
+```
+"""
+
+
+def test_torchrun_in_a_shell(tmp_path):
+    """`torchrun` is that of the Python that runs pytest, on a port of its own; the failure names the line and the rank that died."""
+    pytest.importorskip("torch")
+    import sys
+
+    page(tmp_path, TORCHRUN)
+    (report,) = prove(tmp_path, "docs", env={"EXPECTED": sys.prefix, "PATH": "/usr/bin:/bin"}).ends().values()
+    assert report["outcome"] == "failed"
+    assert report["text"].startswith(
+        "docs/guide/page.md:21: exit status 1: torchrun --nproc-per-node=2 train.py die; rank 1 died by SIGKILL"
+    )
+    assert "2 ranks of True" in dict(report["sections"])["Captured output"]
+
+
+def test_a_part_of_a_session_alone(tmp_path):
+    """A listing of a session that is selected alone runs after those before it, and they are not reported."""
+    page(tmp_path, "# P\n\n```python {session=a name=one}\nx = 1\n```\n\n```python {session=a name=two}\nassert x == 1\n```\n")
+    assert prove(tmp_path, "docs/guide/page.md::two").outcomes() == {"docs/guide/page.md::two": "passed"}
+
+
+def test_a_session_has_one_file_with_the_lines_of_the_page():
+    """In the file of a session each line of its parts stands at the line that it has on the page."""
+    hidden, script = "<!-- rankbook: hidden\nz = 0\n-->\n", "```python {session=a}\nx = 1\n```\n\n"
+    text = f"# P\n\n{hidden}{script}```pycon {{session=a}}\n>>> x\n1\n```\n".replace("\n", "\r\n")
+    found = collect_text(text, "p.md", Site())
+    (whole,) = {id(whole): whole for whole in shared.wholes(found).values()}.values()
+    lines = re.split(r"\r\n|\n", whole.data().decode())
+    page_lines = text.split("\r\n")
+    assert {number: line for number, line in enumerate(lines, 1) if line} == {number: page_lines[number - 1] for number in (4, 7, 11, 12)}
+    assert whole.children == found
+
+
+def test_the_site_shows_what_is_executed_and_hides_what_is_hidden():
+    """On the built guide each option is gone, each listing and each output is shown, and no hidden line can be read."""
+    text = GUIDE.read_text()
+    md, _ = site_of(GUIDE).markdown()
+    shown = html.unescape(re.sub(r"<!--.*?-->|<[^>]*>", "", md.convert(text), flags=re.DOTALL))
+    listings = collect_text(text, "guide.md", site_of(GUIDE))
+    assert [listing.problem or misplaced(listing, kind_of(listing)) for listing in listings] == [None] * len(listings)
+    assert sum(bool(listing.hidden) for listing in listings) == 1
+    assert sum(len(listing.outputs) for listing in listings) >= 5
+    for listing in listings:
+        assert all(line in shown for line in listing.text.splitlines())
+        hidden = "".join(line for _, line in listing.hidden)
+        assert not hidden or shown.count(hidden) == 1  # once, in the listing that tells how it is written
+
+
+class Files(dict):
+    """Sources from a dictionary."""
+
+    data = dict.get
+
+    def names(self, folder: str) -> list[str]:
+        return [Path(name).name for name in self if str(Path(name).parent) == (folder or ".")]
+
+
+def test_what_is_placed_beside_a_listing(tmp_path):
+    """The hashes of the other files are those of what was written, and can be had without writing; trees of threads do not mix."""
+    from concurrent.futures import ThreadPoolExecutor
+    from hashlib import sha256
+
+    from rankbook.listing import About, Listing
+
+    own = Listing("p.md", "x", "python", {}, "import other\nopen('data.txt')\n", 1, 2, About("pkg/own.py"))
+    sources = Files({"pkg/other.py": b"import conftest\n", "pkg/data.txt": b"data", "pkg/unused.py": b"", "conftest.py": b"# c\n"})
+    expected = {path: sha256(sources[path]).hexdigest() for path in ("conftest.py", "pkg/data.txt", "pkg/other.py")}
+    assert modules_of(own, sources) == expected
+    mirror = Mirror(tmp_path / "tree")
+    with ThreadPoolExecutor(8) as pool:
+        placed = list(pool.map(lambda _: mirror.place(own, sources), range(32)))
+    assert len({entry.root for entry in placed}) == 32
+    for entry in placed:
+        files = {path.relative_to(entry.root).as_posix(): path.read_bytes() for path in entry.root.rglob("*") if path.is_file()}
+        assert files.pop(entry.path) == own.data()
+        assert {path: sha256(data).hexdigest() for path, data in files.items()} == entry.modules == expected
+    beside = Listing("p.md", "y", "bash", {}, "python pkg/own.py\n", 5, 6)
+    assert modules_of(beside, sources, own) == {**expected, "pkg/own.py": sha256(own.data()).hexdigest()}
