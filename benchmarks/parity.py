@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,8 @@ listing-timeout = 180.0
 EMPTY = ("vacuous", "degenerate", "not run")
 """Outcomes of tests that pytest alone would call passed or skipped."""
 VARYING = re.compile(
-    r"0x[0-9a-f]+|/tmp/[^\s'\",)]+|\b\d+\.\d+ s\b|(?<=pid: )\d+|(?<=port )\d+|(?<=:)\d{5}\b|(?<=seconds )[\d.]+|[\d.]+(?= seconds)"
+    r"0x[0-9a-f]+|/tmp/[^\s'\",)]+|\b\d+\.\d+ s\b|(?<=pid: )\d+|(?<=port[ =])\d+|(?<=:)\d{4,5}\b|\[[0-9a-f:]{6,}\]"
+    r"|(?<=seconds )[\d.]+|[\d.]+(?= seconds)"
 )
 """What differs from run to run: addresses, temporary files, durations, process ids, ports."""
 REASON = 300
@@ -213,7 +214,7 @@ def report(runs: Sequence[Runs], different: Sequence[tuple[str, list[Ended]]]) -
         cells = ([f"`{name}`", *(cell(f"{end.outcome}: {end.fixed}") for end in ends)] for name, ends in different)
         yield from table(["test", *(one.engine for one in runs)], cells, right=False)
     for kind in EMPTY:
-        yield from named(kind, [name for name, end in reference.items() if end.outcome == kind])
+        yield from named(kind, [name for name, end in reference.items() if end.outcome == kind], reference)
 
 
 def outcome_rows(runs: Sequence[Runs]) -> Iterator[list[str]]:
@@ -232,8 +233,8 @@ def file_rows(files: Sequence[str], tests: Mapping[str, Ended], different: Seque
         yield [f"`{file}`", str(len(own)), str(unlike), *(str(own.count(kind)) for kind in EMPTY)]
 
 
-def named(kind: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield a folded list of tests."""
+def named(kind: str, names: Sequence[str], all_names: Collection[str]) -> Iterator[str]:
+    """Yield a folded list of tests, in which a class stands for its tests when it has no other."""
     if names:
         yield ""
         yield f"<details markdown><summary>{len(names)} tests are {kind}</summary>"
@@ -242,7 +243,9 @@ def named(kind: str, names: Sequence[str]) -> Iterator[str]:
         for name in names:
             head, _, test = name.rpartition("::")
             by_class.setdefault(head, []).append(test)
-        yield from (f"- `{head}`: {', '.join(f'`{test}`' for test in tests)}" for head, tests in by_class.items())
+        for head, tests in by_class.items():
+            whole = len(tests) == sum(name.rpartition("::")[0] == head for name in all_names)
+            yield f"- `{head}`: {f'all its tests ({len(tests)})' if whole else ', '.join(f'`{test}`' for test in tests)}"
         yield ""
         yield "</details>"
 

@@ -24,7 +24,8 @@ from pathlib import Path
 from measured import run
 
 ROOT = Path(__file__).parents[1]
-PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+"""The plugin of hypothesis takes half a second at the end of each session; it has no part in this."""
 FILES = (
     "_composable/test_replicate.py",
     "_tensor/experimental/test_local_map.py",
@@ -125,7 +126,8 @@ def generated(root: Path, files: Sequence[str], out: Path) -> list[str]:
     found = run(command, root)
     if found.status:
         raise SystemExit(found.output)
-    return [str(out / f"{file}_docs.md") for file in files if (out / f"{file}_docs.md").is_file()] or sorted(map(str, out.rglob("test_*.py_docs.md")))
+    pages = [out / f"{file}_docs.md" for file in files]
+    return [str(page) for page in pages if page.is_file()] or sorted(map(str, out.rglob("test_*.py_docs.md")))
 
 
 def suite(table: Table, _chosen: argparse.Namespace, folder: Path) -> None:
@@ -170,23 +172,29 @@ def many(table: Table, _chosen: argparse.Namespace, folder: Path) -> None:
 
 def peers(table: Table, chosen: argparse.Namespace, folder: Path) -> None:
     """Measure plain listings beside other plugins, which run them all in one process."""
-    text = "\n".join(PLAIN.format(number) for number in range(1, LISTINGS + 1))
-    python = str(Path(chosen.venv) / "bin" / "python")
+    listings = [PLAIN.format(number) for number in range(1, LISTINGS + 1)]
+    text = "\n".join(listings)
+    python = [str(Path(chosen.venv) / "bin" / "python"), *PYTEST[1:]]
     for name, options in PEERS.items():
         own = folder / name
         own.mkdir(exist_ok=True)
-        named = re.sub(r"```python\n", lambda _: f"<!-- name: test_{next(numbers)} -->\n```python\n", text) if (numbers := iter(range(LISTINGS))) else ""
+        named = "\n".join(f"<!-- name: test_{number} -->\n{listing}" for number, listing in enumerate(listings))
         (own / "page.md").write_text(named if name == "markdown-pytest" else text)
         if name == "sybil":
             (own / "conftest.py").write_text(SYBIL)
         quiet = [option for other in PEERS if other != name for option in ("-p", f"no:{PLUGINS[other]}")]
-        table.row(f"200 plain listings · {name}", lambda own=own, quiet=quiet, options=options: measured(
-            [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *quiet, *options, "page.md"], own))  # fmt: skip
+        command = [*python, *quiet, *options, "page.md"]
+        table.row(f"200 plain listings · {name}", lambda command=command, own=own: measured(command, own))
     (folder / "page.md").write_text(text)
     table.row("200 plain listings · rankbook", lambda: proved(["page.md"], folder))
 
 
-PLUGINS = {"sybil": "sybil", "pytest-markdown-docs": "pytest_markdown_docs", "pytest-codeblocks": "codeblocks", "markdown-pytest": "markdown-pytest"}
+PLUGINS = {
+    "sybil": "sybil",
+    "pytest-markdown-docs": "pytest_markdown_docs",
+    "pytest-codeblocks": "codeblocks",
+    "markdown-pytest": "markdown-pytest",
+}
 
 
 def main() -> None:

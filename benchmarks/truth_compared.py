@@ -22,9 +22,9 @@ KINDS = {
 }
 """Kinds of test, and what they are; a conditional one is counted under its other kind too."""
 
-RAN = ("passed", "failed", "xfailed", "error", "crashed", "hung")
+RAN = ("passed", "degenerate", "failed", "xfailed", "error", "crashed", "hung")
 """Outcomes of a test that was not skipped."""
-SKIPPED = ("skipped", "vacuous")
+SKIPPED = ("skipped", "vacuous", "not run")
 """Outcomes of a test whose body nobody ran."""
 
 

@@ -87,8 +87,6 @@ def named(event: Event) -> str:
     """Name how a phase ended."""
     if "wasxfail" in event:
         return "xfailed"
-    if event.get("vacuous"):
-        return "vacuous"
     if event["outcome"] == "failed" and event["when"] != "call":
         return "error"
     return str(event["outcome"])

@@ -445,6 +445,7 @@ def test_stopped_rank(engine):
 
 
 @needs_torch
+@pytest.mark.parametrize("shared", ["local"], indirect=True)  # new interpreters do the same in the tests of the evidence
 def test_multi_process_test_case(engine):
     """Ranks of MultiProcessTestCase pass, fail with both values, are skipped and die, and each exit code is on record."""
     said, ranks, ended = script(engine, "torch_multi_process.py")

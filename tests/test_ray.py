@@ -105,8 +105,8 @@ def test_grants(engine, tmp_path):
     gates = [tmp_path / f"gate {number}" for number in range(4)]
     (tmp_path / "tree").mkdir()
     both, one = (engine.start(program("say_and_wait", tmp_path / "tree", gpus=("",) * n, until=str(gates[n]))) for n in (2, 1))
-    for execution in (both, one):
-        assert next(told(execution))["type"] == "ready"
+    streams = [told(both), told(one)]
+    assert [next(stream)["type"] for stream in streams] == ["ready", "ready"]
     later = engine.start(program("look_around", tmp_path / "tree", gpus=("",)))
     hidden = engine.start(program("look_around", tmp_path / "tree", gpus=()))
     (around,) = told(hidden)
@@ -117,9 +117,8 @@ def test_grants(engine, tmp_path):
     (around,) = told(later)
     assert around["environment"]["CUDA_VISIBLE_DEVICES"] == "0"
     gates[1].touch()
-    for execution in (both, one):
-        assert [event["type"] for event in told(execution)] in (["seen"], ["ready", "seen"])
-        assert execution.ended.exit_code == 0
+    assert [[event["type"] for event in stream] for stream in streams] == [["seen"], ["seen"]]
+    assert (both.ended.exit_code, one.ended.exit_code) == (0, 0)
 
 
 def test_gpus_of_others(cluster, two_gpus, tmp_path):

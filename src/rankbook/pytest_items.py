@@ -58,6 +58,16 @@ class Session:
     is_over: bool = False
     """Whether nothing is waited for any more."""
 
+    named: frozenset[str] = frozenset()
+    """Files and folders that the command line names."""
+
+    def is_asked_for(self, path: Path, config: pytest.Config) -> bool:
+        """Say whether the command line names a page, or a folder around it: pytest makes nodes for its neighbours too, at each argument."""
+        if not self.named:
+            self.named = frozenset(str(config.invocation_params.dir / argument.partition("::")[0]) for argument in config.args)
+        where = str(path)
+        return where in self.named or any(str(folder) in self.named for folder in path.parents)
+
     def submit_all(self) -> None:
         """Let all listings run ahead of their reports."""
         for item in self.items:
@@ -86,7 +96,7 @@ class PageFile(pytest.File):
         """Make the node of a page, and remember it as one that is to be collected."""
         page: PageFile = cls.from_parent(parent, path=path)
         page.session_state = page.config.stash[STASH]
-        if _is_asked_for(page):
+        if page.session_state.is_asked_for(path, page.config):
             page.session_state.pages.append(page)
         page.jobs = []
         page.programs = []
@@ -173,10 +183,12 @@ class PageFile(pytest.File):
                 self.collecting[id(job)] = state.prover.submit_collection(job, self.sources(job))
 
     def _runs_of(self, job: Job, known: Proofs) -> dict[str, Run]:
-        names = job.names if job.kind.has_tests else job.names or (job.listing.name,)
-        runs = known.of(self.nodeid, names, job.fingerprint, self.modules(job))
-        if not needs_no_collection(job) and any(not run.case.get("id") and run.outcome is not Outcome.PASSED for run in runs):
+        whole = known.of(self.nodeid, job.names or (job.listing.name,), job.fingerprint, self.modules(job))
+        tests = known.of(self.nodeid, job.names, job.fingerprint, self.modules(job)) if job.kind.has_tests else []
+        tests = [run for run in tests if "id" in run.case]
+        if not needs_no_collection(job) and any("id" not in run.case and run.outcome is not Outcome.PASSED for run in whole):
             return {}  # a module that could not be collected, or that skipped itself, is collected again
+        runs = tests or whole
         return {run.case.get("id", ""): run for run in runs}
 
     def modules(self, job: Job) -> Mapping[str, str]:
@@ -223,7 +235,7 @@ class PageFile(pytest.File):
     def _found(self, job: Job) -> Collected:
         if id(job) in self.collecting:
             return self.collecting[id(job)].found()
-        return Collected(tuple(_case_of(run) for run in self.earlier[id(job)].values() if run.case))
+        return Collected(tuple(_case_of(run) for run in self.earlier[id(job)].values() if "id" in run.case))
 
     def _complain_of_site(self) -> None:
         """Say which extensions of the site cannot be had here: a listing that only they show is missed."""
@@ -259,12 +271,6 @@ def _items_below(nodes: Iterable[pytest.Item | pytest.Collector]) -> Iterator[py
             yield from _items_below(node.children)
         elif isinstance(node, pytest.Item):
             yield node
-
-
-def _is_asked_for(page: PageFile) -> bool:
-    """Say whether the command line names a page, or a folder around it: pytest makes nodes for its neighbours, too."""
-    named = {page.config.invocation_params.dir / argument.partition("::")[0] for argument in page.config.args}
-    return any(path in (page.path, *page.path.parents) for path in named)
 
 
 def _case_of(run: Run) -> Case:

@@ -416,11 +416,10 @@ class Supervisor:
 
     def _kill_all(self) -> None:
         """End all processes; the helpers of multiprocessing may first remove what the others have left, such as semaphores."""
-        is_first = self.roll.close()
         self._note_mapped()
-        self._kill(self._workers, KILL_LIMIT)
-        if is_first:  # what the helpers say of what the others have left is no news to a reader
+        if self.roll.close():  # what the helpers say afterwards, of semaphores that were left, is no news to a reader
             self._drain()
+        self._kill(self._workers, KILL_LIMIT)
         end = time.monotonic() + HELPERS_LIMIT
         while self._descendants() and not self._workers() and time.monotonic() < end:
             time.sleep(0.002)
