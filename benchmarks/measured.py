@@ -56,7 +56,7 @@ def run(command: Sequence[str], cwd: Path, variables: Mapping[str, str] | None =
 
 def _group() -> Path | None:
     for folder, account in ACCOUNTS:
-        group = Path(folder, f"rankbook-benchmark-{os.getpid()}")
+        group = Path(folder, f"rankbook-benchmark-{os.getpid()}-{time.monotonic_ns()}")
         with suppress(OSError):
             group.mkdir()
             if (group / account).is_file() and os.access(group / "cgroup.procs", os.W_OK):

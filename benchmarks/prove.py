@@ -27,23 +27,21 @@ ROOT = Path(__file__).parents[1]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
 """The plugin of hypothesis takes half a second at the end of each session; it has no part in this."""
 FILES = (
-    "_composable/test_replicate.py",
     "_tensor/experimental/test_local_map.py",
-    "_tensor/test_api.py",
-    "_tensor/test_common_rules.py",
-    "_tensor/test_embedding_ops.py",
+    "_tensor/experimental/test_register_sharding.py",
     "_tensor/test_experimental_ops.py",
+    "_tensor/test_embedding_ops.py",
     "_tensor/test_init.py",
-    "_tensor/test_matrix_ops.py",
-    "_tensor/test_utils.py",
-    "algorithms/test_join.py",
-    "checkpoint/test_file_system_checkpoint_cpu.py",
-    "optim/test_zero_redundancy_optimizer.py",
-    "tensor/parallel/test_parallelize_api.py",
-    "tensor/parallel/test_tp_style.py",
-    "test_c10d_object_collectives.py",
     "test_collective_utils.py",
+    "test_c10d_object_collectives.py",
+    "test_c10d_logger.py",
+    "test_c10d_spawn_gloo.py",
+    "algorithms/test_join.py",
+    "checkpoint/test_format_utils.py",
+    "_tensor/test_common_rules.py",
+    "tensor/parallel/test_tp_style.py",
     "test_pg_wrapper.py",
+    "_composable/test_replicate.py",
 )
 """Files of `test/distributed` with tests that start ranks and pass on a CPU."""
 LISTINGS = 200

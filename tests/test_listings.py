@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -439,3 +441,20 @@ def test_pages_within_pages():
     assert [listing.name for listing in (first, second, third)] == ["a.py_docs.md_docs.md", "a.py_docs.md", "a.py"]
     assert outer.split("\n")[third.first_line - 1] == "x = 1"
     assert third.data() == b"x = 1\n"
+
+
+def test_pages_in_threads(tmp_path):
+    """Pages that several threads read at once give the listings that each gives alone: one Markdown serves a whole site."""
+    pages = []
+    for number in range(12):
+        pages.append(tmp_path / f"page{number}.md")
+        pages[-1].write_text("".join(f"# {number}.{part}\n\n```python\nx = {number}\n```\n\n" for part in range(20 + number)))
+    alone = [[listing.text for listing in collect(page, page.name)] for page in pages]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(6) as threads:
+            together = list(threads.map(lambda page: [listing.text for listing in collect(page, page.name)], pages * 6))
+    finally:
+        sys.setswitchinterval(interval)
+    assert together == alone * 6

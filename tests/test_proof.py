@@ -62,8 +62,10 @@ def test_each_rank_is_heard(proved):
     """What a rank wrote stands in a section of its own."""
     pytest.importorskip("torch")
     sections = dict(proved.ends()["docs/ranks.md::one-rank-fails"]["sections"])
-    assert sections["Captured output of rank 0"].startswith("I am 0")
-    assert sections["Captured output of rank 1"].startswith("I am 1")
+    for rank in (0, 1):
+        lines = sections[f"Captured output of rank {rank}"].splitlines()  # torch may warn that it cannot look up the host's name
+        assert f"I am {rank}" in lines
+        assert f"I am {1 - rank}" not in lines
 
 
 def test_rewritten_assertion_of_a_rank(proved):
@@ -397,7 +399,7 @@ def test_interrupted(project):
     nap = f"sleep {100_000 + os.getpid()}"
     shell = f"touch {project / 'started'}\n{nap}\n"
     (project / "docs" / "page.md").write_text(f"# P\n\n```python\nprint(1)\n```\n\n## Q\n\n```bash\n{shell}```\n")
-    command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs"]
+    command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "--listing-jobs=1", "docs"]
     (project / "pytest.ini").write_text("[pytest]\n")
     # A shell in the background starts its commands with SIGINT ignored; a terminal does not.
     heeding = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)

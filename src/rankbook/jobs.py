@@ -106,8 +106,12 @@ def _own_runs(found: Sequence[Listing], about: Listing | None) -> dict[int, shel
 
 
 def _said(listing: Listing) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """Give what the options of a listing, and the output fences below it, say of its run."""
-    options = {key: value for key, value in listing.options.items() if key in RUN_OPTIONS or key.startswith("env.")}
+    """Give what the options of a listing, and the output fences below it, say of its run.
+
+    The ranks of a source's listing are not its own: the command of its page says them, which is a listing too.
+    """
+    own = {key: value for key, value in listing.options.items() if listing.about is None or key != "ranks"}
+    options = {key: value for key, value in own.items() if key in RUN_OPTIONS or key.startswith("env.")}
     return options, [(output.rank, output.text) for output in listing.outputs]
 
 

@@ -16,8 +16,9 @@ from rankbook.requirements import Requirement
 Event = dict[str, Any]
 """What a program says while it runs: a JSON object with the key `type`.
 
-The first is `began`, with the `engine` that really runs it, a `note` why, the `isolation` of its ports, and the `node` of a cluster. When a
-node was lost, `again` says that the program starts anew. All others come from the program: `alive`, `item`, `start`, `report`, `finished`.
+The first, but for `alive` while it waits for a port, is `began`: with the `engine` that really runs it, a `note` why, the `isolation` of
+its ports, and the `node` of a cluster. When a node was lost, `again` says that the program starts anew. All others come from the program:
+`item`, `start`, `report`, `finished`.
 """
 
 
@@ -105,7 +106,7 @@ class Receipt:
         found: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items() if key in known}
         parts = {entry.name for entry in fields(RankEnd)}
         ranks = found.get("ranks", ())
-        found["ranks"] = tuple(RankEnd(**{key: value for key, value in rank.items() if key in parts}) for rank in ranks)
+        found["ranks"] = tuple(RankEnd(**{key: value for key, value in dict(rank).items() if key in parts}) for rank in ranks)
         return cls(**found)
 
 
@@ -309,7 +310,7 @@ class Run:
     page: str
     node_id: str
     listing: str
-    """SHA-256 of the listing's bytes."""
+    """SHA-256 of the listing, with its options, expected outputs and session where it has any."""
     source: str
     """Source that the listing shows; empty for a hand-written page."""
     line: int

@@ -20,7 +20,6 @@ from rankbook.errors import PageError
 from rankbook.harness import preloaded
 from rankbook.harness.mirror import Mirror, is_inside
 from rankbook.jobs import Case, Collected, Job
-from rankbook.leases import VARIABLE as LEASES
 from rankbook.leases import Leases
 from rankbook.listing import About, Ended, Engine, Event, Execution, Outcome, Program
 from rankbook.reports import abnormal, broken_pytest, on_page, report_of
@@ -82,6 +81,11 @@ class Prover:
                 options = {"gpus": settings.gpus, "address": settings.ray_address, "scratch": (self.temporary.name,)}
                 self._engine = engines.create(settings.engine, preload=preloaded(), **options)
             return self._engine
+
+    def warm(self) -> None:
+        """Let the engine get ready, because listings will need it."""
+        if self._engine is None and hasattr(engine := self.engine(), "warm"):
+            engine.warm()
 
     @property
     def is_cluster(self) -> bool:
@@ -152,17 +156,13 @@ class Prover:
             root=str(placed.root),
             path=placed.path,
             arguments=given,
-            environment={**self._own_leases(), **listings.environment(options)},
+            environment=listings.environment(options),
             timeout=float(options.get("timeout", self.settings.listing_timeout)),
             preload=job.kind.preload,
             gpus=granted,
             fresh=fresh or ("the listing asks for them" if options.get("engine") == "fresh" else ""),
         )
         return Start(program, placed.modules)
-
-    def _own_leases(self) -> dict[str, str]:
-        """Let a pytest inside a listing lease the GPUs that the listing was granted: outside it they are taken."""
-        return {} if self.is_cluster else {LEASES: str(Path(self.temporary.name, "leases"))}
 
     def submit_collection(self, job: Job, sources: PageSources) -> Collecting:
         """Have pytest collect a test module's tests soon, in a process of their own."""

@@ -67,7 +67,8 @@ def abnormal(job: Job, program: Program, ended: Ended, when: str = "") -> Report
     outcome, reason = _how(program, ended, when)
     waiting = on_page(job, program, "\n".join(ended.waiting))
     text = "\n".join(filter(None, (waiting, output)))
-    return Report(outcome, "; ".join((reason, *waiting.splitlines()[:MOST_WAITING])), text, receipt=Receipt(ended.ranks))
+    said = "; ".join((reason, *waiting.splitlines()[:MOST_WAITING]))
+    return Report(outcome, said, text, ranks=len(ended.ranks), receipt=Receipt(ended.ranks))
 
 
 def _how(program: Program, ended: Ended, when: str) -> tuple[Outcome, str]:

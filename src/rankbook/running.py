@@ -241,7 +241,7 @@ class Running:
         if ended.left:
             reason = f"it left {_count(len(ended.left), 'process', 'processes')} behind: {'; '.join(ended.left)}"
             self.reports[key] = replace(known, outcome=Outcome.FAILED, reason=reason, text=reason)
-        elif ended.exit_code != 0:
+        elif ended.hung or ended.exit_code != 0:
             report = abnormal(self.job, self.program, ended, "after its last test" if self.job.kind.has_tests else "at its end")
             self.reports[key] = replace(report, sections=known.sections, ranks=known.ranks)
 

@@ -90,6 +90,14 @@ class LocalEngine:
         self._executions = Executions()
         self._lock = threading.Lock()
 
+    def warm(self) -> None:
+        """Have torch imported already, while the caller does something else."""
+        threading.Thread(target=self._warm, name="rankbook zygote", daemon=True).start()
+
+    def _warm(self) -> None:
+        with contextlib.suppress(EngineError):  # whoever starts a program will be told
+            self._zygote(None if has_gpus() else 0, {})
+
     def start(self, program: Program) -> SupervisedExecution:
         """Start a program.
 

@@ -95,6 +95,7 @@ def _clean_up(folders: Iterable[str]) -> None:
 
 def preload(names: Iterable[str]) -> None:
     """Import what programs need, and take it out of the collector's sight, so that forks share it."""
+    gc.disable()  # imports make much that stays
     for name in names:
         with contextlib.suppress(Exception):  # a program that needs it will say why it cannot be imported
             importlib.import_module(name)
@@ -102,6 +103,7 @@ def preload(names: Iterable[str]) -> None:
     spawning.clear_main()
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def hindrance() -> str:

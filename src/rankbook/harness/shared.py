@@ -69,8 +69,16 @@ def _options(parts: list[Listing]) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in parts:
         for key, value in part.options.items():
-            found[key] = max(found.get(key, value), value, key=float) if key in ("gpus", "timeout") else value
+            found[key] = max(found.get(key, value), value, key=_number) if key in ("gpus", "timeout") else value
     return found
+
+
+def _number(value: str) -> float:
+    """Read a number; what is none has been found out as a problem of its listing."""
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0
 
 
 def arguments(whole: Listing) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from rankbook.listings.options import as_name, is_name, problem_of
 from rankbook.listings.origins import origins
 from rankbook.listings.refusals import why
 from rankbook.listings.rendered import Heading, Shown, shown
-from rankbook.listings.site import Site, site_of
+from rankbook.listings.site import RENDERING, Site, site_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +58,8 @@ def collect(path: Path, page: str, site: Site | None = None) -> tuple[Listing, .
 
 def collect_text(text: str, page: str, site: Site) -> tuple[Listing, ...]:
     """Give the listings of a page's text; see `collect`."""
-    return named(_collected(_Text(split(text.removeprefix(_BOM)), page, site)))
+    with RENDERING:
+        return named(_collected(_Text(split(text.removeprefix(_BOM)), page, site)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 WORD = "hidden"
+MARKERS = frozenset({"last-run -->"})
+"""What the comments of generated pages hold that mark a place for the site."""
 _OPENING = re.compile(r"(?P<prefix>[ \t>]*)<!--[ \t]*rankbook:[ \t]*(?P<word>.*?)[ \t\r]*")
 _END = re.compile(r"--!?>")
 _PREFIX = " \t>\r"
@@ -48,7 +50,7 @@ def comments(lines: Sequence[str], outside: Callable[[int], bool]) -> list[Comme
         if "rankbook:" not in line or (found and number < found[-1].end) or not outside(number):
             continue
         match = _OPENING.fullmatch(line)
-        if match is not None:
+        if match is not None and match["word"] not in MARKERS:
             found.append(_comment(lines, number, match))
     return found
 

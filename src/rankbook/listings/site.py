@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import threading
 import warnings
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import markdown
@@ -17,8 +19,9 @@ from rankbook.listings.superfences import Recorder, install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
+RENDERING = threading.RLock()
+"""Held by the thread that renders a page."""
 _NAMES = ("mkdocs.yml", "mkdocs.yaml")
 _BUILT_IN: Mapping[str, Mapping[str, Any]] = {"toc": {}, "tables": {}, "fenced_code": {}}
 """What MkDocs adds to every site."""
@@ -60,9 +63,13 @@ class Site:
 
     @contextlib.contextmanager
     def at_home(self) -> Iterator[None]:
-        """Stand in the site's folder, where MkDocs starts from, and pass over warnings of extensions, which must not stop a run here."""
-        home = contextlib.chdir(self.config.parent) if self.config else contextlib.nullcontext()
-        with warnings.catch_warnings(action="ignore"), home:
+        """Stand in the site's folder, where MkDocs starts from, and pass over warnings of extensions, which must not stop a run here.
+
+        Both hold for the whole process, and a Markdown is no thread's own: one thread at a time is at home.
+        """
+        here = self.config is None or self.config.parent == Path.cwd()
+        home = contextlib.nullcontext() if here or self.config is None else contextlib.chdir(self.config.parent)
+        with RENDERING, warnings.catch_warnings(action="ignore"), home:
             yield
 
     def markdown(self) -> tuple[markdown.Markdown, tuple[str, ...]]:
