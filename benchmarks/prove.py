@@ -27,21 +27,21 @@ ROOT = Path(__file__).parents[1]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
 """The plugin of hypothesis takes half a second at the end of each session; it has no part in this."""
 FILES = (
+    "_composable/test_replicate.py",
     "_tensor/experimental/test_local_map.py",
     "_tensor/experimental/test_register_sharding.py",
-    "_tensor/test_experimental_ops.py",
+    "_tensor/test_common_rules.py",
     "_tensor/test_embedding_ops.py",
+    "_tensor/test_experimental_ops.py",
     "_tensor/test_init.py",
-    "test_collective_utils.py",
-    "test_c10d_object_collectives.py",
-    "test_c10d_logger.py",
-    "test_c10d_spawn_gloo.py",
     "algorithms/test_join.py",
     "checkpoint/test_format_utils.py",
-    "_tensor/test_common_rules.py",
-    "tensor/parallel/test_tp_style.py",
-    "test_pg_wrapper.py",
-    "_composable/test_replicate.py",
+    "rpc/test_share_memory.py",
+    "test_c10d_logger.py",
+    "test_c10d_object_collectives.py",
+    "test_c10d_spawn_gloo.py",
+    "test_collective_utils.py",
+    "test_launcher.py",
 )
 """Files of `test/distributed` with tests that start ranks and pass on a CPU."""
 LISTINGS = 200
@@ -139,8 +139,12 @@ def suite(table: Table, _chosen: argparse.Namespace, folder: Path) -> None:
 def pytorch(table: Table, chosen: argparse.Namespace, folder: Path) -> None:
     """Measure files of PyTorch's `test/distributed`, one after the other."""
     test = Path(chosen.tree) / "test"
-    for name in chosen.files or FILES:
-        _one_file(table, test, f"distributed/{name}", {"TEMP_DIR": str(folder)}, folder)
+    files = [f"distributed/{name}" for name in chosen.files or FILES]
+    for file in files:
+        _one_file(table, test, file, {"TEMP_DIR": str(folder)}, folder)
+    options = ["--noconftest", f"--source-path={test}", f"--rootdir={folder}"]
+    pages = generated(test, files, folder / "docs")
+    table.row("all of them, one session · pages", lambda: proved(pages, folder, {"TEMP_DIR": str(folder)}, options))
 
 
 def gloo(table: Table, chosen: argparse.Namespace, folder: Path) -> None:

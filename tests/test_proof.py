@@ -292,6 +292,19 @@ def test_missing_sibling_is_named(project):
     assert list(found.outcomes().values()) == ["passed"]
 
 
+def test_a_script_in_a_folder_below(project):
+    """A file that a test names by its path from there lies beside it."""
+    text = (
+        "import pathlib, runpy\n\n\ndef test_script():\n"
+        '    found = runpy.run_path(str(pathlib.Path(__file__).parent / "bin/script.py"))\n    assert found["VALUE"] == 3\n'
+    )
+    generated(project / "docs", "test_runs.py", text)
+    (project / "tree" / "suite" / "bin").mkdir(parents=True)
+    (project / "tree" / "suite" / "bin" / "script.py").write_text("VALUE = 3\n")
+    found = prove(project, "docs/suite/test_runs.py_docs.md", "--source-path=tree", "-k", "test_script")
+    assert list(found.outcomes().values()) == ["passed"]
+
+
 def test_the_pages_own_command_is_no_second_run(project):
     """A bash listing that runs the page's source is that run: what the source does happens once."""
     marker = project / "count"

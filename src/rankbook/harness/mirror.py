@@ -209,9 +209,15 @@ def _modules(folders: list[str], name: str) -> Iterator[str]:
             yield f"{stem}/__init__.py"
 
 
+_BELOW = re.compile(rb"(?<![\w./:-])(?:[\w-]+/){1,6}[\w-]+(?:\.[\w-]+)+")
+"""A path in quotes or prose that goes down from where it stands: `bin/script.py`, but no part of an address or of a longer path."""
+
+
 def _named(path: str, data: bytes, sources: Sources) -> Iterator[str]:
-    """Yield the files of the same folder whose names stand in the file: scripts that it starts, data that it reads."""
+    """Yield the files that a file names, in its own folder or by their path from there: scripts that it starts, data that it reads."""
     folder = str(PurePosixPath(path).parent)
     for name in sources.names("" if folder == "." else folder):
         if name.encode() in data:
             yield str(PurePosixPath(folder, name))
+    for found in sorted(set(_BELOW.findall(data))):
+        yield str(PurePosixPath(folder, found.decode()))
