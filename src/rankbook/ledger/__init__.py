@@ -120,6 +120,8 @@ class Ledger:
     def times(self, outcomes: Iterable[Outcome], beginning: str, without: str) -> list[tuple[str, str, str]]:
         """Give the node id, the listing and the time of last runs, one for each listing that a test had.
 
+        Runs on GPUs that were only declared are left out.
+
         Args:
             outcomes: ways to end; only runs that ended so are asked for,
             beginning: and those whose reason begins so,
@@ -127,9 +129,11 @@ class Ledger:
         """
         ends = [rows.digest(outcome) for outcome in outcomes]
         reasons = "SELECT id FROM texts WHERE substr(text, 1, ?) = ? AND instr(text, ?) = 0"
+        pretended = "SELECT id FROM texts WHERE text LIKE 'CPU%; declared: %' AND text NOT LIKE '%; declared: no GPUs'"
         query = (
-            "SELECT node.text, listing.text, found.at FROM (SELECT node, listing, max(at) AS at FROM runs WHERE outcome IN "  # noqa: S608
-            f"({', '.join([rows.NUMBER] * len(ends))}) OR reason IN ({reasons}) GROUP BY node, listing) AS found "
+            "SELECT node.text, listing.text, found.at FROM (SELECT node, listing, max(at) AS at FROM runs WHERE (outcome IN "  # noqa: S608
+            f"({', '.join([rows.NUMBER] * len(ends))}) OR reason IN ({reasons})) AND machine NOT IN ({pretended}) "
+            "GROUP BY node, listing) AS found "
             "JOIN texts AS node ON node.id = found.node JOIN texts AS listing ON listing.id = found.listing"
         )
         return self._rows(query, *ends, len(beginning), beginning, without)
