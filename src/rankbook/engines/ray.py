@@ -205,6 +205,7 @@ def _join(ray: Any, address: str, gpus: str) -> Callable[[], None]:
         ray.shutdown()
         if folder:
             shutil.rmtree(folder, ignore_errors=True)
+            _forget_token()
 
     try:
         with _quiet(**({} if address else {TOKEN: _token()})):
@@ -214,6 +215,17 @@ def _join(ray: Any, address: str, gpus: str) -> Callable[[], None]:
         where = f"the Ray cluster {address} cannot be joined" if address else "no Ray cluster can be started"
         raise EngineError(f"{where}: {_last_line(error)}") from error
     return leave
+
+
+def _forget_token() -> None:
+    """Have Ray read its token anew: a cluster that this process joins later does not know that of the cluster which has ended.
+
+    There is no public door; Ray's own tests do it so (`ray/_private/authentication_test_utils.py` of Ray 2.60).
+    """
+    with contextlib.suppress(ImportError, AttributeError):
+        raylet = importlib.import_module("ray._raylet")
+        raylet.Config.initialize("")
+        raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _check(address: str) -> None:
