@@ -207,7 +207,9 @@ class Zygote:
             # What it imports may leave files: torch's caches.
             self._temporary = tempfile.mkdtemp(prefix="rankbook-")
             command = roles.command("zygote", theirs.fileno(), json.dumps([*scratch, self._temporary]), *preload)
-            environment = {**self.environment, "TMPDIR": self._temporary, **ENVIRONMENT, **gpus}
+            # Without a driver to ask, counting devices would initialise CUDA, which no fork survives; hidden ones are not counted.
+            hidden = {} if has_gpus() else {VISIBLE: ""}
+            environment = {**self.environment, "TMPDIR": self._temporary, **ENVIRONMENT, **hidden, **gpus}
             try:
                 self._process = subprocess.Popen(
                     command,

@@ -110,7 +110,18 @@ def hindrance() -> str:
     """Say why this process must not be forked; empty when nothing speaks against it."""
     if (count := processes.threads()) > 1:
         return f"the process that has imported torch has {count} threads"
-    return "the process that has imported torch has initialised CUDA" if _has_touched_cuda() else ""
+    return "the process that has imported torch has initialised CUDA" if _has_touched_cuda() or _is_fork_bad() else ""
+
+
+def _is_fork_bad() -> bool:
+    """Say whether a fork of this process finds CUDA spoilt: torch itself tells it only there."""
+    answer, tell = os.pipe()
+    if os.fork() == 0:
+        os.write(tell, b"\1" if _has_touched_cuda() else b"\0")
+        os._exit(0)
+    os.close(tell)
+    with os.fdopen(answer, "rb") as stream:
+        return stream.read() != b"\0"
 
 
 def _has_touched_cuda() -> bool:
