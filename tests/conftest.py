@@ -1,4 +1,4 @@
-"""What all tests share: what runs keep for the next one is kept in a folder of this session."""
+"""What all tests share: what runs keep for the next one is kept in a folder of its own."""
 
 from __future__ import annotations
 

@@ -594,3 +594,21 @@ def test_two_engines_at_once(torchless):
     finally:
         for engine in pair:
             engine.close()
+
+
+SPOILT = """
+import os, sys, types
+from rankbook.engines import zygote
+parent = os.getpid()
+sys.modules["torch.cuda"] = types.SimpleNamespace(is_initialized=lambda: False, _is_in_bad_fork=lambda: {answer})
+print(zygote.hindrance())
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"), [("os.getpid() != parent", "the process that has imported torch has initialised CUDA"), ("False", "")]
+)
+def test_a_fork_that_finds_cuda_spoilt(answer, said):
+    """What only a fork can tell, that CUDA was touched before it, is found out before any listing is forked."""
+    found = subprocess.run([sys.executable, "-c", SPOILT.format(answer=answer)], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == said

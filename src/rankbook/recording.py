@@ -95,7 +95,7 @@ class Recorder:
             self.state.complaints.append(f"the count of listings was not written: {error}")
 
     def debts(self) -> list[str]:
-        """Say what of this session has never really run, or not since it changed."""
+        """Say what of the recorded items has never really run, or not since it changed."""
         try:
             return debt.sentences(self._ledger, [run for _, run in self.runs], days=self.state.settings.debt_days)
         except (OSError, RankbookError) as error:
