@@ -400,7 +400,7 @@ class ListingItem(pytest.Item):
             pytest.skip(report.reason)
 
     def judged(self, report: Report) -> Report:
-        """Give a report as the options of the run take it: what was promised must not be missing, and outputs that are written anew agree."""
+        """Give a report as the options take it: what was promised must not be missing, and outputs that are written anew agree."""
         report = self.state.outlook.judge(report)
         return replace(report, outcome=Outcome.PASSED, reason="", text="") if report.outputs and self.state.updates else report
 
