@@ -68,6 +68,15 @@ def test_a_test_that_is_expected_to_fail(ledger):
     assert len(said(ledger)) == 1
 
 
+def test_a_broken_promise(ledger):
+    """Who fails because what it needs was promised and is not there has not run."""
+    reason = "needs 4 GPUs, and this machine has none; --require gpu=4 promises it"
+    ledger.record([run("docs/p.md::a", Outcome.FAILED, needs=FOUR, reason=reason, when=EARLY)])
+    assert said(ledger) == ["1 test needs 4 GPUs, backend nccl; last run: never"]
+    ledger.record([skipped("docs/p.md::a")])
+    assert said(ledger) == ["1 test needs 4 GPUs, backend nccl; last run: never"]
+
+
 def test_a_listing_that_has_changed(ledger):
     """A run of an older listing does not count, and is named."""
     ledger.record([run("docs/p.md::a", machine=TWO_GPUS, when=EARLY, listing="old"), skipped("docs/p.md::a", listing="new")])

@@ -509,7 +509,7 @@ def test_debt_makes_a_session_red(planned):
     _, run = planned
     result, _ = run("--fail-on-debt", "-k", "TestNeeds")
     assert result.status == 1
-    assert "1 test needs 2 GPUs; last run: never" in result.output
+    assert "1 test needs 2 GPUs; last run: never" in result.output, result.output
     paid, _ = run("--fail-on-debt", "-k", "test_runs")
     assert paid.status == 0, paid.output
 

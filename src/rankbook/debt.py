@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from rankbook import smallest
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome, Run
+from rankbook.required import BROKEN
 from rankbook.requirements import KINDS, Requirement, gpu_range
 
 REAL = (Outcome.PASSED, Outcome.FAILED, Outcome.CRASHED, Outcome.HUNG)
@@ -108,6 +109,8 @@ _NOTES: Mapping[str, Callable[[str, date], str]] = {
 
 def is_real(run: Run) -> bool:
     """Say whether a run leaves evidence that its test ran: also one that was expected to fail, and did."""
+    if run.reason.endswith(BROKEN):
+        return False
     return run.outcome in REAL or (run.reason.startswith(EXPECTED) and NOT_STARTED not in run.reason)
 
 
@@ -132,7 +135,7 @@ def current_runs(ledger: Ledger) -> list[Run]:
 
 def _real_runs(ledger: Ledger) -> tuple[Mapping[tuple[str, str], str], Mapping[str, str]]:
     """Give the times of last real runs: by node id and listing, and by node id."""
-    same = {(node, listing): when for node, listing, when in ledger.times(REAL, EXPECTED, NOT_STARTED)}
+    same = {(node, listing): when for node, listing, when in ledger.times(REAL, EXPECTED, NOT_STARTED, BROKEN)}
     last: dict[str, str] = {}
     for (node, _), when in same.items():
         last[node] = max(last.get(node, ""), when)

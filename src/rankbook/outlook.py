@@ -13,7 +13,7 @@ from rankbook.listing import Outcome
 from rankbook.planning import gpus_wanted, needs_of, plan_of, with_tree
 from rankbook.prove import PageSources, Prover
 from rankbook.reports import Report
-from rankbook.required import Required, need_of_reason
+from rankbook.required import BROKEN, Required, need_of_reason
 from rankbook.requirements import Requirement
 from rankbook.verdict import Machine
 
@@ -83,7 +83,7 @@ class Outlook:
         promised = next((entry for entry in self._required if need is not None and entry.covers(need)), None)
         if promised is None:
             return report
-        return replace(report, outcome=Outcome.FAILED, reason=f"{report.reason}; --require {promised.text} promises it")
+        return replace(report, outcome=Outcome.FAILED, reason=f"{report.reason}; --require {promised.text}{BROKEN}")
 
 
 def _needs(job: Job, test: str) -> tuple[Requirement, ...]:

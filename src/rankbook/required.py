@@ -21,6 +21,10 @@ _FORMS = {
 """What can be required, by word: its form, its kind and value as a requirement, and how it is written."""
 
 
+BROKEN = " promises it"
+"""How the reason ends of a test that was not run although what it wants had been promised."""
+
+
 @dataclass(frozen=True, slots=True)
 class Required:
     """One thing that a machine was promised to have."""

@@ -117,7 +117,7 @@ class Ledger:
             pages[page][session].take(node, sizes[case], at)
         return list(dict.fromkeys(node for sittings in pages.values() for node in _held(sittings)))
 
-    def times(self, outcomes: Iterable[Outcome], beginning: str, without: str) -> list[tuple[str, str, str]]:
+    def times(self, outcomes: Iterable[Outcome], beginning: str, without: str, ending: str) -> list[tuple[str, str, str]]:
         """Give the node id, the listing and the time of last runs, one for each listing that a test had.
 
         Runs on GPUs that were only declared are left out.
@@ -126,17 +126,19 @@ class Ledger:
             outcomes: ways to end; only runs that ended so are asked for,
             beginning: and those whose reason begins so,
             without: unless it holds this.
+            ending: runs whose reason ends so are left out, however they ended.
         """
         ends = [rows.digest(outcome) for outcome in outcomes]
         reasons = "SELECT id FROM texts WHERE substr(text, 1, ?) = ? AND instr(text, ?) = 0"
         pretended = "SELECT id FROM texts WHERE text LIKE 'CPU%; declared: %' AND text NOT LIKE '%; declared: no GPUs'"
+        unreal = "SELECT id FROM texts WHERE substr(text, -?) = ?"
         query = (
             "SELECT node.text, listing.text, found.at FROM (SELECT node, listing, max(at) AS at FROM runs WHERE (outcome IN "  # noqa: S608
-            f"({', '.join([rows.NUMBER] * len(ends))}) OR reason IN ({reasons})) AND machine NOT IN ({pretended}) "
-            "GROUP BY node, listing) AS found "
+            f"({', '.join([rows.NUMBER] * len(ends))}) OR reason IN ({reasons})) "
+            f"AND machine NOT IN ({pretended}) AND reason NOT IN ({unreal}) GROUP BY node, listing) AS found "
             "JOIN texts AS node ON node.id = found.node JOIN texts AS listing ON listing.id = found.listing"
         )
-        return self._rows(query, *ends, len(beginning), beginning, without)
+        return self._rows(query, *ends, len(beginning), beginning, without, len(ending), ending)
 
     def _runs(self, query: str, *arguments: object) -> list[Run]:
         try:
