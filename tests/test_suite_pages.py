@@ -26,6 +26,7 @@ from rankbook.pages.render import Book, folder_pages
 from rankbook.pages.shards import LIMIT, folders, letters, parts, split
 from rankbook.pages.words import WordRow, word_rows
 from rankbook.requirements import Requirement
+from rankbook.site import script
 from rankbook.sources.parse import parse_bytes
 from tiny_site import build, write_project
 
@@ -418,7 +419,7 @@ def test_a_pack_may_lay_the_pages_out(tmp_path):
 def test_the_site_ships_the_script(tmp_path):
     """A built site holds the script that filters, and its pages load it."""
     site = build(write_project(tmp_path))
-    assert (site / "assets/rankbook.js").read_bytes() == (Path(suite.__file__).parents[1] / "site.js").read_bytes()
+    assert (site / "assets/rankbook.js").read_text() == script()
     assert 'src="../assets/rankbook.js"' in (site / "book/index.html").read_text()
 
 
@@ -436,7 +437,7 @@ def test_the_box_filters_rows_and_headings():
         browser = started.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page()
         page.set_content(f"<article>{markdown.markdown(text, extensions=EXTENSIONS)}</article>")
-        page.add_script_tag(path=str(Path(suite.__file__).parents[1] / "site.js"))
+        page.add_script_tag(content=script())
         box, visible = page.get_by_label("Filter this page"), page.locator("tbody tr:visible")
         assert visible.count() == 16
         box.fill("TWO name_3")

@@ -20,7 +20,7 @@ from rankbook.document import document
 from rankbook.errors import RankbookError
 from rankbook.ledger import Ledger
 from rankbook.pages import LAST_RUN_MARKER, LAST_RUN_NOTE, OVERVIEWS
-from rankbook.site import expanded, last_runs, listed
+from rankbook.site import expanded, last_runs, listed, script, style
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -102,8 +102,8 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             files.src_uris[path].inclusion = InclusionLevel.INCLUDED if path in shown else InclusionLevel.NOT_IN_NAV
         if config.nav is not None:
             config.nav = expanded(config.nav, shown)
-        for asset, name in ((STYLE, "site.css"), (SCRIPT, "site.js")):
-            files.append(File.generated(config, asset, abs_src_path=str(Path(__file__).with_name(name))))
+        for asset, content in ((STYLE, style()), (SCRIPT, script())):
+            files.append(File.generated(config, asset, content=content))
         return files
 
     def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:  # noqa: ARG002
