@@ -1,4 +1,4 @@
-"""What each page of the site loads: one style sheet and one script, put together from the files beside this one in the order of their names."""
+"""What each page of the site loads: one style sheet and one script, put together from the files here in the order of their names."""
 
 from __future__ import annotations
 
