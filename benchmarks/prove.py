@@ -3,12 +3,14 @@
     python benchmarks/prove.py suite
     python benchmarks/prove.py pytorch TREE [--files FILE ...]
     python benchmarks/prove.py gloo TREE
-    python benchmarks/prove.py many
+    python benchmarks/prove.py many [--listings N]
+    python benchmarks/prove.py stale [--listings N]
     python benchmarks/prove.py peers VENV
 
 `suite` is the bundled suite; `pytorch` the files of PyTorch's `test/distributed` whose tests start ranks on a CPU; `gloo` its
 `test_distributed_spawn.py`, the 285 tests of `distributed_test.py` on two ranks; `many` 200 listings of a guide on one rank and 200 on two;
-`peers` 200 plain listings beside other plugins, which VENV has installed. `--keep FILE` keeps what was measured, and goes on from it.
+`stale` 500 listings on 50 pages that need not run again; `peers` 200 plain listings beside other plugins, which VENV has installed.
+`--keep FILE` keeps what was measured, and goes on from it.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ FILES = (
     "test_launcher.py",
 )
 """Files of `test/distributed` with tests that start ranks and pass on a CPU."""
-LISTINGS = 200
+LISTINGS = {"many": 200, "stale": 500, "peers": 200}
+PARAGRAPHS = 3 * "The ranks of a process group wait for *one another* in a [collective](https://example.org) until all have come to it.\n\n"
 ONE_RANK = "```python\nimport torch\n\nassert torch.ones({0}).sum() == {0}\n```\n"
 TWO_RANKS = """```python {{ranks=2}}
 import torch
@@ -106,9 +109,10 @@ class Table:
 
 def measured(command: Sequence[str], cwd: Path, variables: dict[str, str] | None = None) -> dict:
     """Run a command and give a row."""
-    found = run(command, cwd, {"OMP_NUM_THREADS": "1", "PYTHONPATH": "", **(variables or {})})
+    # What was compiled is kept, as it is wherever nobody forbids it.
+    found = run(command, cwd, {"OMP_NUM_THREADS": "1", "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "", **(variables or {})})
     says = found.last.strip("= ")
-    tests = sum(int(number) for number in re.findall(r"(\d+) (?:passed|failed|skipped|vacuous|degenerate)", says))
+    tests = sum(int(number) for number in re.findall(r"(\d+) (?:passed|failed|skipped|vacuous|degenerate|proved)", says))
     ran = re.findall(r"^Ran (\d+) tests?", found.output, re.MULTILINE)
     return {"tests": tests or sum(map(int, ran)), "wall": found.wall, "cpu": found.cpu, "says": says[:90], "status": found.status}
 
@@ -164,17 +168,38 @@ def _one_file(table: Table, test: Path, file: str, variables: dict[str, str], fo
     table.row(f"{what} · pages", lambda: proved(pages, folder, variables, options))
 
 
-def many(table: Table, _chosen: argparse.Namespace, folder: Path) -> None:
+def many(table: Table, chosen: argparse.Namespace, folder: Path) -> None:
     """Measure many short listings, each in processes of its own."""
-    for name, listing in (("200 listings on one rank", ONE_RANK), ("200 listings on two ranks", TWO_RANKS)):
-        page = folder / f"{name.replace(' ', '-')}.md"
-        page.write_text("\n".join(listing.format(number, 2 * number + 1) for number in range(1, LISTINGS + 1)))
-        table.row(f"{name} · rankbook", lambda page=page: proved([page.name], folder))
+    for ranks, listing in (("one rank", ONE_RANK), ("two ranks", TWO_RANKS)):
+        page = folder / f"{ranks.replace(' ', '-')}.md"
+        page.write_text("\n".join(listing.format(number, 2 * number + 1) for number in range(1, chosen.listings + 1)))
+        table.row(f"{chosen.listings} listings on {ranks} · rankbook", lambda page=page: proved([page.name], folder))
+
+
+def stale(table: Table, chosen: argparse.Namespace, folder: Path) -> None:
+    """Measure listings that the ledger proves: beside a run of all, and where their pages are not kept rendered."""
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "docs").mkdir()
+    for first in range(1, chosen.listings + 1, 10):
+        parts = [
+            f"## Part {number}\n\n{PARAGRAPHS}\n{PLAIN.format(number)}" for number in range(first, min(first + 10, chosen.listings + 1))
+        ]
+        (folder / "docs" / f"page{first}.md").write_text("# Page\n\n" + "\n".join(parts))
+    for way, cache, options in (
+        ("all run", "kept", []),
+        ("--stale, pages rendered again", "none", ["--stale"]),
+        ("rankbook --stale", "kept", ["--stale"]),
+    ):
+        variables = {"RANKBOOK_CACHE_DIR": str(folder / cache)}
+        table.row(
+            f"{chosen.listings} unchanged listings · {way}",
+            lambda variables=variables, options=options: proved(["docs"], folder, variables, options),
+        )
 
 
 def peers(table: Table, chosen: argparse.Namespace, folder: Path) -> None:
     """Measure plain listings beside other plugins, which run them all in one process."""
-    listings = [PLAIN.format(number) for number in range(1, LISTINGS + 1)]
+    listings = [PLAIN.format(number) for number in range(1, chosen.listings + 1)]
     text = "\n".join(listings)
     python = [str(Path(chosen.venv) / "bin" / "python"), *PYTEST[1:]]
     for name, options in PEERS.items():
@@ -186,9 +211,9 @@ def peers(table: Table, chosen: argparse.Namespace, folder: Path) -> None:
             (own / "conftest.py").write_text(SYBIL)
         quiet = [option for other in PEERS if other != name for option in ("-p", f"no:{PLUGINS[other]}")]
         command = [*python, *quiet, *options, "page.md"]
-        table.row(f"200 plain listings · {name}", lambda command=command, own=own: measured(command, own))
+        table.row(f"{chosen.listings} plain listings · {name}", lambda command=command, own=own: measured(command, own))
     (folder / "page.md").write_text(text)
-    table.row("200 plain listings · rankbook", lambda: proved(["page.md"], folder))
+    table.row(f"{chosen.listings} plain listings · rankbook", lambda: proved(["page.md"], folder))
 
 
 PLUGINS = {
@@ -199,22 +224,27 @@ PLUGINS = {
 }
 
 
+MEASURES = {"suite": suite, "pytorch": pytorch, "gloo": gloo, "many": many, "stale": stale, "peers": peers}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="what", required=True)
-    for name in ("suite", "pytorch", "gloo", "many", "peers"):
+    for name in MEASURES:
         inner = commands.add_parser(name)
         inner.add_argument("--keep", type=Path)
         if name in ("pytorch", "gloo"):
             inner.add_argument("tree")
         if name == "pytorch":
             inner.add_argument("--files", nargs="+")
+        if name in LISTINGS:
+            inner.add_argument("--listings", type=int, default=LISTINGS[name])
         if name == "peers":
             inner.add_argument("venv")
     chosen = parser.parse_args()
     table = Table(chosen.keep)
     with tempfile.TemporaryDirectory(prefix="rankbook-benchmark-") as folder:
-        {"suite": suite, "pytorch": pytorch, "gloo": gloo, "many": many, "peers": peers}[chosen.what](table, chosen, Path(folder))
+        MEASURES[chosen.what](table, chosen, Path(folder))
     table.show()
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import platform
+import re
 import signal
 import subprocess
 import sys
@@ -17,9 +20,10 @@ from hypothesis import strategies as st
 
 from executions import told
 from rankbook import engines
-from rankbook.engines import processes
+from rankbook.engines import huge_pages, processes
 from rankbook.engines.capped import Capped
 from rankbook.engines.local import differing_at_import
+from rankbook.engines.zygote import MANY
 from rankbook.errors import EngineError
 from rankbook.listing import Ended, Event, Program
 
@@ -612,3 +616,88 @@ def test_a_fork_that_finds_cuda_spoilt(answer, said):
     """What only a fork can tell, that CUDA was touched before it, is found out before any listing is forked."""
     found = subprocess.run([sys.executable, "-c", SPOILT.format(answer=answer)], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == said
+
+
+# Huge pages
+
+GATHERED = """
+import hashlib, json, os, re
+from pathlib import Path
+from rankbook.engines import huge_pages
+
+def huge():
+    return int(re.search(r"AnonHugePages: +(\\d+)", Path("/proc/self/smaps_rollup").read_text())[1]) >> 10
+
+data = bytearray(os.urandom(32 << 20))
+before, digest = huge(), hashlib.sha256(data).digest()
+steps = sum(1 for _ in huge_pages.gather())
+after, same = huge(), hashlib.sha256(data).digest() == digest
+pid = os.fork()
+if pid == 0:
+    data[1 << 20] ^= 255
+    os._exit(0 if hashlib.sha256(data).digest() != digest else 1)
+same_in_fork = os.waitpid(pid, 0)[1] == 0 and hashlib.sha256(data).digest() == digest
+print(json.dumps([before, steps, after, same, same_in_fork]))
+"""
+
+
+def has_huge_pages() -> bool:
+    """Whether this system gathers memory when asked."""
+    version = tuple(int(part) for part in platform.release().split(".")[:2])
+    return version >= (6, 1) and huge_pages.SYSTEM.is_dir() and "[never]" not in (huge_pages.SYSTEM / "enabled").read_text()
+
+
+def test_memory_is_gathered():
+    """Memory lies in huge pages afterwards, with the contents that it had, for the process and for its forks."""
+    found = subprocess.run([sys.executable, "-c", GATHERED], capture_output=True, text=True, check=True)
+    before, steps, after, same, same_in_fork = json.loads(found.stdout)
+    assert same
+    assert same_in_fork
+    if has_huge_pages():
+        assert steps >= 15
+        assert after - before >= 24  # MB of 32
+
+
+def test_no_huge_pages(tmp_path, monkeypatch):
+    """Where the system has none, or its owner wants none, nothing is asked for."""
+    monkeypatch.setattr(huge_pages, "SYSTEM", tmp_path)
+    assert list(huge_pages.gather()) == []
+    (tmp_path / "enabled").write_text("always madvise [never]\n")
+    (tmp_path / "hpage_pmd_size").write_text("2097152\n")
+    assert list(huge_pages.gather()) == []
+
+
+def test_own_memory():
+    """Memory of a process is what is private, can be written, and is of no file and no stack."""
+    maps = """\
+5581a000-5581b000 r--p 00000000 08:01 1 /usr/bin/python
+5581b000-5581c000 rw-p 00000000 08:01 1 /usr/bin/python
+5681b000-5781c000 rw-p 00000000 00:00 0 [heap]
+7f001000-7f002000 rw-p 00000000 00:00 0
+7f002000-7f003000 ---p 00000000 00:00 0
+7f003000-7f004000 rw-s 00000000 00:05 9 /dev/zero (deleted)
+7f004000-7f005000 rw-p 00000000 00:00 0 [anon: of somebody]
+7ffe0000-7fff0000 rw-p 00000000 00:00 0 [stack]
+"""
+    assert list(huge_pages.own_memory(maps)) == [(0x5681B000, 0x5781C000), (0x7F001000, 0x7F002000)]
+
+
+@needs_torch
+@pytest.mark.skipif(not has_huge_pages(), reason="this system has no huge pages to gather in")
+def test_zygote_of_many_programs(local):
+    """A zygote that has forked many programs gathers its memory, and forks on."""
+    before = marked_zygotes()
+    for status in (*range(MANY), 7):
+        _, ended = run(local, "give_status", status=status)
+        assert ended.exit_code == status
+    (pid,) = new_zygotes(before)
+    assert not wait_until(lambda: huge(pid) > 64, 60), huge(pid)
+    events, ended = run(local, "run_file", "torch_spawn.py")
+    assert ended.exit_code == 0, ended.output
+    assert events
+
+
+def huge(pid: int) -> int:
+    """Give the megabytes of a process that lie in huge pages."""
+    found = re.search(r"AnonHugePages: +(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text())
+    return int(found[1]) >> 10 if found else 0

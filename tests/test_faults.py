@@ -15,10 +15,12 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from clusters import need_ray, pretend_allocation
 from executions import told
 from proving import prove, read_case
 from rankbook import engines
@@ -28,6 +30,7 @@ from rankbook.engines.job import environment_of, prepare
 from rankbook.engines.roll import Roll
 from rankbook.errors import EngineError
 from rankbook.leases import Leases
+from rankbook.ledger import Ledger
 from rankbook.listing import Ended, Event, Program
 from rankbook.rank_notes import rank_name
 
@@ -186,6 +189,42 @@ def test_network_of_its_own(engine):
     assert ended.isolation == ""
 
 
+NAMES = """
+import socket
+
+host, port = socket.getnameinfo(("192.0.2.7", 80), 0)
+emit({"type": "names", "host": host, "own": socket.gethostbyname(socket.gethostname())})
+"""
+
+
+def test_names_in_a_network_of_its_own(engine, tmp_path):
+    """Where no name server can be reached none is asked: an address without a name is no error, and this machine's name is known."""
+    if not isolation.allowed():
+        pytest.skip("this machine allows no network namespace")
+    (tmp_path / "names.py").write_text(NAMES)
+    before = Path("/etc/nsswitch.conf").read_bytes()
+    execution = engine.start(Program("page.md::x", "contract_programs:run_file", str(tmp_path), "names.py", {"network": "own"}))
+    events = list(told(execution))
+    assert [event["host"] for event in events] == ["192.0.2.7"], execution.ended.output
+    assert Path("/etc/nsswitch.conf").read_bytes() == before
+    assert "nsswitch" not in Path("/proc/mounts").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("hosts:          files mdns4_minimal [NOTFOUND=return] dns", "hosts: files"),
+        ("hosts: files myhostname resolve [!UNAVAIL=return] dns  # of this site", "hosts: files myhostname"),
+        (" hosts: dns", "hosts: files"),
+        ("hosts:", "hosts: files"),
+    ],
+)
+def test_local_names(line, left):
+    """Of the services that know hosts only those stay that need no network; all other lines stay as they are."""
+    assert isolation.local_names(f"passwd: files\n{line}\nnetworks: dns\n") == f"passwd: files\n{left}\nnetworks: dns\n"
+    assert isolation.local_names("passwd: files") == "passwd: files\nhosts: files\n"
+
+
 def test_wait_for_a_port_can_be_stopped(engine):
     """A program that waits for a port is ended at once when it is to stop, and holds nothing."""
     first, second = (engine.start(program("plain_programs:hang_asleep", network="host", ports=[6790])) for _ in range(2))
@@ -198,7 +237,7 @@ def test_wait_for_a_port_can_be_stopped(engine):
     assert (ended.exit_code, ended.isolation) == (0, isolation.LEASE)
 
 
-def test_user_namespace():
+def test_user_namespace(tmp_path):
     """Without rights of its own a process gets its network by a user namespace, where that is allowed, and stays the same user."""
     kind = isolation.CLONE_NEWUSER | isolation.CLONE_NEWNET
     if not isolation._works(kind):
@@ -207,7 +246,9 @@ def test_user_namespace():
     if pid == 0:
         user = os.getuid()
         isolation._unshare(kind)
-        os._exit(0 if os.getuid() == user and os.access(__file__, os.R_OK) else 1)
+        isolation._look_up_names_in_files(tmp_path / "names")
+        kept = os.getuid() == user and os.access(__file__, os.R_OK)
+        os._exit(0 if kept and b"dns" not in Path("/etc/nsswitch.conf").read_bytes() else 1)
     assert os.waitpid(pid, 0)[1] == 0
 
 
@@ -461,9 +502,26 @@ def test_stop_while_another_thread_waits(engine):
 # From pages
 
 
-RUNS = {"local": ("--engine=local",), "fresh": ("--engine=fresh",), "xdist": ("--engine=local", "-n", "2")}
+RUNS = {
+    "local": ("--engine=local",),
+    "fresh": ("--engine=fresh",),
+    "xdist": ("--engine=local", "-n", "2"),
+    "ray": ("--engine=ray",),
+    "slurm": ("--engine=slurm",),
+}
 PATIENT = 30
 """Seconds that ranks which are new interpreters have until they are where they hang."""
+
+
+@contextlib.contextmanager
+def cluster_of(run: str, folder: Path) -> Iterator[None]:
+    """Have what a run needs of a cluster, or skip it: two nodes of an allocation, on this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        if run == "ray":
+            need_ray()
+        if run == "slurm":
+            pretend_allocation(patch, folder, 2)
+        yield
 
 
 @pytest.fixture(scope="module", params=RUNS)
@@ -478,7 +536,8 @@ def proved(request, tmp_path_factory):
         page, _ = read_case(path)
         text = page if request.param != "fresh" else page.replace("init=true timeout=5", f"init=true timeout={PATIENT}")
         (folder / "docs" / path.name).write_text(text)
-    result = prove(folder, *RUNS[request.param], "--listing-jobs=6", "docs", env={"TMPDIR": str(folder / "tmp")})
+    with cluster_of(request.param, folder / "bin"):
+        result = prove(folder, *RUNS[request.param], "--listing-jobs=6", "docs", env={"TMPDIR": str(folder / "tmp")})
     return result, folder, set(os.listdir("/dev/shm")) - before  # noqa: PTH208
 
 
@@ -523,6 +582,14 @@ def test_ranks_of_a_script_are_heard(proved):
 
 def everything(report) -> str:
     return report["text"] + "".join(content for _, content in report["sections"])
+
+
+def test_engine_of_pages(proved):
+    """It is the engine that was asked for that has run them."""
+    _, folder, _ = proved
+    runs = Ledger(folder / ".rankbook" / "ledger.sqlite").last_by_page("docs/dead_ranks.md")
+    asked = folder.name.rstrip("0")
+    assert {run.engine for run in runs} == {"local" if asked == "xdist" else asked}
 
 
 def test_nothing_is_left(proved):
@@ -613,14 +680,13 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("run", RUNS)
 def test_interrupted(run, tmp_path):
     """Ctrl-C at a terminal, where all of pytest's processes get it: all is gone in 5 seconds, and what has ended is on record."""
-    from rankbook.ledger import Ledger
-
     (tmp_path / "docs").mkdir()
     (tmp_path / "tmp").mkdir()
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "docs" / "page.md").write_text(CANCELLED.replace("PLACE", repr(str(tmp_path))))
     command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", *RUNS[run], "docs"]
-    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    with cluster_of(run, tmp_path / "bin"):
+        environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
     # A shell in the background starts its commands with SIGINT ignored; a terminal does not.
     heeding = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(

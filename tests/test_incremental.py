@@ -249,7 +249,7 @@ def test_a_run_between_two_others_is_noticed(tmp_path):
 
 
 def test_a_check_keeps_nothing(tmp_path):
-    """`--check` neither writes pages nor anything for later runs."""
+    """A check neither writes pages nor keeps anything for later runs."""
     suite(tmp_path)
     report = document(settings(tmp_path), check=True)
     assert report.written

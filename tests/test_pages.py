@@ -1,8 +1,12 @@
 """Text of sources on pages: filters, fences, links, packs."""
 
 import html
+import os
 import posixpath
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,19 +19,21 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from rankbook import PageError, TemplateError
-from rankbook.config import Settings
+from rankbook.config import Settings, load
+from rankbook.document import document
 from rankbook.embedding import Embedded, embed
+from rankbook.freshness import cache_folder
 from rankbook.harness import kind_of
 from rankbook.languages import LANGUAGES
 from rankbook.listing import Listing
 from rankbook.model import Definition, Folder, Heading, Module, Source
-from rankbook.pages import check_names, check_pack, pack_folders
+from rankbook.pages import PROOF_MARKER, PROOF_NOTE, check_names, check_pack, pack_folders
 from rankbook.pages.entries import Entry
 from rankbook.pages.executed import is_executed
 from rankbook.pages.fence import check, fence, source_fence
 from rankbook.pages.names import Links
 from rankbook.pages.packs import environment, fill
-from rankbook.pages.text import code, first_sentence, one_line, plural, size, summary, table, text, url
+from rankbook.pages.text import code, first_sentence, link_title, one_line, plural, size, summary, table, text, url
 from rankbook.pages.titles import distinct, title
 
 EXTENSIONS = ["tables", "attr_list", "toc", "admonition", "pymdownx.superfences", "pymdownx.details", "pymdownx.highlight"]
@@ -388,3 +394,242 @@ def test_own_templates_come_first(tmp_path):
     folders = pack_folders(Settings(root=tmp_path))
     assert [Path(folder).name for folder in folders] == ["rankbook", "rankbook", "_shared"]
     assert Path(folders[0]) == own
+
+
+RING = '''
+import unittest
+
+import pytest
+
+
+class TestRing(unittest.TestCase):
+    def test_token(self):
+        """The token comes back."""
+
+    def test_token_twice(self):
+        """And again."""
+
+
+@pytest.mark.parametrize("size", ["1", "a b", "c'd"])
+def test_size(size):
+    pass
+
+
+@pytest.mark.parametrize("one", [1])
+def test_one(one):
+    pass
+
+
+if __name__ == "__main__":
+    unittest.main()
+'''
+MADE = """
+from torch.testing._internal.common_utils import TestCase, instantiate_parametrized_tests, parametrize, run_tests
+
+
+class TestMade(TestCase):
+    @parametrize("x", [1, 2])
+    def test_a(self, x):
+        pass
+
+    @parametrize("x", [1, 2])
+    def test_a_longer(self, x):
+        pass
+
+
+instantiate_parametrized_tests(TestMade)
+
+if __name__ == "__main__":
+    run_tests()
+"""
+
+
+def gen(root: Path, files: dict[str, str], **more) -> Path:
+    """Document a project; give the folder of its pages."""
+    for path, content in files.items():
+        (root / "s" / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / "s" / path).write_text(content)
+    document(load(root, {"sources": ("s",), "out": "out", "jobs": 1, "findings": (), **more}))
+    return root / "out"
+
+
+def commands(page: str) -> dict[str, str]:
+    """Give the command of each test on a page, as a reader sees it who points at the test's name."""
+    made = MarkdownIt("commonmark").enable("table").render(page)
+    found = re.findall(r'<a href="[^"]*" title="([^"]*)"><code>([^<]*)</code></a>', made)
+    return {html.unescape(name): html.unescape(title) for title, name in found}
+
+
+def collected(command: str, root: Path) -> list[str]:
+    """Run a command of a page in a shell, but let pytest only collect; give the node ids."""
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        f"{command} --collect-only -q -p no:cacheprovider",
+        shell=True,
+        cwd=root,
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+
+
+def test_each_test_has_the_command_that_runs_it_alone(tmp_path):
+    """What a row's command collects are the tests of the row: one, or the variants of one function."""
+    out = gen(tmp_path, {"test_ring.py": RING})
+    found = commands((out / "s/test_ring.py_docs.md").read_text())
+    assert found.keys() == {"test_token", "test_token_twice", "test_size", "test_one[1]"}
+    assert {name: collected(command, tmp_path) for name, command in found.items()} == {
+        "test_token": ["TestRing::test_token"],
+        "test_token_twice": ["TestRing::test_token_twice"],
+        "test_size": ["test_size[1]", "test_size[a b]", "test_size[c'd]"],
+        "test_one[1]": ["test_one[1]"],
+    }
+
+
+def test_variants_with_names_of_their_own_are_run_without_those_of_a_longer_name(tmp_path):
+    """Tests that are made of one function have no node id in common; the command chooses them by their name."""
+    pytest.importorskip("torch")
+    out = gen(tmp_path, {"test_made.py": MADE})
+    page = (out / "s/test_made.py_docs.md").read_text()
+    found = commands(page)
+    assert found["test_a"] == "pytest s/test_made.py::TestMade -k 'test_a and not test_a_longer'"
+    assert {name: collected(command, tmp_path) for name, command in found.items()} == {
+        "test_a": ["TestMade::test_a_x_1", "TestMade::test_a_x_2"],
+        "test_a_longer": ["TestMade::test_a_longer_x_1", "TestMade::test_a_longer_x_2"],
+    }
+    assert "- as a script:" not in page  # unittest's own `-k` has no `and not`
+
+
+def test_a_page_tells_how_one_test_is_run(tmp_path):
+    """The commands run the test from its source, as a script and from the page; a main guard that runs no tests is no script of tests."""
+    plain = "def test_it():\n    pass\n\n\nif __name__ == '__main__':\n    print('no test')\n"
+    out = gen(tmp_path, {"a b/test_ring.py": RING, "test_plain.py": plain})
+    page = (out / "s/a b/test_ring.py_docs.md").read_text()
+    ways = dict(re.findall(r"^- (from its source|as a script|from this page)[^:]*: `(.*)`$", page, re.MULTILINE))
+    assert ways == {
+        "from its source": "pytest 's/a b/test_ring.py::TestRing::test_token'",
+        "as a script": "python 's/a b/test_ring.py' TestRing.test_token",
+        "from this page": "pytest --doctest-glob='*.md' test_ring.py_docs.md::TestRing::test_token",
+    }
+    for way, command in ways.items():
+        folder = out / "s/a b" if way == "from this page" else tmp_path
+        environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(command, shell=True, cwd=folder, env=environment, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert re.search(r"\b1 passed|Ran 1 test", done.stdout + done.stderr)
+    assert "as a script" not in (out / "s/test_plain.py_docs.md").read_text()
+
+
+@pytest.mark.parametrize("render", [site, forge])
+@given(said=HOSTILE)
+@settings(deadline=None, max_examples=150)
+def test_a_title_of_a_link_is_shown_letter_for_letter(render, said):
+    """Whatever a node id holds, pointing at the link in a table's cell shows it, and the link and the cell end where they should."""
+    page = render(f"| a | b |\n|---|---|\n| [`x`](#y {link_title(f'x {said}')}) | z |\n")
+    assert cells(page) == [["a", "b"], ["x", "z"]]
+    assert html.unescape(re.search(r'<a href="#y" title="([^"]*)"><code>x</code></a>', page)[1]) == one_line(f"x {said}")
+
+
+NEEDS = """
+import unittest
+
+import torch
+from torch.testing._internal.common_distributed import MultiProcessTestCase, requires_nccl, skip_if_lt_x_gpu
+
+
+class TestRing(MultiProcessTestCase):
+    world_size = 2
+
+    @requires_nccl()
+    @skip_if_lt_x_gpu(4)
+    def test_many(self):
+        pass
+
+    @unittest.skipIf(BROKEN, "broken")
+    def test_few(self):
+        pass
+"""
+
+
+def test_what_a_file_needs_stands_at_its_top(tmp_path):
+    """One line before the first heading says the number of tests and what all and some of them need, and leads to the evidence."""
+    out = gen(
+        tmp_path, {"test_needs.py": NEEDS, "test_none.py": "def test_it():\n    pass\n", "test_third.py": "import x\ndef test_it(): pass\n"}
+    )
+    tops = {
+        name: (out / f"s/test_{name}.py_docs.md").read_text().partition("\n## ")[0].split("\n\n") for name in ("needs", "none", "third")
+    }
+    assert tops["needs"][-1].strip() == (
+        "**2 tests**: each needs world size 2; some need 4 GPUs and backend nccl; 1 condition may skip some "
+        "([what says so](#what-it-needs))."
+    )
+    assert tops["none"][-1].strip() == "**1 test**: nothing is needed beyond Python."
+    assert tops["third"][-1].strip() == "**1 test**: no requirement was found."
+
+
+TREE = {
+    "root.py": "class Root:\n    pass\n",
+    "base.py": "from root import Root\n\n\nclass Base(Root):\n    pass\n\n\nclass Mixin:\n    pass\n",
+    "test_near.py": (
+        "import unittest\n\nfrom base import Base, Mixin\n\n\nclass Near(Base, Mixin, Unknown):\n    pass\n\n\n"
+        "class Below(Near):\n    class Inner(Near):\n        pass\n\n\nclass Alone(unittest.TestCase):\n    pass\n"
+    ),
+    "test_far.py": "import test_near\n\n\nclass Far(test_near.Below):\n    pass\n",
+}
+
+
+def test_the_tree_of_classes_leads_up_and_down(tmp_path):
+    """Bases of the book are linked and others named, classes stand below their first base, subclasses of other files below them."""
+    out = gen(tmp_path, TREE)
+    page = (out / "s/test_near.py_docs.md").read_text()
+    assert re.search(r"## Class tree\n\n(.*?)\n\n##", page, re.DOTALL)[1].splitlines() == [
+        "- `Base` in [`s/base.py`](base.py_docs.md), further up `Root` in [`s/root.py`](root.py_docs.md)",
+        "    - **`Near`**, [line 6](#__codelineno-source-6), also from `Mixin` in [`s/base.py`](base.py_docs.md), `Unknown`",
+        "        - **`Below`**, [line 10](#__codelineno-source-10)",
+        "            - `Far` in [`s/test_far.py`](test_far.py_docs.md#__codelineno-source-4)",
+        "        - **`Below.Inner`**, [line 11](#__codelineno-source-11)",
+    ]
+    assert "## Class tree" in (out / "s/root.py_docs.md").read_text()
+
+
+@pytest.mark.parametrize("pack", ["rankbook", "repository", "repo-book"])
+@pytest.mark.parametrize("path", ["test_far.py", "base.py", "root.py", "test_other.py"])
+def test_an_edit_elsewhere_makes_what_it_shows_on_anew(tmp_path, path, pack):
+    """A subclass or a call that comes, moves or goes in another file changes the pages that tell of it, as a run from nothing would."""
+    use = "import numpy.ring\n\n\ndef test_it():\n    numpy.ring.turn()\n"
+    files = {**TREE, "test_use.py": use, "test_other.py": use}
+    edits = ("", "# a line\n", "class Base:\n    pass\n", None)
+    out = gen(tmp_path, files, pack=pack)
+    assert "numpy.ring.turn" in (out / "s/test_use.py_docs.md").read_text().partition("API index")[0]
+    for edit in edits:
+        file = tmp_path / "s" / path
+        file.unlink() if edit is None else file.write_text(edit + (files[path] if edit.startswith("#") else ""))
+        gen(tmp_path, {}, pack=pack)
+        made = {page.relative_to(out): page.read_bytes() for page in out.rglob("*.md")}
+        document(load(tmp_path, {"sources": ("s",), "out": "cold", "jobs": 1, "findings": (), "pack": pack}))
+        assert made == {page.relative_to(tmp_path / "cold"): page.read_bytes() for page in (tmp_path / "cold").rglob("*.md")}
+        shutil.rmtree(tmp_path / "cold")
+        shutil.rmtree(cache_folder(load(tmp_path, {"out": "cold"})), ignore_errors=True)
+
+
+def test_where_an_api_is_tested_elsewhere(tmp_path):
+    """Other test files that call what the tests call are named, the nearest first; what everybody calls and tools of tests are not."""
+    use = "import pytest\nimport ring\n\n\ndef test_it():\n    ring.{}()\n    ring.everybody()\n    pytest.importorskip('x')\n"
+    files = {f"{folder}/test_{count}.py": use.format("turn") for folder in "abc" for count in range(2)}
+    files |= {f"d/test_{count}.py": use.format("other") for count in range(30)} | {"a/tool.py": "import ring\nring.turn()\n"}
+    page = (gen(tmp_path, files) / "s/b/test_1.py_docs.md").read_text()
+    rows = re.search(r"## Where else it is tested\n\n(.*?)\n\n", page, re.DOTALL)[1].splitlines()[2:]
+    far = ", ".join(f"[`test_{count}.py`](../{folder}/test_{count}.py_docs.md)" for folder, count in ("a0", "a1", "c0"))
+    assert rows == [f"| `ring.turn` | 1 | [`test_0.py`](test_0.py_docs.md), {far} and 1 more file |"]
+
+
+@pytest.mark.parametrize("pack", ["rankbook", "repository", "repo-book"])
+def test_folders_with_tests_have_a_place_for_their_proof(tmp_path, pack):
+    """The marker stands once on the index of each folder with tests below, on a line of its own behind its note, and nowhere else."""
+    out = gen(tmp_path, {"a/test_it.py": "def test_it(): pass\n", "b/x.py": "x = 1\n"}, pack=pack)
+    assert {page.relative_to(out).as_posix() for page in out.rglob("*.md") if PROOF_MARKER in page.read_text()} == {
+        "index.md", "s/index.md", "s/a/index.md"}  # fmt: skip
+    assert (out / "s/index.md").read_text().count(f"\n\n{PROOF_NOTE}\n\n{PROOF_MARKER}\n\n") == 1

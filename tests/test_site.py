@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import socket
 import subprocess
@@ -27,7 +28,7 @@ from rankbook.pages import OVERVIEWS
 from rankbook.pages.contents import TOPICS
 from rankbook.site import NOT_RUN, expanded, listed
 
-LAST_RUN_ROWS = re.compile(r"<tr><td><code>.*?</tr>")
+LAST_RUN_ROWS = re.compile(r'<tr id="rb-run-\d+">.*?(?=<tr|</table>)', re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +50,9 @@ def page(site, name):
 def test_strict_build_generates_the_pages_and_is_clean(project):
     """A strict build writes the generated pages first and says nothing."""
     assert (project / "docs/book/suite/test_ring.py_docs.md").is_file()
-    done = mkdocs(project, "build", "--strict", "--quiet")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = mkdocs(project, "build", "--strict")
+    assert done.returncode == 0
+    assert [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("INFO")] == []
 
 
 def test_every_internal_link_and_anchor_exists(site):
@@ -67,23 +69,41 @@ def test_hidden_sources_have_pages(site):
 
 def test_keywords_link_to_their_lines(site):
     """A keyword page links each definition to the line of the listing that holds it."""
-    links = [link for link in Html(page(site, "suite/test_ring.py_kw")).links if "#__codelineno-source-" in link]
-    lines = {int(link.rpartition("-")[2]) for link in links}
+    links = [link for link in Html(page(site, "suite/test_ring.py_kw")).links if "test_ring.py_docs.html#L" in link]
+    lines = {int(link.rpartition("#L")[2]) for link in links}
     wanted = {number for number, line in enumerate(RING.splitlines(), 1) if re.match(r"\s*(def|class) |TOKEN =", line)}
     assert wanted <= lines
 
 
-def test_search_knows_names_and_leaves_listings_out(site):
-    """The search index holds the tests and definitions of a page, and not the text of its listing."""
-    index = (site / "search/search_index.json").read_text(encoding="utf-8")
+def test_the_engines_search_holds_what_people_wrote(site):
+    """The index of the engine's own search holds the hand-written page and none of the generated ones."""
+    index = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))
+    assert {entry["location"].partition("#")[0] for entry in index["docs"]} == {"index.html"}
+
+
+@pytest.fixture(scope="module")
+def unstamped(tmp_path_factory):
+    """The site as the engine builds all of it."""
+    root = write_project(tmp_path_factory.mktemp("unstamped"))
+    settings = (root / "mkdocs.yml").read_text()
+    (root / "mkdocs.yml").write_text(settings.replace("- rankbook\n", "- rankbook:\n    stamp: false\n"))
+    return build(root)
+
+
+def test_without_stamps_the_engine_builds_all_pages(unstamped, site):
+    """With `stamp: false` the same files are there, every link leads somewhere, and the search knows names but not the listings."""
+    names = [{path.relative_to(each) for path in each.rglob("*.html")} for each in (site, unstamped)]
+    assert names[0] == names[1]
+    assert broken_links(unstamped)[1] == []
+    index = (unstamped / "search/search_index.json").read_text(encoding="utf-8")
     assert "test_token_comes_back" in index
     assert "neighbour" in index
     assert "self.assertEqual" not in index
 
 
-def test_navigation_has_titles_by_folder(project, site):
+def test_navigation_of_the_engine_has_titles_by_folder(project, unstamped):
     """The navigation lists the first pages about the whole suite, then folders and files under their titles, and no other page."""
-    text = (site / "book/suite/index.html").read_text(encoding="utf-8")
+    text = (unstamped / "book/suite/index.html").read_text(encoding="utf-8")
     sidebar = text[text.index("md-sidebar--primary") : text.index("md-sidebar--secondary")]
     links = Html(sidebar).links
     assert not [link for link in links if "_kw" in link or link.endswith(("doc.html", "sub.html"))]
@@ -94,18 +114,29 @@ def test_navigation_has_titles_by_folder(project, site):
     assert labels == ["A tiny project", "The tiny suite", *overviews, "suite", "Ring", ".settings", "inner"]
 
 
-def test_page_outside_the_navigation_shows_that_of_its_folder(site):
+def test_page_outside_the_navigation_shows_that_of_its_folder(unstamped):
     """A keyword page has its folder's part of the navigation beside it."""
-    text = page(site, "suite/test_ring.py_kw")
+    text = page(unstamped, "suite/test_ring.py_kw")
     sidebar = text[text.index("md-sidebar--primary") : text.index("md-sidebar--secondary")]
     assert [link for link in Html(sidebar).links if link.endswith("test_ring.py_docs.html")]
+
+
+def test_navigation_of_every_stamped_page_is_that_of_the_book(project, site):
+    """Beside each page stand the book's index and the pages about the whole suite, and no page of a folder or file."""
+    overviews = [f"{kind}.html" for kind in TOPICS if (project / f"docs/book/{kind}.md").is_file()]
+    for name, up in (("index", ""), ("suite/test_ring.py_kw", "../"), ("suite/inner/index", "../../")):
+        text = page(site, name)
+        sidebar = text[text.index("md-sidebar--primary") : text.index("md-sidebar--secondary")]
+        links = Html(sidebar).links
+        assert [link for link in links if "suite-" in link] == [f"../{up}book/{kind}" for kind in overviews]
+        assert not [link for link in links if "/suite/" in link]
 
 
 def test_large_book_lists_folders_only(tmp_path):
     """Above `nav_files` file pages the navigation holds the folders' pages only, and the build is still clean."""
     root = write_project(tmp_path)
     settings = (root / "mkdocs.yml").read_text()
-    (root / "mkdocs.yml").write_text(settings.replace("- rankbook\n", "- rankbook:\n    nav_files: 2\n"))
+    (root / "mkdocs.yml").write_text(settings.replace("- rankbook\n", "- rankbook:\n    stamp: false\n    nav_files: 2\n"))
     text = (build(root) / "book/suite/index.html").read_text(encoding="utf-8")
     sidebar = text[text.index("md-sidebar--primary") : text.index("md-sidebar--secondary")]
     assert "_docs.html" not in sidebar
@@ -167,20 +198,22 @@ def test_last_runs_stand_on_the_page(recorded):
     first, second = LAST_RUN_ROWS.findall(text)
     assert [fact for fact in ("TestRing::test_token_comes_back", ">passed<", ">2<") if fact not in first] == []
     assert [fact for fact in ("other", "rankbook-skipped", "needs 2 GPUs") if fact not in second] == []
-    assert "1 passed, 1 skipped. Hardware: CPU, 2 cores. Engine: local. When: 2026-11-21 09:30 UTC." in text
+    assert "1 passed, 1 skipped. Hardware: CPU, 2 cores. Engine: local." in text
+    assert '<time datetime="2026-11-21T09:30:00+00:00">2026-11-21 09:30 UTC</time>' in text
 
 
 def test_runs_that_differ_show_where_and_when_each_ran(recorded):
     """What not all runs of a page share stands in the row of each."""
     first, second = LAST_RUN_ROWS.findall(recorded(run(), run(node_id="x.md::other", line=61, machine="2 × H200", engine="fresh")))
-    assert "<td>CPU, 2 cores</td><td>local</td>" in first
-    assert "<td>2 × H200</td><td>fresh</td>" in second
+    assert "<td>CPU, 2 cores<td>local<td>" in first
+    assert "<td>2 × H200<td>fresh<td>" in second
 
 
 def test_runs_of_an_older_version_say_so(recorded):
     """A run of a listing that has changed since is told apart from one of the listing on the page."""
     (row,) = LAST_RUN_ROWS.findall(recorded(run(listing="0" * 64)))
     assert "older version of this listing" in row
+    assert "rankbook-passed" not in row
 
 
 def test_text_of_the_ledger_is_escaped(recorded):
@@ -191,7 +224,7 @@ def test_text_of_the_ledger_is_escaped(recorded):
 
 def test_page_without_runs_says_so(site):
     """A page of whose listings no run is recorded has the sentence for it in place of the table."""
-    assert NOT_RUN in page(site, "suite/test_ring.py_docs")
+    assert "has been run yet" in page(site, "suite/test_ring.py_docs")
 
 
 def test_the_note_for_readers_elsewhere_is_not_on_the_site(recorded):

@@ -74,10 +74,10 @@ def _as_table(found: query.Answer) -> Iterator[str]:
     from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table(*(Column(name, overflow="fold") for name in found.columns), box=None, header_style="bold", pad_edge=False)
+    table = Table(*(Column(name, overflow="fold") for name in found.columns), box=None, pad_edge=False)
     for row in found.rows:
         table.add_row(*(Text(cell) for cell in (row.id, *row.cells)))
-    console = Console()
+    console = Console(color_system=None)  # what steers a terminal is not passed on, whoever wrote it
     with console.capture() as captured:
         console.print(table)
     yield captured.get().rstrip("\n")

@@ -56,7 +56,7 @@ def make_book(settings: Settings, docs: str, progress: Progress | None = None) -
     clock.append(time.perf_counter())
     listings, proved = _prove(settings.root, docs)
     clock.append(time.perf_counter())
-    built = _call(settings.root, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", SITE)
+    built = _call(settings.root, "-m", "mkdocs", "build", "--strict", "--site-dir", SITE)
     clock.append(time.perf_counter())
     seconds = dict(zip(("generate", "prove", "build"), (end - start for start, end in pairwise(clock)), strict=True))
     return Book(generated, listings, built, proved or built, seconds)

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TextIO
 
 from rankbook import __version__, freshness
-from rankbook.config import find_root, load
+from rankbook.config import Settings, find_root, load
 from rankbook.errors import RankbookError
 from rankbook.report import Report, plural
+from rankbook.terminal import harmless
 
 _DRAWN_EVERY = 0.1
 """Seconds between two looks of a progress bar."""
@@ -70,6 +71,13 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _gen_options(parser: argparse.ArgumentParser) -> None:
+    _book_of_options(parser)
+    parser.add_argument("--force", action="store_true", help="write pages anew that somebody has edited outside of notes")
+    parser.add_argument("--exit-code", action="store_true", help="exit with 1 when a page was written or removed, for hooks")
+
+
+def _book_of_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says which sources are documented, where to and how."""
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help="files and folders below the root")
     parser.add_argument("--root", type=Path, help="folder that source paths start from (default: the project around the current folder)")
     parser.add_argument("--out", help="folder of the pages")
@@ -80,7 +88,6 @@ def _gen_options(parser: argparse.ArgumentParser) -> None:
         "--package-path", action="append", metavar="DIR", help="read imported packages in this folder; 'installed' for those of this Python"
     )
     parser.add_argument("--jobs", type=_jobs, metavar="N", help="processes; 0 for one per core")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 and say which pages would change")
 
 
 def _jobs(word: str) -> int:
@@ -90,7 +97,23 @@ def _jobs(word: str) -> int:
 
 
 def _gen(chosen: argparse.Namespace) -> int:
-    root = _root(chosen)
+    settings = _book_of(chosen)
+    changes = freshness.compare(settings)
+    report = None if changes is None or chosen.force else changes.report
+    if report is None:
+        # What makes pages is loaded only when there is something to do.
+        from rankbook.document import document
+
+        with _progress() as progress:
+            report = document(settings, force=chosen.force, progress=progress, changes=changes)
+    for warning in report.warnings:
+        _warn(warning)
+    _say(summary(report))
+    return 1 if chosen.exit_code and report.changes else 0
+
+
+def _book_of(chosen: argparse.Namespace) -> Settings:
+    """Read the settings, with what the command line says of the sources."""
     overrides = {
         "sources": tuple(chosen.sources) or None,
         "out": chosen.out,
@@ -100,16 +123,33 @@ def _gen(chosen: argparse.Namespace) -> int:
         "package_path": chosen.package_path and tuple(chosen.package_path),
         "jobs": chosen.jobs,
     }
-    settings = load(root, overrides)
-    changes = None if chosen.check else freshness.compare(settings)
-    if changes is not None and changes.report is not None:
-        return _show(changes.report, check=False)
-    # What makes pages is loaded only when there is something to do.
-    from rankbook.document import document
+    return load(_root(chosen), overrides)
+
+
+def _check_options(parser: argparse.ArgumentParser) -> None:
+    from rankbook import checking
+
+    _book_of_options(parser)
+    checking.options(parser)
+
+
+def _check(chosen: argparse.Namespace) -> int:
+    from rankbook import checking
 
     with _progress() as progress:
-        report = document(settings, check=chosen.check, progress=progress, changes=changes)
-    return _show(report, check=chosen.check)
+        return checking.check(chosen, _book_of(chosen), progress, _say, _warn)
+
+
+def _accept_options(parser: argparse.ArgumentParser) -> None:
+    from rankbook import accepting
+
+    accepting.options(parser)
+
+
+def _accept(chosen: argparse.Namespace) -> int:
+    from rankbook import accepting
+
+    return accepting.accept(chosen, load(_root(chosen), {"out": chosen.out}), _say, _warn, input)
 
 
 def _root(chosen: argparse.Namespace) -> Path:
@@ -119,24 +159,12 @@ def _root(chosen: argparse.Namespace) -> Path:
     return root
 
 
-def _show(report: Report, *, check: bool) -> int:
-    for warning in report.warnings:
-        _say(f"rankbook: warning: {warning}", sys.stderr)
-    if check:
-        for path in report.written:
-            _say(f"would write {path}")
-        for path in report.removed:
-            _say(f"would remove {path}")
-    _say(summary(report, check=check))
-    return 1 if check and report.changes else 0
-
-
-def summary(report: Report, *, check: bool = False) -> str:
+def summary(report: Report) -> str:
     """Say in one line what a run has done."""
     counts = (
-        ("to write" if check else "written", len(report.written)),
+        ("written", len(report.written)),
         ("unchanged", report.unchanged),
-        ("to remove" if check else "removed", len(report.removed)),
+        ("removed", len(report.removed)),
         ("kept", len(report.kept)),
     )
     said = ", ".join(f"{count:,} {word}" for word, count in counts if count or word == "unchanged")
@@ -144,8 +172,13 @@ def summary(report: Report, *, check: bool = False) -> str:
     return f"{sources}, {made}: {said} ({sum(report.seconds.values()):.1f} s)"
 
 
+def _warn(line: str) -> None:
+    said = line.replace("\n", "\\n")
+    _say(f"rankbook: warning: {said}", sys.stderr)
+
+
 def _say(line: str, stream: TextIO | None = None) -> None:
-    print(line, file=stream)
+    print(harmless(line), file=stream)
 
 
 @contextmanager
@@ -187,11 +220,23 @@ def _book(chosen: argparse.Namespace) -> int:
     with _progress() as progress:
         made = book.make_book(settings, chosen.docs, progress)
     for warning in made.generated.warnings:
-        _say(f"rankbook: warning: {warning}", sys.stderr)
+        _warn(warning)
     for line in book.summary(made):
         _say(line)
     _say(f"look at it: `make serve`, or open {settings.below_root(book.SITE) / 'index.html'}")
     return made.status
+
+
+def _stamp_options(parser: argparse.ArgumentParser) -> None:
+    from rankbook import stamping
+
+    stamping.options(parser)
+
+
+def _stamp(chosen: argparse.Namespace) -> int:
+    from rankbook import stamping
+
+    return stamping.stamp(chosen, load(_root(chosen)), _say, _warn)
 
 
 def _query_options(parser: argparse.ArgumentParser) -> None:
@@ -218,8 +263,24 @@ def _ledger(chosen: argparse.Namespace) -> int:
     return keeping.keep(chosen, _root(chosen), _say)
 
 
+def _init_options(parser: argparse.ArgumentParser) -> None:
+    from rankbook import starting
+
+    starting.options(parser)
+
+
+def _init(chosen: argparse.Namespace) -> int:
+    from rankbook import starting
+
+    return starting.start(chosen, _root(chosen), _say)
+
+
 COMMANDS = (
+    Command("init", "Write what a repository needs for its book: settings, site, CI.", _init_options, _init),
     Command("gen", "Turn sources into pages, and write what has changed.", _gen_options, _gen),
+    Command("check", "Say which pages are not in step with their sources, and write nothing.", _check_options, _check),
+    Command("accept", "Take listings that were edited on their pages back into their sources.", _accept_options, _accept),
+    Command("stamp", "Put the generated pages into a site that an engine has built.", _stamp_options, _stamp),
     Command("book", "Generate the pages, execute every listing, build the site.", _book_options, _book),
     Command("query", "Ask which tests need or exercise what.", _query_options, _query),
     Command("ledger", "Show what was recorded, put ledgers together, and find what never ran.", _ledger_options, _ledger),

@@ -64,6 +64,13 @@ class Settings:
     ledger: str = ".rankbook/ledger.sqlite"
     """The record of runs, below the root or absolute."""
 
+    repo_url: str = ""
+    """Address of the repository on its forge; empty for Git's remote."""
+    repo_branch: str = ""
+    """Branch at which readers look at sources there, and edit them; empty for the remote's default branch."""
+    repo_forge: str = ""
+    """Kind of the forge, where its host does not tell it: `github`, `gitlab`, `bitbucket`, `gitea` ..."""
+
     def below_root(self, path: str) -> Path:
         """Give the absolute form of a path that a setting names."""
         return (self.root / path).resolve()

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeVar
 
-from rankbook import findings, freshness, pages
+from rankbook import findings, freshness, homes, pages
 from rankbook.analyse import Draft, folders_of, public_names, survey, targets, unknown_modules, unmentioned
 from rankbook.collecting import rules_of
 from rankbook.config import Settings
@@ -20,6 +21,7 @@ from rankbook.garbage import uncollected
 from rankbook.knowledge import Brief, Knowledge
 from rankbook.model import Module, Project, Survey, Test, Use
 from rankbook.pages import Book, Fate, FileRow, Page, Writer
+from rankbook.pages.notes import Note
 from rankbook.printing import Made, Press
 from rankbook.report import Report
 from rankbook.sources import Packages, discover, package_folders, parse
@@ -36,32 +38,47 @@ _FEW = 200
 """Files up to which starting processes costs more time than it saves."""
 
 
-def document(settings: Settings, *, check: bool = False, progress: Progress | None = None, changes: Changes | None = None) -> Report:
+def document(  # noqa: PLR0913 - one argument for each thing that a door chooses
+    settings: Settings,
+    *,
+    check: bool = False,
+    force: bool = False,
+    staged: Path | None = None,
+    progress: Progress | None = None,
+    changes: Changes | None = None,
+) -> Report:
     """Turn the sources into pages, and write what has changed.
 
     Args:
         settings: what to document, where to and how.
         check: tell what would change, and write nothing.
+        force: write pages whatever somebody has edited on them outside of notes.
+        staged: with `check`, the folder that takes the pages as they would be.
         progress: told of each step.
         changes: what a look at all files has told; None to look now.
 
     Raises:
-        RankbookError: a setting, a source, a template or the folder of the pages is not as it must be.
+        RankbookError: a setting, a source, a template, a note or the folder of the pages is not as it must be.
     """
-    pages.check_pack(pages.pack_folders(settings))
-    if check:
-        return _documented(settings, Store(None, ""), None, progress, check=True)
     changes = changes or freshness.compare(settings)
+    if changes is not None and (force or staged):
+        changes = replace(changes, pages=(*changes.pages, *changes.manifest.report.kept))
     if changes is not None and changes.report is not None:
         return changes.report
+    pages.check_pack(pages.pack_folders(settings))
+    writer = Writer(settings.below_root(settings.out), dry=check, staged=staged, force=force)
+    if check and changes is None:
+        return _documented(settings, Store(None, ""), None, progress, writer)
     store = Store(freshness.cache_folder(settings), freshness.world(settings))
     if changes is not None and changes.manifest.generation == store.generation:
         try:
-            return _documented(settings, store, changes, progress)
+            return _documented(settings, store, changes, progress, writer)
         except StoreError:
             store.close()
+    if check:
+        return _documented(settings, Store(None, ""), None, progress, writer)
     store.clear()
-    return _documented(settings, store, None, progress)
+    return _documented(settings, store, None, progress, writer)
 
 
 def survey_tree(settings: Settings, apis: Sequence[str] = ()) -> Project:
@@ -95,15 +112,15 @@ def _surveyed(settings: Settings, store: Store, changes: Changes | None, apis: S
     )
 
 
-def _documented(settings: Settings, store: Store, changes: Changes | None, progress: Progress | None, *, check: bool = False) -> Report:
+def _documented(settings: Settings, store: Store, changes: Changes | None, progress: Progress | None, writer: Writer) -> Report:
     started = time.time_ns()
     book = Book(settings.title or settings.root.name, pages.pack_folders(settings))
-    if not check:
+    if not writer.dry:
         freshness.discard(settings)
     with uncollected():
-        run = _Run(settings, store, changes, _Clock(progress or _silent), Writer(settings.below_root(settings.out), dry=check))
+        run = _Run(settings, store, changes, _Clock(progress or _silent), writer)
         report = run.report(book)
-        if not check:
+        if not writer.dry:
             run.keep(started, report)
         store.close()
     return report
@@ -137,8 +154,19 @@ class _Run:
         """Of a search for sources; None when there was none."""
         self.unknown: tuple[str, ...] = ()
         """Warnings of modules that are named and not there."""
-        self.notes: list[str] = []
+        self.passing: list[str] = []
         """Warnings of this run alone."""
+        self.noted: tuple[str, ...] = ()
+        """Pages that hold notes."""
+        self.homes = homes.Homes()
+        """What is to become of the notes."""
+        self.orphans: tuple[str, ...] = ()
+        """Warnings of notes that belong nowhere."""
+        self.orphans_before: bytes | None = None
+        """The page of such notes as the last run left it."""
+        self.orphans_after: bytes | None = None
+        self.edited: frozenset[str] = store.get("indexes", "edited") or frozenset()
+        """Pages that are left as they are because somebody has edited them."""
         self.fates: dict[str, Fate] = {}
         """Of the pages that this run has made."""
         self.is_whole = True
@@ -167,8 +195,11 @@ class _Run:
         ):
             surveys, shown = self.survey(changed, gone)
             self._keep_findings(changed | gone, linter.result())
-        self._print(self._press(book, surveys), changed, gone, shown)
+        press = self._press(book, surveys)
+        self._settle_notes(press, changed)
+        self._print(press, changed, gone, shown)
         with self.clock.step("sweep"):
+            self._keep_orphans(gone)
             removed = self._sweep(gone)
         return self._told(removed)
 
@@ -263,7 +294,7 @@ class _Run:
 
     def _keep_findings(self, paths: Iterable[str], found: findings.Findings) -> None:
         if found.warning:
-            self.notes.append(found.warning)
+            self.passing.append(found.warning)
             self.is_whole = False
         for path in paths:
             said = found.by_path.get(path)
@@ -314,14 +345,14 @@ class _Run:
         if press.is_exact != (len(self.changes.manifest.sources.paths) <= pages.EXACT):
             return files
         found = changed | shown | self._retitled(press, changed | gone) | self._relisted(press, changed | gone)
-        return files & (found | _owners(self.changes.pages)[0])
+        return files & (found | _owners((*self.changes.pages, *self.homes.touched()))[0])
 
     def _print_folders(self, press: Press, files: set[str], gone: set[str]) -> None:
         """Make and write the pages of the folders around files that show there otherwise than before, and of the whole suite."""
         folders = set(press.folders)
         if self.changes is not None:
             moved = {path for path in files if self._is_moved(path, press)} | gone
-            folders &= {folder for path in moved for folder in _above(path)} | _owners(self.changes.pages)[1]
+            folders &= {folder for path in moved for folder in _above(path)} | _owners((*self.changes.pages, *self.homes.touched()))[1]
         for path in pages.deepest_first(folders):
             self.store.put("totals", path, _packed(pages.totals_of(press.folders[path], press.rows, press.totals)))
         public = public_names(self.draft, self.settings.apis) if self.settings.apis else ()
@@ -359,7 +390,7 @@ class _Run:
             self.are_entries_changed |= entries != self.store.data("entries", made.path)
             self.store.put("entries", made.path, entries)
         if made.warning:
-            self.notes.append(made.warning)
+            self.passing.append(made.warning)
             self.store.put("facts", made.path, None)
             self.knowledge.briefs.pop(made.path, None)
 
@@ -381,34 +412,124 @@ class _Run:
         return found
 
     def _sweep(self, gone: set[str]) -> tuple[str, ...]:
-        """Remove the pages of what is gone."""
-        if self.changes is None:
-            return self.writer.sweep(self.fates)
+        """Remove the pages of what is gone; give those that are removed."""
+        fates = self.writer.sweep(self.fates) if self.changes is None else self.writer.remove(sorted(self._to_remove(gone)))
+        self.fates |= {path: fate for path, fate in fates.items() if fate is Fate.EDITED}
+        return tuple(path for path, fate in fates.items() if fate is Fate.REMOVED)
+
+    def _to_remove(self, gone: set[str]) -> set[str]:
+        """Name the pages that are not made any more, as far as the last run knew them."""
         left = {folder for path in gone for folder in _above(path)} - folders_of(self.paths).keys()
         self.obsolete |= {page for path in gone for page in pages.pages_of_file(path)}
         self.obsolete |= {page for path in left for page in pages.pages_of_folder(path)}
+        self.obsolete |= self._spared()
         for path in left:
             self.store.put("totals", path, None)
-        return self.writer.remove(sorted(self.obsolete - self.fates.keys()))
+        return self.obsolete - self.fates.keys()
+
+    def _spared(self) -> set[str]:
+        """Name the pages of what was gone before, which are there because somebody has edited them."""
+        kept = () if self.changes is None else self.changes.manifest.report.kept
+        folders = folders_of(self.paths)
+        return {page for page in kept for kind, path in [pages.owner(page)] if path not in (self.paths if kind == "file" else folders)}
+
+    # Notes
+
+    def _settle_notes(self, press: Press, changed: set[str]) -> None:
+        """Find the notes on all pages, and where they belong, before any page is written."""
+        known = (
+            None if self.changes is None else sorted({*(self.store.get("indexes", "noted") or ()), *self.changes.pages} - {homes.ORPHANS})
+        )
+        found = self.writer.find_notes(known)
+        data = self.orphans_before = self.orphans_after = self.writer.read(homes.ORPHANS)
+        orphans = [] if data is None else homes.orphans_of(data, self.writer.out)
+        if found or orphans:
+            tree = homes.Tree(
+                root=self.settings.root,
+                files=frozenset(self.paths),
+                folders=press.folders,
+                sha256=lambda path: self.knowledge.briefs[path].sha256,
+                tests=lambda path: [test.id for test in press.surveys[path].tests],
+                changed=changed,
+            )
+            self.homes = homes.settle(found, orphans, tree, self.writer)
+            self._write_orphans([*orphans, *self.homes.homeless])
+        notes = {page: tuple(notes) for page, notes in self.homes.by_page.items()}
+        self.writer = press.writer = replace(self.writer, notes=notes, known=frozenset(found))
+
+    def _keep_orphans(self, gone: set[str]) -> None:
+        """Keep the notes that belong nowhere, or on a page that could not be written; tell of them."""
+        doomed = self.homes.by_page.keys() - self.fates.keys()
+        if self.changes is not None:
+            doomed &= self._to_remove(gone)
+        lost = [note for note in self.homes.homeless if not self._stays(note, note.page)]
+        for page, notes in self.homes.by_page.items():
+            lost += [note for note in notes if page in doomed or not (self._is_made(page, note) or self._stays(note, page))]
+        if self.homes.orphans or self.homes.homeless or lost:
+            self._write_orphans(lost)
+        held = {note.page for note in self.homes.homeless if self._stays(note, note.page)}
+        self.noted = tuple(sorted(held | (self.homes.by_page.keys() - doomed)))
+        self.orphans = tuple(self._told_of_orphans(lost))
+
+    def _is_made(self, page: str, note: Note) -> bool:
+        """Tell whether a page now holds a note that belongs on it."""
+        fate = self.fates.get(page)
+        return fate in (Fate.WRITTEN, Fate.UNCHANGED) or (fate is None and note.page == page and note not in self.homes.orphans)
+
+    def _stays(self, note: Note, page: str) -> bool:
+        """Tell whether a note stays where it was found, because that page is left as it is."""
+        return note not in self.homes.orphans and note.page == page and self.fates.get(page) in (Fate.EDITED, Fate.KEPT)
+
+    def _write_orphans(self, notes: Sequence[Note]) -> None:
+        self.orphans_after = homes.with_orphans(self.orphans_before, list(dict.fromkeys(notes)))
+        self.writer.put_by_hand(homes.ORPHANS, self.orphans_after)
+
+    def _fate_of_orphans(self) -> tuple[set[str], set[str]]:
+        """Give the page of notes that belong nowhere among the written pages, or among the removed ones, if it has changed."""
+        if self.orphans_after == self.orphans_before:
+            return set(), set()
+        return (set(), {homes.ORPHANS}) if self.orphans_after is None else ({homes.ORPHANS}, set())
+
+    def _told_of_orphans(self, lost: Sequence[Note]) -> Iterator[str]:
+        out = os.path.relpath(self.writer.out, self.settings.root)
+        if self.writer.dry:
+            for note in lost:
+                if note not in self.homes.orphans:
+                    what = f"this note is about {homes.describe(note)}, which is gone"
+                    yield f"{out}/{note.page}:{note.line}: {what}; `rankbook gen` moves it to {homes.ORPHANS}"
+        data = self.orphans_before if self.writer.dry else self.orphans_after
+        for note in homes.orphans_of(data or b""):
+            yield f"{out}/{homes.ORPHANS}:{note.line}: this note is about {homes.describe(note)}, which is gone; move it, or delete it"
 
     # What is left for the next run
 
     def _told(self, removed: tuple[str, ...]) -> Report:
-        earlier = set() if self.changes is None else set(self.changes.manifest.pages.paths) - set(removed)
-        kept_earlier = set() if self.changes is None else set(self.changes.manifest.report.kept) - set(removed)
+        lost = {*removed, *self._spared()} - self.fates.keys()
+        earlier = set() if self.changes is None else set(self.changes.manifest.pages.paths) - lost - {homes.ORPHANS}
+        kept_earlier = set() if self.changes is None else set(self.changes.manifest.report.kept) - lost
         self.pages = tuple(sorted(earlier | self.fates.keys()))
-        kept = tuple(sorted((kept_earlier - self.fates.keys()) | {path for path, fate in self.fates.items() if fate is Fate.KEPT}))
-        written = tuple(sorted(path for path, fate in self.fates.items() if fate is Fate.WRITTEN))
+        left = {path for path, fate in self.fates.items() if fate in (Fate.KEPT, Fate.EDITED)}
+        kept = tuple(sorted((kept_earlier - self.fates.keys()) | left))
+        self.edited = frozenset((self.edited & set(kept)) - self.fates.keys()) | {
+            path for path, fate in self.fates.items() if fate is Fate.EDITED
+        }
+        written = {path for path, fate in self.fates.items() if fate is Fate.WRITTEN}
+        written_orphans, removed_orphans = self._fate_of_orphans()
         return Report(
             sources=len(self.paths),
             pages=len(self.pages),
-            written=written,
+            written=tuple(sorted(written | written_orphans)),
             unchanged=len(self.pages) - len(written) - len(kept),
-            removed=removed,
+            removed=tuple(sorted({*removed} | removed_orphans)),
             kept=kept,
-            warnings=(*self.warnings, *self.unknown, *self.notes, *(_kept_sentence(path) for path in kept)),
+            warnings=(*self.warnings, *self.unknown, *self.passing, *(self._kept_sentence(path) for path in kept), *self.orphans),
             seconds=self.clock.seconds,
         )
+
+    def _kept_sentence(self, path: str) -> str:
+        if path not in self.edited:
+            return f"{path} is kept: a person made it, and a page is to stand in its place"
+        return f"{path} is left as it is: somebody has edited it; see `rankbook check`, or write it anew by `rankbook gen --force`"
 
     def keep(self, started: int, report: Report) -> None:
         """Leave for the next run what this one found."""
@@ -416,6 +537,8 @@ class _Run:
         self.suite.keep()
         self.store.put("indexes", "knowledge", _packed(self.knowledge))
         self.store.put("indexes", "warnings", _packed(self.warnings))
+        self.store.put("indexes", "noted", _packed(self.noted))
+        self.store.put("indexes", "edited", _packed(self.edited))
         if not (self.is_whole and self.store.commit(generation)):
             return
         root, out = os.fspath(self.settings.root), os.fspath(self.writer.out)
@@ -433,7 +556,11 @@ class _Run:
                 if old is not None and self.surroundings is None
                 else freshness.look(root, self.surroundings or (), started),
                 foreign=freshness.look(root, foreign, started),
-                pages=freshness.merged(None if old is None else old.pages, self.pages, freshness.look(out, sorted(self.fates))),
+                pages=freshness.merged(
+                    None if old is None else old.pages,
+                    (*self.pages, homes.ORPHANS),
+                    freshness.look(out, [*sorted(self.fates), homes.ORPHANS]),
+                ),
                 report=replace(
                     report, written=(), removed=(), unchanged=len(self.pages) - len(report.kept), warnings=self._lasting(report)
                 ),
@@ -442,7 +569,7 @@ class _Run:
 
     def _lasting(self, report: Report) -> tuple[str, ...]:
         """Give the warnings that hold for as long as nothing changes."""
-        return tuple(warning for warning in report.warnings if warning not in self.notes)
+        return tuple(warning for warning in report.warnings if warning not in self.passing)
 
     def _spread(self, function: Callable[[Sequence[_Item]], list[_Result]], items: Sequence[_Item]) -> Iterator[_Result]:
         """Apply a function to paths, in several processes when they are many."""
@@ -529,10 +656,6 @@ def _owners(spoiled: Iterable[str]) -> tuple[set[str], set[str]]:
 
 def _unknown_sentence(api: str) -> str:
     return f"the setting apis names '{api}', of which no file is known; add its source, or the folder of its package to package-path"
-
-
-def _kept_sentence(path: str) -> str:
-    return f"{path} is kept: a person made it, and a page is to stand in its place"
 
 
 def _silent(_step: str, _done: int, _total: int) -> None:

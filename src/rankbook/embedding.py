@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from rankbook.packed import Packed
 
 UTF8 = "utf-8"
-_MAGIC = re.compile(rb"^[ \t\f]*(?:#|//|/\*|<!--|%|;)?.*?coding[:=][ \t]*([-\w.]+)")
+_MAGIC = re.compile(rb".*?coding[:=][ \t]*([-\w.]+)")
+_NOT_OF_FILES = frozenset({"idna", "punycode", "undefined"})
+"""Encodings that Python knows and no file has; to read a large one would take for ever."""
 _BAD_CHARACTERS = "\0\2\3"
 _BAD = re.compile(f"[{_BAD_CHARACTERS}]")
 """What a Markdown page cannot show."""
@@ -128,9 +130,10 @@ def _detect(data: bytes) -> tuple[bytes, str]:
         if match:
             name = match[1].decode("ascii")
             try:
-                return b"", codecs.lookup(name).name if name.lower() != "utf8" else UTF8
+                found = codecs.lookup(name).name if name.lower() != "utf8" else UTF8
             except LookupError:
-                return b"", UTF8
+                found = UTF8
+            return b"", UTF8 if found in _NOT_OF_FILES else found
         if line.strip(b" \t\r\f") and not line.lstrip(b" \t\f").startswith((b"#", b"//", b"/*", b"<!--", b"%", b";")):
             break
     return b"", UTF8

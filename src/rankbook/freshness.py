@@ -26,7 +26,12 @@ from rankbook.config import Settings
 from rankbook.report import Report
 
 _PACKAGE = Path(__file__).resolve().parent
-_NOT_OF_PAGES = frozenset({"jobs", "engine", "listing_timeout", "source_path", "ledger"})
+_NOT_OF_PAGES = frozenset(
+    {
+        *("jobs", "engine", "listing_timeout", "listing_jobs", "source_path", "ledger", "ray_address"),
+        *("gpus", "plan", "canary", "debt_days", "repo_url", "repo_branch", "repo_forge"),
+    }
+)
 """Settings that no page depends on."""
 _RECENT = 50_000_000
 """Nanoseconds before the start of a run in which a change may have the same time as a later one."""

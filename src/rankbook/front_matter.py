@@ -18,12 +18,58 @@ from rankbook.embedding import Embedding
 SUITE_PAGES = ("suite-hardware", "suite-apis", "suite-untested", "suite-words", "suite-marks", "suite-owners", "suite-findings")
 """Kinds of page that are about the whole suite."""
 PAGE_KINDS = ("file", "keywords", "index", "folder", "subtree", *SUITE_PAGES)
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LARGEST = 1e15
+"""Numbers from which on Python may refuse to write one out."""
+_MOST_MERGED = 100_000
+"""Entries of mappings that merge keys may bring together."""
+_MOST_NESTED = 100
+"""Lists and mappings within each other."""
 _NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _NEEDS = "  needs: |"
 """Line behind which the needs of the tests stand, as the last thing in the front matter: they may be long."""
 _OPENED = re.compile(r"\A\ufeff?---[ \t]*\r?\n")
 _BLOCK = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?\r?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # either of them
+    """Reads plain values, and refuses merge keys that double what they name again and again."""
+
+    _merged = 0
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Put the entries of merged mappings into a mapping."""
+        super().flatten_mapping(node)
+        self._merged += len(node.value)
+        if self._merged > _MOST_MERGED:
+            raise yaml.constructor.ConstructorError(None, None, "its merge keys bring too many entries together", node.start_mark)
+
+
+def load(text: str) -> Any:
+    """Read the YAML of a front matter, which may be anybody's.
+
+    Args:
+        text: what stands between its marks.
+
+    Raises:
+        YAMLError: it is none, or it is nested or merged without end.
+        ValueError: a date is none, or half of a surrogate pair stands in it.
+        RecursionError: Python cannot read it.
+    """
+    if sum(map(text.count, "[{-?:")) > _MOST_NESTED and _depth(text) > _MOST_NESTED:
+        raise yaml.YAMLError("it is nested too deeply")
+    return yaml.load(text, _Loader)  # noqa: S506 - it makes nothing but plain values
+
+
+def _depth(text: str) -> int:
+    """Tell how deeply the values of a text are nested; the reader in C would overflow its stack."""
+    depth = deepest = 0
+    for event in yaml.parse(text, _Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > deepest:
+            deepest = depth
+            if deepest > _MOST_NESTED:
+                break
+    return deepest
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +87,8 @@ class Stamp:
     """How the listing gives back the source; None on pages without the source's listing."""
     needs: str = ""
     """What its tests need, a line of JSON for each group of tests that need the same; empty when there are none."""
+    owners: tuple[str, ...] = ()
+    """Who answers for the source, as it says itself."""
 
 
 def write(stamp: Stamp) -> str:
@@ -58,6 +106,8 @@ def write(stamp: Stamp) -> str:
             "newline": embedding.newline,
             "final-newline": embedding.final_newline,
         }
+    if stamp.owners:
+        facts["owners"] = list(stamp.owners)
     lines = [f"title: {_scalar(stamp.title)}", "rankbook:", *(f"  {key}: {_scalar(value)}" for key, value in facts.items())]
     if stamp.needs:
         lines += [_NEEDS, *(f"    {line}" for line in stamp.needs.splitlines())]
@@ -84,7 +134,7 @@ def split(text: str) -> tuple[dict[str, Any], int]:
     if match is None:
         return {}, 0
     try:
-        values = yaml.load(match[1] or "", _LOADER)  # noqa: S506 - both loaders are safe ones
+        values = load(match[1] or "")
     except (yaml.YAMLError, ValueError, RecursionError):  # a date that is none, a lone surrogate
         return {}, 0
     if values is not None and not isinstance(values, dict):
@@ -100,26 +150,38 @@ def read(values: Mapping[str, Any]) -> Stamp | None:
     embedding = None
     if "encoding" in facts:
         embedding = Embedding(
-            encoding=str(facts["encoding"]),
+            encoding=_text(facts["encoding"]),
             bom=bool(facts.get("bom")),
-            newline=str(facts.get("newline", "lf")),
+            newline=_text(facts.get("newline", "lf")),
             final_newline=bool(facts.get("final-newline", True)),
-            size=int(facts.get("size", 0)),
-            sha256=str(facts.get("sha256", "")),
+            size=_number(facts.get("size")) or 0,
+            sha256=_text(facts.get("sha256")),
         )
     return Stamp(
         page=str(facts["page"]),
-        title=str(values.get("title", "")),
-        source=str(facts.get("source", "")),
-        size=facts.get("size"),
-        sha256=facts.get("sha256"),
+        title=_text(values.get("title")),
+        source=_text(facts.get("source")),
+        size=_number(facts.get("size")),
+        sha256=_text(facts.get("sha256")) or None,
         embedding=embedding,
-        needs=_needs(facts.get("needs")),
+        needs=found if isinstance(found := facts.get("needs"), str) else "",
+        owners=_owners(facts.get("owners")),
     )
 
 
-def _needs(value: object) -> str:
-    return value if isinstance(value, str) else ""
+def _owners(value: object) -> tuple[str, ...]:
+    return tuple(map(_text, value)) if isinstance(value, list) else ()
+
+
+def _text(value: object) -> str:
+    """Give a value as text; empty for one that is no plain value: a list of lists may be written out for ever."""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, (int, float)) and abs(value) < _LARGEST else ""
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def is_generated(head: bytes, *, is_cut: bool) -> bool:

@@ -67,6 +67,14 @@ class RankEnd:
     """Seconds after the start of the program's main process."""
     duration: float = 0.0
     """Seconds that it lived."""
+    entered: float | None = None
+    """Seconds after the start of the program's main process at which it entered the test's body; None when that is not known."""
+    doing: str = ""
+    """What it was doing when the program was ended: `waits in all_reduce (train.py:12)`."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it as a JSON object that leaves out what is not known."""
+        return {key: value for key, value in asdict(self).items() if key not in ("entered", "doing") or value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +105,8 @@ class Receipt:
 
     def as_json(self) -> dict[str, Any]:
         """Give it as a JSON object that leaves out what is empty."""
-        return {key: value for key, value in asdict(self).items() if value not in ((), "", None, {})}
+        found = asdict(self) | {"ranks": tuple(rank.as_json() for rank in self.ranks)}
+        return {key: value for key, value in found.items() if value not in ((), "", None, {})}
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Receipt:

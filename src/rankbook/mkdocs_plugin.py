@@ -1,29 +1,39 @@
-"""The door to MkDocs: keeps the generated pages current, puts them into the navigation, and shows how their listings last ended."""
+"""The door to MkDocs: keeps the generated pages current, and puts them into the site and its navigation with what the ledger knows.
+
+The engine builds what people wrote and one page more, the index of the book; into the shell of that page the generated pages are
+stamped. With the option `stamp: false` the engine builds all of them by itself.
+"""
 
 from __future__ import annotations
 
 import logging
-import os
 import re
+from functools import cached_property, partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import click
 from mkdocs.config import config_options
 from mkdocs.config.base import Config
 from mkdocs.exceptions import PluginError
-from mkdocs.plugins import BasePlugin
+from mkdocs.plugins import BasePlugin, get_plugin_logger
 from mkdocs.structure.files import File, Files, InclusionLevel
 
-from rankbook import front_matter
 from rankbook.config import Settings, load
-from rankbook.document import document
+from rankbook.document import document, survey_tree
 from rankbook.errors import RankbookError
-from rankbook.ledger import Ledger
 from rankbook.pages import LAST_RUN_MARKER, LAST_RUN_NOTE, OVERVIEWS
-from rankbook.site import expanded, last_runs, listed, script, style
+from rankbook.publish import SCRIPT, STYLE, Docs, Ledgered, Site, publish, shown_at
+from rankbook.serving import Live, Opened, Watch, attach
+from rankbook.site import expanded, listed, markdown, script, style
+from rankbook.site.addresses import Addresses
+from rankbook.site.shell import Shell
+from rankbook.site.shell import source as shell_source
+from rankbook.site.stamping import LAST_RUN, ROLLUP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Mapping
 
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.livereload import LiveReloadServer
@@ -31,18 +41,19 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
     from rankbook.front_matter import Stamp
-    from rankbook.listing import Run
 
-STYLE = "assets/rankbook.css"
-"""Where the built site holds the style of outcomes and of long names."""
-SCRIPT = "assets/rankbook.js"
-"""Where it holds the script that filters long pages."""
 _SOURCE = '<h2 id="original-source"'
 """Heading of a source's listing, whose text the search leaves out: with it the index of a large book is slow to load."""
 _LAST_RUN = re.compile(rf"(?:<p>{re.escape(LAST_RUN_NOTE)}</p>\s*)?{re.escape(LAST_RUN_MARKER)}")
 """What the table of the last runs replaces: the marker, with the note that stands in for the table elsewhere."""
+_ROLLUP = "<!-- rankbook:proof -->"
+"""What the charts of the proof replace."""
 _LINE_ANCHOR = re.compile(r'\bid="(__codelineno-[^"]+)"')
-_log = logging.getLogger("mkdocs.plugins.rankbook")
+_LINE_LINK = re.compile(r'(<a [^>]*?href="[^"#]+)#__codelineno-source-(\d+)"')
+_MOST_PROBLEMS = 50
+"""Dead links that are told one by one."""
+_log = logging.getLogger(get_plugin_logger("rankbook").logger.name)
+"""Below the engine's own, by which it counts warnings; ProperDocs calls it by another name."""
 
 
 class PluginOptions(Config):  # type: ignore[no-untyped-call] # MkDocs types it so
@@ -50,8 +61,21 @@ class PluginOptions(Config):  # type: ignore[no-untyped-call] # MkDocs types it 
 
     gen = config_options.Type(bool, default=True)
     """Whether each build generates the pages of the sources first."""
+    stamp = config_options.Type(bool, default=True)
+    """Whether the generated pages are put into the site by rankbook, which is quick; else the engine builds them."""
     nav_files = config_options.Type(int, default=500)
-    """Largest number of file pages that the navigation lists; a larger book lists its folders only."""
+    """Largest number of file pages that the navigation lists where the engine builds them; a larger book lists its folders only."""
+
+
+class Stamped(File):
+    """A generated page, or a picture beside it: the engine knows its address, and neither builds nor copies it."""
+
+    def is_documentation_page(self) -> bool:
+        """Tell the engine that there is nothing to build."""
+        return False
+
+    def copy_file(self, dirty: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature is MkDocs' own
+        """Leave the copying to rankbook."""
 
 
 class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call] # MkDocs types it so
@@ -60,11 +84,16 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
     def __init__(self) -> None:
         self._serving = False
         self._settings = Settings()
-        self._stamps: dict[str, Stamp] = {}
+        self._build: _Build | None = None
+        self._live: Live | None = None
+        self._watch: Watch | None = None
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:  # noqa: ARG002 - the signature is MkDocs' own
         """Remember whether a mistake ends the command or is shown while it goes on; the hook also keeps this object over rebuilds."""
         self._serving = command == "serve"
+        context = click.get_current_context(silent=True)
+        if self._serving and self.config.stamp and context is not None and context.params.get("livereload"):
+            self._live = Live(_log)
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
         """Add the style sheet and the script, before those of the project, which may override them."""
@@ -73,7 +102,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         return config
 
     def on_pre_build(self, *, config: MkDocsConfig) -> None:
-        """Read the settings and generate the pages of the sources as they are now."""
+        """Read the settings, generate the pages of the sources as they are now, and set aside those of the site."""
         try:
             self._settings = load(Path(config.config_file_path or "mkdocs.yml").resolve().parent)
             if self.config.gen and self._settings.sources:
@@ -82,22 +111,50 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         except (RankbookError, OSError) as error:
             if not self._serving:
                 raise PluginError(str(error)) from error
-            _log.error("%s", error)
+            if self._live is None:
+                _log.error("%s", error)
+            else:
+                self._live.refused(error)
+        site = Site(self._settings, Path(config.docs_dir).resolve(), Path(config.site_dir).resolve())
+        last = self._live.last if self._live else None
+        if last is not None:
+            site.remember(last.docs, directories=last.directories)
+        is_stamped = self.config.stamp and bool(markdown.VERSION)
+        if self.config.stamp and not is_stamped:
+            _log.info("The package pyromark is not installed: MkDocs builds the generated pages, which takes longer.")
+        self._build = _Build(site, Addresses(config.use_directory_urls), is_stamped=is_stamped, before=last.ledgered if last else None)
+        if is_stamped:
+            site.shelter()
 
     def on_serve(self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Callable[..., None]) -> LiveReloadServer:  # noqa: ARG002
         """Watch what the pages are made from."""
         settings = self._settings
-        for path in (*settings.sources, settings.templates, "pyproject.toml"):
-            if settings.below_root(path).exists():
-                server.watch(str(settings.below_root(path)))
+        paths = [settings.below_root(path) for path in (*settings.sources, settings.templates, "pyproject.toml")]
+        if self._live is not None and self._live.last is not None and attach(server, self._live, builder):
+            self._watch = Watch(self._live, [*paths, settings.below_root(settings.out)], settings.below_root(settings.ledger))
+            self._watch.start()
+            return server
+        for path in paths:
+            if path.exists():
+                server.watch(str(path))
         return server
 
+    def on_shutdown(self) -> None:
+        """Watch no more."""
+        if self._watch is not None:
+            self._watch.stop()
+
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
-        """Say which generated pages the navigation lists, and write its part for each folder that `nav` names."""
-        self._stamps = {file.src_uri: stamp for file, stamp in _stamped(files, config)}
-        _warn_of_shared_addresses(files, self._stamps)
-        shown = listed(self._stamps, self.config.nav_files, OVERVIEWS)
-        for path in self._stamps:
+        """Tell the engine which pages it does not build, and write their part of the navigation."""
+        build = self._here
+        build.look(files, config)
+        stamps = build.docs.stamps
+        _warn_of_shared_addresses(files, stamps)
+        if build.is_stamped:
+            shown = listed({path: stamp for path, stamp in stamps.items() if not stamp.source}, 0, OVERVIEWS)
+        else:
+            shown = listed(stamps, self.config.nav_files, OVERVIEWS)
+        for path in stamps:
             # Set for all of them: left alone, MkDocs leaves out pages about sources such as `.github/ci.yml`.
             files.src_uris[path].inclusion = InclusionLevel.INCLUDED if path in shown else InclusionLevel.NOT_IN_NAV
         if config.nav is not None:
@@ -107,34 +164,169 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         return files
 
     def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:  # noqa: ARG002
-        """Show the navigation of its folder beside a page that the navigation does not list."""
-        for path in self._stamps:
+        """Name the generated pages in the navigation, and show that of its folder beside a page that it does not list."""
+        build = self._here
+        for path, stamp in build.docs.stamps.items():
             page = files.src_uris[path].page
-            if page is not None and page.parent is None:
+            if page is None:
+                continue
+            if page.title is None:
+                page.title = stamp.title
+            if page.parent is None and not build.is_stamped:
                 page.parent = _section_of(path, files)
         return nav
 
+    def on_page_read_source(self, *, page: Page, config: MkDocsConfig) -> str | None:  # noqa: ARG002
+        """Give the page whose shell the others take a content by which its parts are known."""
+        build = self._here
+        if not build.is_shell(page):
+            return None
+        page.previous_page = page.next_page = page.edit_url = None
+        return shell_source(build.docs.stamps[build.docs.shell].title)
+
     def on_page_content(self, content: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG002
-        """Put the table of the last runs in the place of its marker; in HTML, because there no listing can hold the marker itself."""
+        """Put what the ledger knows in the place of its markers; in HTML, because there no listing can hold a marker itself."""
+        build = self._here
+        if build.is_shell(page):
+            return content
         # MkDocs does not look for anchors inside highlighted listings, and would call each link to a line broken.
         page.present_anchor_ids = (page.present_anchor_ids or set()) | set(_LINE_ANCHOR.findall(content))
-        if page.file.src_uri in self._stamps:
+        if page.file.src_uri in build.docs.stamps:
             content = content.replace(_SOURCE, f"{_SOURCE} data-search-exclude", 1)
-        return _LAST_RUN.sub(lambda _: self._last_runs(page.file), content, count=1)
+        elif build.is_stamped:
+            content = _LINE_LINK.sub(r'\1#L\2"', content)
+        if LAST_RUN_MARKER in content or _ROLLUP in content:
+            content = self._with_proof(content, page.file.src_uri)
+        return content
 
-    def _last_runs(self, file: File) -> str:
-        stamp = self._stamps.get(file.src_uri)
-        runs = {run.node_id: run for run in self._recorded(file, stamp)}
-        return last_runs(runs.values(), stamp)
+    def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:
+        """Take the shell."""
+        build = self._here
+        if build.is_shell(page):
+            build.shell = Shell.of(output, file=page.file.dest_uri, title=build.docs.stamps[build.docs.shell].title, label=page.title or "")
+            _leave_out_of_search(config, page)
+        return output
 
-    def _recorded(self, file: File, stamp: Stamp | None) -> Iterable[Run]:
-        ledger = Ledger(self._settings.below_root(self._settings.ledger))
-        page = Path(os.path.relpath(file.abs_src_path or file.src_path, self._settings.root)).as_posix()
+    def on_post_template(self, output_content: str, *, template_name: str, config: MkDocsConfig) -> str:
+        """Name the stamped pages in the map of the site."""
+        build = self._here
+        if template_name != "sitemap.xml" or not build.is_stamped or not config.site_url:
+            return output_content
+        site = config.site_url if config.site_url.endswith("/") else f"{config.site_url}/"
+        named = (path for path in build.docs.stamps if path != build.docs.shell)
+        entries = "".join(f"    <url>\n         <loc>{escape(site + build.addresses.url(path))}</loc>\n    </url>\n" for path in named)
+        return output_content.replace("</urlset>", f"{entries}</urlset>")
+
+    def on_post_build(self, *, config: MkDocsConfig) -> None:
+        """Put the generated pages into the site."""
+        build = self._here
+        if not build.is_stamped or build.shell is None:
+            if self._live is not None:
+                self._live.close()
+            return
+        build.site.unshelter()
         try:
-            return [*(ledger.last(stamp.source) if stamp and stamp.source else ()), *ledger.last_by_page(page)]
+            forge = build.site.forge(config.repo_url or "", config.edit_uri or "")
+            if self._live is not None:
+                self._live.open(
+                    Opened(
+                        settings=self._settings,
+                        docs=build.docs,
+                        shell=build.shell,
+                        ledgered=build.ledgered,
+                        directories=config.use_directory_urls,
+                        forge=forge,
+                        exclude=config.exclude_docs.match_file if config.exclude_docs else lambda _: False,
+                        generates=bool(self.config.gen and self._settings.sources),
+                    )
+                )
+                build.site.write_search(build.addresses, partial(survey_tree, self._settings))
+                return
+            published = publish(build.docs, build.shell, directories=config.use_directory_urls, ledgered=build.ledgered, forge=forge)
+            build.site.write_search(build.addresses, partial(survey_tree, self._settings))
+        except RankbookError as error:
+            raise PluginError(str(error)) from error
+        _tell(published.problems, int(config.validation.links.anchors))
+
+    def on_build_error(self, *, error: Exception, **_: object) -> None:  # noqa: ARG002 - the signature is MkDocs' own
+        """Put back what was set aside."""
+        if self._build is not None and self._build.is_stamped:
+            self._build.site.unshelter()
+
+    @property
+    def _here(self) -> _Build:
+        if self._build is None:
+            raise PluginError("rankbook's plugin was called for a build that has not begun")
+        return self._build
+
+    def _with_proof(self, content: str, path: str) -> str:
+        build = self._here
+        try:
+            proof = build.ledgered.proof
+            found = proof.page(path)
+            last_run = found.last_run if found else ""
+            rollup = found.rollup if found and path in build.docs.stamps else proof.front(path)
+            if self._live is not None:  # what is shown is exchanged when tests have run
+                last_run, rollup = shown_at(LAST_RUN, last_run), shown_at(ROLLUP, rollup)
+            content = _LAST_RUN.sub(lambda _: last_run, content, count=1)
         except RankbookError as error:
             _log.warning("%s", error)
-            return ()
+            return content
+        return content.replace(_ROLLUP, rollup)
+
+
+class _Build:
+    """One build of the site.
+
+    Args:
+        site: its folder.
+        addresses: where its pages stand.
+        is_stamped: whether rankbook puts the generated pages into it.
+        before: what was known of the ledger at the last build.
+    """
+
+    def __init__(self, site: Site, addresses: Addresses, *, is_stamped: bool, before: Ledgered | None = None) -> None:
+        self.before = before
+        self.site = site
+        self.addresses = addresses
+        self.is_stamped = is_stamped
+        self.shell: Shell | None = None
+
+    def look(self, files: Files, config: MkDocsConfig) -> None:
+        """Find the generated pages, and take them from the engine."""
+        excluded = config.exclude_docs
+        self.docs = Docs(self.site, (path for path in files.src_uris if excluded is None or not excluded.match_file(path)))
+        self.is_stamped = self.is_stamped and bool(self.docs.shell)
+        if self.is_stamped:
+            for path in (*self.docs.stamps, *self.docs.copied):
+                if path != self.docs.shell:
+                    files.src_uris[path].__class__ = Stamped  # all of it stays as it is, but for what it is asked to do
+
+    @cached_property
+    def ledgered(self) -> Ledgered:
+        """What the ledger knows of the pages."""
+        return Ledgered(self.docs, self.before, directories=self.addresses.directories)
+
+    def is_shell(self, page: Page) -> bool:
+        """Tell whether a page is the one whose shell the others take."""
+        return self.is_stamped and page.file.src_uri == self.docs.shell
+
+
+def _tell(problems: Iterable[str], level: int) -> None:
+    told = list(problems)
+    for problem in told[:_MOST_PROBLEMS]:
+        _log.log(level, "%s", problem)
+    if len(told) > _MOST_PROBLEMS:
+        _log.log(level, "and %d more links of generated pages lead nowhere", len(told) - _MOST_PROBLEMS)
+
+
+def _leave_out_of_search(config: MkDocsConfig, page: Page) -> None:
+    """Take the shell out of the index of MkDocs' own search, which knows no other way to leave a page out."""
+    for plugin in config.plugins.values():
+        index = getattr(plugin, "search_index", None)
+        entries = getattr(index, "_entries", None)
+        if isinstance(entries, list):
+            entries[:] = [entry for entry in entries if str(entry.get("location", "")).partition("#")[0] != page.url]
 
 
 def _section_of(path: str, files: Files) -> Section | None:
@@ -147,18 +339,10 @@ def _section_of(path: str, files: Files) -> Section | None:
     return None
 
 
-def _warn_of_shared_addresses(files: Files, stamps: Iterable[str]) -> None:
+def _warn_of_shared_addresses(files: Files, stamps: Mapping[str, Stamp]) -> None:
     """Warn of generated pages of which the site can hold only one: with directory addresses `x/doc.md` and `x/doc/index.md` are one."""
     taken: dict[str, str] = {}
     for path in sorted(stamps):
         other = taken.setdefault(files.src_uris[path].dest_uri, path)
         if other != path:
             _log.warning("%s and %s have the same address; set `use_directory_urls: false` in mkdocs.yml", other, path)
-
-
-def _stamped(files: Files, config: MkDocsConfig) -> Iterator[tuple[File, Stamp]]:
-    """Yield the generated pages that the project itself does not exclude, each with what it says of itself."""
-    for file in files.documentation_pages(inclusion=InclusionLevel.all):
-        stamp = front_matter.read(front_matter.split(file.content_string)[0])
-        if stamp is not None and not (config.exclude_docs and config.exclude_docs.match_file(file.src_uri)):
-            yield file, stamp

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rankbook.embedding import Embedding
-from rankbook.packed import Packed
+from rankbook.packed import Packed, columns_of, rows_of
 from rankbook.requirements import Requirement
 
 PACKAGES = "site-packages/"
@@ -219,6 +219,23 @@ class Module(Packed):
     error_line: int | None = None
     unread: str | None = None
     """Why the definitions of a file that is no Python source are not read, as a clause."""
+
+    def __reduce__(self) -> tuple[Callable[..., Module], tuple[Any, ...]]:
+        _, values = Packed.__reduce__(self)
+        return _module, tuple(columns_of(value) if kind else value for kind, value in zip(_ROWS, values, strict=True))
+
+
+def _module(*values: Any) -> Module:
+    return Module(*(rows_of(kind, value) if kind else value for kind, value in zip(_ROWS, values, strict=True)))
+
+
+_BY_FIELD: dict[str, type[tuple[Any, ...]]] = {
+    "imports": Import,
+    "constants": Constant,
+    **dict.fromkeys(("keywords", "references", "self_calls", "local_calls", "environment"), Keyword),
+}
+_ROWS = tuple(_BY_FIELD.get(each.name) for each in fields(Module))
+"""For each value of a module, the class of its rows when it is made of many; None for others."""
 
 
 @dataclass(frozen=True, slots=True)

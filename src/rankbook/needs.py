@@ -27,12 +27,11 @@ def write(needs: Needs) -> str:
     """Give a line for each group of tests that need the same, in the order of their first tests.
 
     Args:
-        needs: of the tests; one that needs nothing is left out.
+        needs: of all tests, also of those that need nothing.
     """
     groups: dict[tuple[Requirement, ...], list[str]] = {}
     for test, wanted in needs.items():
-        if wanted:
-            groups.setdefault(wanted, []).append(test)
+        groups.setdefault(wanted, []).append(test)
     return "".join(f"{_line(wanted, tests)}\n" for wanted, tests in groups.items())
 
 
@@ -121,7 +120,7 @@ def _unpacked(entry: Any) -> Requirement:
 
 
 def of_test(needs: Needs, test: str) -> tuple[Requirement, ...]:
-    """Give what a test needs; empty when nothing is said of it, or when more than one entry may stand for it.
+    """Give what a test needs; empty when nothing is said of it, or when more than one entry that says something may stand for it.
 
     Args:
         needs: of the tests of its file.
@@ -129,7 +128,9 @@ def of_test(needs: Needs, test: str) -> tuple[Requirement, ...]:
     """
     if test in needs:
         return needs[test]
-    families = [wanted for family, wanted in needs.items() if family.endswith(ANY) and is_of_family(test, family.removesuffix(ANY))]
+    families = [
+        wanted for family, wanted in needs.items() if wanted and family.endswith(ANY) and is_of_family(test, family.removesuffix(ANY))
+    ]
     return families[0] if len(families) == 1 else ()
 
 

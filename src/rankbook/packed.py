@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
 _GETTERS: dict[type, Callable[[Any], Any]] = {}
+Row = tuple[Any, ...]
+"""A named tuple, or a column of several."""
 
 
 class Packed:
@@ -21,3 +24,18 @@ class Packed:
             _GETTERS[kind] = attrgetter(*names)
         values = _GETTERS[kind](self)
         return kind, values if len(names) > 1 else (values,)
+
+
+def columns_of(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Give what many named tuples of one kind hold as columns, which pickle writes without asking each row what it is."""
+    return tuple(zip(*rows, strict=True))
+
+
+def rows_of(kind: type[Row], columns: Sequence[Row]) -> tuple[Any, ...]:
+    """Make the named tuples again.
+
+    Args:
+        kind: their class.
+        columns: what `columns_of` gave.
+    """
+    return tuple(map(partial(tuple.__new__, kind), zip(*columns, strict=True)))

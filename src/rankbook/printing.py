@@ -8,10 +8,11 @@ from pathlib import Path
 
 from rankbook import pages
 from rankbook.analyse import Links, relations_of
+from rankbook.analyse.relations import RARE
 from rankbook.dotted import module_name
 from rankbook.knowledge import Knowledge
 from rankbook.model import Finding, Folder, Module, Survey
-from rankbook.pages import Book, Entries, Fate, FileRow, Page, SuiteLink, Totals, Writer
+from rankbook.pages import Book, Elsewhere, Entries, Fate, FileRow, Page, SuiteLink, Totals, Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,8 @@ class Press:
             importers=importers,
             findings=self.findings[path],
             unlisted=self.unlisted,
+            heirs=links.heirs(path),
+            elsewhere=self._elsewhere(survey),
         )
         fates = self.put(pages.file_pages(self.book, task, data))
         return Made(
@@ -120,6 +123,10 @@ class Press:
             findings=pages.finding_counts(path, self.findings[path]),
             entries=pages.entries(pages.named(module, self._dotted(path), survey.tests), unlisted=self.unlisted),
         )
+
+    def _elsewhere(self, survey: Survey) -> tuple[Elsewhere, ...]:
+        mentions = self.knowledge.mentions
+        return pages.elsewhere(survey, mentions.callers, self.knowledge.links.has_tests, min(RARE, max(2, mentions.importing // 4)))
 
     def _dotted(self, path: str) -> str:
         return module_name(path, self.modules.__contains__) if self.knowledge.briefs[path].is_python else ""

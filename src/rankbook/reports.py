@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -68,7 +68,13 @@ def abnormal(job: Job, program: Program, ended: Ended, when: str = "") -> Report
     waiting = on_page(job, program, "\n".join(ended.waiting))
     text = "\n".join(filter(None, (waiting, output)))
     said = "; ".join((reason, *waiting.splitlines()[:MOST_WAITING]))
-    return Report(outcome, said, text, ranks=len(ended.ranks), receipt=Receipt(ended.ranks))
+    return Report(outcome, said, text, ranks=len(ended.ranks), receipt=Receipt(tuple(_doing(rank, waiting) for rank in ended.ranks)))
+
+
+def _doing(rank: RankEnd, waiting: str) -> RankEnd:
+    """Add to a rank's end what it was doing when its program was ended."""
+    said = (line.removeprefix(f"{rank.name} ") for line in waiting.splitlines() if line.startswith(f"{rank.name} "))
+    return replace(rank, doing=next(said, ""))
 
 
 def _how(program: Program, ended: Ended, when: str) -> tuple[Outcome, str]:

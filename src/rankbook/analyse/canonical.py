@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rankbook.analyse.draft import Draft
 from rankbook.dotted import INIT, is_private, module_name
@@ -19,8 +19,7 @@ _DEPTH = 16
 """Re-exports and aliases that a name is followed through."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """A name at the top of a module."""
 
     module: str

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rankbook.analyse.reads import Reads
 from rankbook.model import PACKAGES, Class, Constant, Function, Import, Module
@@ -18,8 +17,7 @@ _DEPTH = 16
 """Re-exports that a name is followed through."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a name is defined."""
 
     path: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rankbook.analyse.canonical import split
 from rankbook.analyse.draft import Ancestor, Collected, Draft
@@ -32,8 +33,7 @@ _Methods = Mapping[str, list[Node]]
 """Methods of a line of inheritance by name, in the order in which Python finds them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(NamedTuple):
     """A use of an imported name, as written in full by the imports of the file."""
 
     name: str

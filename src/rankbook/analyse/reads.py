@@ -51,8 +51,14 @@ class Reads:
         """Answer a question once; later askers take over its trace."""
         known = answers.get(question)
         if known is None:
-            with self.traced() as trace:
+            outer, trace = self._trace, Trace()
+            self._trace = trace
+            try:
                 found = answer()
+            finally:
+                self._trace = outer
+                outer.read |= trace.read
+                outer.asked |= trace.asked
             answers[question] = (found, frozenset(trace.read), frozenset(trace.asked))
             return found
         value: _Answer

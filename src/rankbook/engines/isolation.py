@@ -1,8 +1,9 @@
 """Ports: two programs that use the same fixed port run at the same time, each in a network of its own, or else one after the other.
 
 A program that names ports or uses `torch.distributed` gets a network namespace: a loopback device with all addresses of this machine, and
-nothing else. Where the system allows none, it gets a lease of its ports, and other programs that name one of them wait. A program that
-reaches out, for a download say, stays on the machine's network, with a lease.
+nothing else; names are looked up in files only, for no name server can be reached. Where the system allows none, it gets a lease of its
+ports, and other programs that name one of them wait. A program that reaches out, for a download say, stays on the machine's network, with
+a lease.
 """
 
 from __future__ import annotations
@@ -47,7 +48,12 @@ _OUTWARD = re.compile(
 )
 """What needs the network outside."""
 
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
+_BIND, _SLAVE_ALL = 0x1000, 0x80000 | 0x4000
+_NAMES = Path("/etc/nsswitch.conf")
+_HOSTS = re.compile(r"^[ \t]*hosts:.*$", re.MULTILINE)
+_LOCAL = frozenset({"files", "db", "compat", "myhostname", "mymachines"})
+"""Services that know names without a network."""
 _GET_ADDRESSES, _SET_ADDRESS, _GET_FLAGS, _SET_FLAGS = 0x8912, 0x8916, 0x8913, 0x8914
 _UP_AND_RUNNING = 0x41
 _REQUEST, _ADDRESS = struct.Struct("16s24s"), struct.Struct("=H2s4s8x")
@@ -81,14 +87,17 @@ class Isolation:
         self._own = network == "own" or (network != "host" and wants_namespace(text))
         self._locks: list[int] = []
 
-    def enter(self, wait: Callable[[], bool]) -> str:
+    def enter(self, wait: Callable[[], bool], folder: str) -> str:
         """Put this process, which has one thread, and its future children apart; says how.
 
         Args:
             wait: called while another program has one of the ports; False gives up.
+            folder: a private one of the program.
         """
         if self._own and (flags := allowed()):
             _unshare(flags)
+            with contextlib.suppress(OSError):  # a warning more, and nothing else
+                _look_up_names_in_files(Path(folder, _NAMES.name))
             return NAMESPACE
         if not self.ports:
             return ""
@@ -156,9 +165,7 @@ def _works(flags: int) -> bool:
 def _unshare(flags: int) -> None:
     user, group = os.getuid(), os.getgid()
     addresses = _addresses()
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(flags) != 0:
-        raise OSError(ctypes.get_errno(), "no namespace can be made")
+    _checked("unshare", flags)
     if flags & CLONE_NEWUSER:
         Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
@@ -170,6 +177,37 @@ def _unshare(flags: int) -> None:
             with contextlib.suppress(OSError):
                 packed = _ADDRESS.pack(socket.AF_INET, b"", address)
                 fcntl.ioctl(channel, _SET_ADDRESS, _REQUEST.pack(f"lo:{number}".encode(), packed))
+
+
+def _checked(function: str, *arguments: object) -> None:
+    """Call a function of the C library that gives 0 when all is well."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, function)(*arguments) != 0:
+        raise OSError(ctypes.get_errno(), f"{function} is not allowed")
+
+
+def _look_up_names_in_files(own: Path) -> None:
+    """Have this process and its children ask no name server: torch warns at each connection that none answers.
+
+    Args:
+        own: where the file goes that stands in for the system's, for them only.
+    """
+    own.write_text(local_names(_NAMES.read_text(encoding="utf-8")), encoding="utf-8")
+    _checked("unshare", CLONE_NEWNS)
+    _checked("mount", b"none", b"/", None, ctypes.c_ulong(_SLAVE_ALL), None)  # what is mounted here is not to be seen by others
+    _checked("mount", bytes(own), bytes(_NAMES), None, ctypes.c_ulong(_BIND), None)
+
+
+def local_names(services: str) -> str:
+    """Leave the services that need a network out of how hosts are looked up, with what is said of their answers.
+
+    Args:
+        services: text of `nsswitch.conf`.
+    """
+    line = _HOSTS.search(services)
+    known = [word for word in line[0].partition("#")[0].split()[1:] if word in _LOCAL] if line else []
+    hosts = f"hosts: {' '.join(known or ['files'])}"
+    return _HOSTS.sub(hosts, services) if line else f"{services.rstrip()}\n{hosts}\n"
 
 
 def _start(channel: socket.socket, device: str) -> None:

@@ -132,7 +132,7 @@ class Supervisor:
         """Tell the whole life of the program."""
         processes.adopt_orphans()
         wire.send(self.control, {"supervisor": self.pid})
-        self.apart = self.isolation.enter(self._wait_for_port)
+        self.apart = self.isolation.enter(self._wait_for_port, self.job.folder)
         self._emit({"type": "began", "isolation": self.apart})
         started = time.monotonic()
         if not self.stopped:

@@ -10,13 +10,14 @@ import gc
 import importlib
 import json
 import os
+import select
 import signal
 import socket
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
-from rankbook.engines import isolation, leftovers, main_process, processes, spawning, wire
+from rankbook.engines import huge_pages, isolation, leftovers, main_process, processes, spawning, wire
 from rankbook.engines.job import Birth, Job
 from rankbook.engines.roles import received
 from rankbook.engines.supervisor import Nursery, supervise
@@ -59,6 +60,9 @@ forked would keep their value, unlike one in a new interpreter.
 KEPT = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
 """Variables of `ENVIRONMENT` that programs keep, so that a main process that only counts devices may still fork."""
 
+MANY = 16
+"""Programs after which it is worth while to make forks cheaper."""
+
 
 def main(control: str, scratch: str, *others: str) -> NoReturn:
     """Be the zygote.
@@ -73,6 +77,7 @@ def main(control: str, scratch: str, *others: str) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors report to the caller; nobody waits for them here
     preload((*PRELOAD, *others))
     wire.send(engine, {"hindrance": hindrance()})
+    steps, count = huge_pages.gather(), 0
     while (request := wire.receive(engine)) is not None:
         message, descriptors = request
         if not descriptors:
@@ -81,8 +86,17 @@ def main(control: str, scratch: str, *others: str) -> NoReturn:
         with socket.socket(fileno=channel) as caller:
             _start_supervisor(Job.of(message), caller, events, engine)
         os.close(events)
+        count += 1
+        if count >= MANY:
+            _use_the_time(steps, engine)
     _clean_up(json.loads(scratch))
     os._exit(0)
+
+
+def _use_the_time(steps: Iterator[object], engine: socket.socket) -> None:
+    """Go on with something until there is a request."""
+    while not select.select([engine], [], [], 0)[0] and next(steps, None) is not None:
+        pass
 
 
 def _clean_up(folders: Iterable[str]) -> None:

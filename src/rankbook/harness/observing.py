@@ -49,7 +49,8 @@ class Observer:
         own = [note for note in notes if note.pid == pid]
         ended = next((note.at for note in own if note.what == END), gone)
         started = self.started.get(pid) or next((note.at for note in own if note.what == BEGAN), self.began)
-        return RankEnd(rank_name(record.name), code, _seconds(started - self.began), _seconds(ended - started))
+        entered = next((_seconds(note.at - self.began) for note in reversed(own) if note.what == BODY), None)
+        return RankEnd(rank_name(record.name), code, _seconds(started - self.began), _seconds(ended - started), entered)
 
 
 def _seconds(duration: float) -> float:

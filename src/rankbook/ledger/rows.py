@@ -56,7 +56,7 @@ def _row(values: Values, texts: Texts) -> tuple[object, ...]:
         "line": values.get("line", 0),
         "duration": float(values.get("duration", 0.0)),
         "ranks": values.get("ranks", 0),
-        "at": values.get("when", ""),
+        "at": _written(values.get("when", "")).decode(),
         "receipt": _json({key: value for key, value in receipt.items() if key not in _SHARED}),
         "circumstances": texts.number(_json({key: value for key, value in receipt.items() if key in _SHARED})),
         "modules": texts.number(_json(list(modules))),

@@ -9,7 +9,7 @@ from markdown.extensions.toc import slugify
 
 from rankbook.errors import PageError
 from rankbook.listing import About, Listing
-from rankbook.listings import expected, hidden
+from rankbook.listings import expected, hidden, kept
 from rankbook.listings.about import SOURCE_HEADING, about_of, has_size, is_markdown
 from rankbook.listings.lines import front_matter, split, without_prefix
 from rankbook.listings.mending import true_end, with_longer_fence
@@ -53,11 +53,24 @@ def collect(path: Path, page: str, site: Site | None = None) -> tuple[Listing, .
     except UnicodeDecodeError as error:
         line = len(split(data[: error.start].decode("utf-8", "replace") + "x"))
         raise PageError("the page is not UTF-8", where=page, line=line, right="save it as UTF-8") from error
-    return collect_text(text, page, site or site_of(path))
+    return _known(text, page, site or site_of(path))
+
+
+def _known(text: str, page: str, site: Site) -> tuple[Listing, ...]:
+    """Give the listings of a text from the user's cache, where nothing that they depend on has changed."""
+    key = kept.key_of(text, page, site.fingerprint)
+    if key is None:
+        return collect_text(text, page, site)
+    cache = kept.of_user()
+    found = cache.get(key)
+    if found is None:
+        found = collect_text(text, page, site)
+        cache.put(key, found)
+    return found
 
 
 def collect_text(text: str, page: str, site: Site) -> tuple[Listing, ...]:
-    """Give the listings of a page's text; see `collect`."""
+    """Render a page's text and give its listings; see `collect`."""
     with RENDERING:
         return named(_collected(_Text(split(text.removeprefix(_BOM)), page, site)))
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 WORD = "hidden"
-MARKERS = frozenset({"last-run -->"})
+MARKERS = frozenset({"last-run -->", "proof -->"})
 """What the comments of generated pages hold that mark a place for the site."""
 _OPENING = re.compile(r"(?P<prefix>[ \t>]*)<!--[ \t]*rankbook:[ \t]*(?P<word>.*?)[ \t\r]*")
 _END = re.compile(r"--!?>")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-import yaml
+from rankbook.front_matter import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,7 +81,7 @@ def _yaml(lines: Sequence[str]) -> tuple[Mapping[str, Any], int]:
         return {}, 0
     text = "".join(f"{line.rstrip(_ENDS)}\n" for line in lines[1:end])
     try:
-        values = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both loaders are safe ones
+        values = load(text)
     except Exception:  # noqa: BLE001 - MkDocs, too, leaves any front matter that it cannot read on the page
         return {}, 0
     return (values, end + 1) if isinstance(values, dict) else ({}, 0)

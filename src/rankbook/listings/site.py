@@ -15,6 +15,7 @@ import markdown
 import yaml
 
 from rankbook.errors import ConfigError
+from rankbook.listings.fingerprint import Fingerprint, fingerprint
 from rankbook.listings.superfences import Recorder, install
 
 if TYPE_CHECKING:
@@ -60,6 +61,11 @@ class Site:
     def left_out(self) -> tuple[str, ...]:
         """Extensions and settings that cannot be had here, each as a sentence: a listing that depends on one may be missed."""
         return self._built[1]
+
+    @functools.cached_property
+    def fingerprint(self) -> Fingerprint:
+        """All that the rendering of a text depends on, as far as it is known."""
+        return fingerprint(self.recorder.md, self.extensions, self.left_out)
 
     @contextlib.contextmanager
     def at_home(self) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from rankbook.pages.apis import ApiRow, api_rows
 from rankbook.pages.contents import OVERVIEWS, SuiteLink, page_of_suite, suite_links
+from rankbook.pages.elsewhere import Elsewhere, elsewhere
 from rankbook.pages.files import FileTask, file_task, has_listing
 from rankbook.pages.findings_index import FindingCount, finding_counts
 from rankbook.pages.folders import FileRow, FolderView, Totals, Tree, deepest_first, file_row, folder_view, totals_of
@@ -9,7 +10,17 @@ from rankbook.pages.inventory import FILE as INVENTORY
 from rankbook.pages.inventory import Entries, entries, inventory, named
 from rankbook.pages.names import check_names, owner, page_of_file, page_of_folder, pages_of_file, pages_of_folder
 from rankbook.pages.packs import check_pack, pack_folders
-from rankbook.pages.render import LAST_RUN_MARKER, LAST_RUN_NOTE, Book, Page, file_pages, folder_pages, is_unchanged
+from rankbook.pages.render import (
+    LAST_RUN_MARKER,
+    LAST_RUN_NOTE,
+    PROOF_MARKER,
+    PROOF_NOTE,
+    Book,
+    Page,
+    file_pages,
+    folder_pages,
+    is_unchanged,
+)
 from rankbook.pages.shards import Shard, letters, parts
 from rankbook.pages.suite import (
     api_contents,
@@ -32,8 +43,11 @@ __all__ = [
     "LAST_RUN_MARKER",
     "LAST_RUN_NOTE",
     "OVERVIEWS",
+    "PROOF_MARKER",
+    "PROOF_NOTE",
     "ApiRow",
     "Book",
+    "Elsewhere",
     "Entries",
     "Fate",
     "FileRow",
@@ -55,6 +69,7 @@ __all__ = [
     "check_pack",
     "deepest_first",
     "distinct",
+    "elsewhere",
     "entries",
     "file_pages",
     "file_row",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from rankbook.kinds import KINDS
@@ -28,6 +29,7 @@ def entries_by_kind(keywords: Iterable[Keyword]) -> dict[str, tuple[Entry, ...]]
     }
 
 
+@lru_cache(maxsize=1 << 14)
 def alphabetical(name: str) -> tuple[str, str]:
     """Sort names as a reader looks them up: without regard to case and leading underscores."""
     return name.lstrip("_.").casefold(), name

@@ -12,15 +12,18 @@ from markupsafe import Markup
 
 from rankbook.embedding import Embedding
 from rankbook.languages import LANGUAGES, STRUCTURED, by_fence, is_template
-from rankbook.model import Class, Constant, Definition, Expression, Finding, Function, Module, Relation, Source, Survey, Test
+from rankbook.model import Class, Constant, Definition, Descent, Expression, Finding, Function, Module, Relation, Source, Survey, Test
+from rankbook.pages.class_tree import Branch, class_tree
 from rankbook.pages.dependencies import Dependency, dependencies
+from rankbook.pages.elsewhere import Elsewhere
 from rankbook.pages.entries import Entry, entries_by_kind
 from rankbook.pages.evidence import Note, notes
 from rankbook.pages.executed import is_executed
 from rankbook.pages.fence import fence, source_fence
 from rankbook.pages.finding_rows import FindingRow, finding_rows
-from rankbook.pages.needs import Need, needs_of
-from rankbook.pages.running import Run, how_to_run
+from rankbook.pages.names import page_of_file
+from rankbook.pages.needs import Glance, Need, glance, needs_of
+from rankbook.pages.running import OneTest, Run, how_to_run, how_to_run_one
 from rankbook.pages.test_rows import TestRow, rows_by_class
 from rankbook.pages.text import markdown, summary
 from rankbook.requirements import Requirement
@@ -48,6 +51,12 @@ class FileTask:
     """What a linter says of it, by line."""
     unlisted: frozenset[str]
     """Files that it refers to and whose pages have no listing."""
+    descents: tuple[Descent, ...] = ()
+    """Its classes that derive from classes of other files."""
+    heirs: tuple[tuple[str, Descent], ...] = ()
+    """Files whose classes derive from its own, each with the class and its ancestor."""
+    elsewhere: tuple[Elsewhere, ...] = ()
+    """Where else the APIs are tested that its tests call."""
 
 
 def file_task(  # noqa: PLR0913 - one argument for each thing that is known
@@ -59,6 +68,8 @@ def file_task(  # noqa: PLR0913 - one argument for each thing that is known
     importers: tuple[str, ...],
     findings: tuple[Finding, ...],
     unlisted: frozenset[str],
+    heirs: tuple[tuple[str, Descent], ...] = (),
+    elsewhere: tuple[Elsewhere, ...] = (),
 ) -> FileTask:
     """Gather what is known of a file.
 
@@ -70,6 +81,8 @@ def file_task(  # noqa: PLR0913 - one argument for each thing that is known
         importers: files that import it.
         findings: what a linter says of it.
         unlisted: all files whose pages have no listing.
+        heirs: files whose classes derive from its own, each with the class and its ancestor.
+        elsewhere: where else the APIs are tested that its tests call.
     """
     task = FileTask(
         module=module,
@@ -82,6 +95,9 @@ def file_task(  # noqa: PLR0913 - one argument for each thing that is known
         importers=importers,
         findings=findings,
         unlisted=frozenset(),
+        descents=survey.descents,
+        heirs=heirs,
+        elsewhere=elsewhere,
     )
     return replace(task, unlisted=unlisted & _named(task))
 
@@ -90,7 +106,8 @@ def _named(task: FileTask) -> set[str]:
     """Files that the pages of a file refer to."""
     needs = {need.path for test in task.tests for need in test.requirements} | {need.path for need in task.requirements}
     related = {relation.path for relation in task.relations} | {test.path for test in task.tests}
-    return {task.module.source.path, *needs, *related, *task.imports.values(), *task.importers}
+    heirs = {path for path, _ in task.heirs}
+    return {task.module.source.path, *needs, *related, *heirs, *task.imports.values(), *task.importers}
 
 
 class FileView:
@@ -207,6 +224,29 @@ class FileView:
         """The command as a listing."""
         run = self.run
         return markdown(fence(run.command + "\n", "bash")) if run else None
+
+    @property
+    def run_one(self) -> tuple[OneTest, ...]:
+        """How to run the first of its tests alone; empty when it has none."""
+        if not self.tests:
+            return ()
+        rows = next(iter(self.tests_by_class.values()))
+        return how_to_run_one(self.module, rows[0].selection, page_of_file("file", self.source.name))
+
+    @property
+    def glance(self) -> Glance:
+        """What its tests need, in one line."""
+        return glance(self.needs)
+
+    @cached_property
+    def class_tree(self) -> tuple[Branch, ...]:
+        """Its classes below their bases, with their subclasses in other files; empty when that tells nothing."""
+        return class_tree(self.module, self.task.descents, self.task.heirs)
+
+    @property
+    def elsewhere(self) -> tuple[Elsewhere, ...]:
+        """Where else the APIs are tested that its tests call."""
+        return self.task.elsewhere
 
     @cached_property
     def entries(self) -> Mapping[str, tuple[Entry, ...]]:

@@ -352,8 +352,9 @@ def _shown(keywords: Counter[str]) -> tuple[str, ...]:
 
 def _letters(modules: Iterable[Module], shown: tuple[str, ...]) -> Iterator[Letter]:
     words: dict[str, dict[str, list[Place]]] = {}
+    kinds = frozenset(shown)
     for module in modules:
-        for (kind, name), line in _first_lines(module, frozenset(shown)).items():
+        for (kind, name), line in _first_lines(module, kinds).items():
             words.setdefault(name, {}).setdefault(kind, []).append(Place(module.source.path, line))
     letters: dict[str, list[tuple[str, Mapping[str, tuple[Place, ...]]]]] = {}
     for word in sorted(words, key=alphabetical):

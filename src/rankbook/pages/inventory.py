@@ -22,6 +22,8 @@ FILE = "objects.inv"
 _HEAD = "# Sphinx inventory version 2\n# Project: {title}\n# Version: {version}\n# The remainder of this file is compressed using zlib.\n"
 _IDENTIFIER = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _SPACE = re.compile(r"\s+")
+_READ = re.compile(r"(.+?)\s+\S+\s+-?\d+\s+?\S*\s+.*")
+"""How a line is read: Sphinx ends the name as soon as what follows looks like a role and a number."""
 _FASTEST = 1
 
 
@@ -133,13 +135,21 @@ class _Addresses:
 def _page_lines(file: Named, addresses: _Addresses) -> Iterator[str]:
     page = addresses.page(file.path)
     shown = _one_line(file.path)
-    yield f"{shown} std:doc -1 {page} -\n"
+    yield from _line(shown, "std:doc", page, "-")
     seen: Counter[str] = Counter()
     for text, line in file.labels:
         label = _one_line(text)
         seen[label.lower()] += 1
         number = f":{seen[label.lower()]}" if seen[label.lower()] > 1 else ""
-        yield f"{shown.lower()}:{label.lower()}{number} std:label -1 {addresses.line(file.path, line, page)} {label or shown}\n"
+        yield from _line(f"{shown.lower()}:{label.lower()}{number}", "std:label", addresses.line(file.path, line, page), label or shown)
+
+
+def _line(name: str, role: str, address: str, shown: str) -> Iterator[str]:
+    """Write a line, unless a name of several words would be read as a shorter one that leads elsewhere."""
+    line = f"{name} {role} -1 {address} {shown}"
+    match = _READ.match(line)
+    if match is not None and match[1] == name:
+        yield f"{line}\n"
 
 
 def _name_lines(file: Named, addresses: _Addresses) -> Iterator[str]:

@@ -12,8 +12,9 @@ from markupsafe import Markup
 
 from rankbook.errors import PageError
 from rankbook.model import PACKAGES
+from rankbook.pages.contents import page_of_suite
 from rankbook.pages.fence import line_anchor
-from rankbook.pages.text import code, is_plain, markdown, text, url
+from rankbook.pages.text import code, is_plain, link_title, markdown, text, url
 
 FILE_PAGES = {"file": "_docs.md", "keywords": "_kw.md"}
 """Kind of page of a file: what its name adds to the file's name."""
@@ -103,6 +104,14 @@ class Links:
         """Address of the keyword index of a folder and all below it."""
         return self._to(page_of_folder("subtree", path))
 
+    def suite(self, kind: str) -> Markup:
+        """Address of a page about the whole suite."""
+        return self._to(page_of_suite(kind))
+
+    def heading(self, anchor: str) -> Markup:
+        """Address of a heading of the page itself."""
+        return markdown(f"#{anchor}")
+
     def line(self, line: int, path: str = "") -> Markup:
         """Link to a line, labelled by it and, where it is another file's, by that file's name."""
         return markdown(self.to_lines(path)(line))
@@ -111,9 +120,11 @@ class Links:
         """Give what links to the lines of one file as `line` does, for rows that do so again and again."""
         return self._lines.get(path) or self._lines.setdefault(path, self._to_lines(path))
 
-    def labelled(self, label: Markup, path: str, line: int = 0) -> Markup:
-        """Link to a line under a label; a file of a package has no page, so that the label stands alone."""
-        return label if path.startswith(PACKAGES) else markdown(f"[{label}]({self._file(path, line)})")
+    def labelled(self, label: Markup, path: str, line: int = 0, title: str = "") -> Markup:
+        """Link to a line under a label, with what pointing at it shows; a file of a package has no page, so that the label stands alone."""
+        if path.startswith(PACKAGES):
+            return label
+        return markdown(f"[{label}]({self._file(path, line)}{' ' + link_title(title) if title else ''})")
 
     def name(self, path: str, line: int = 0) -> Markup:
         """Link to a file's page, or to a line of its listing, labelled by the file's path; a file of a package has no page."""

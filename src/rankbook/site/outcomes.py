@@ -1,17 +1,129 @@
-"""How the listings of a page last ended, as HTML."""
+"""How a test or a listing is shown: by its best evidence, for the text that stands on the page, and never greener than that."""
 
 from __future__ import annotations
 
 import html
 from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import Enum
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+from rankbook.listing import Outcome, Run
+from rankbook.site.history import Recorded, in_short, time_of
 
+if TYPE_CHECKING:
     from rankbook.front_matter import Stamp
-    from rankbook.listing import Run
+
+
+class Group(Enum):
+    """What counts alike in a chart: its word, the class of its colour, and whether a machine has run it as it is now."""
+
+    PASSED = ("passed", "passed", True)
+    EXPECTED = ("failed as expected", "expected", True)
+    FAILED = ("failed", "failed", True)
+    OLDER = ("older version", "older", False)
+    SKIPPED = ("skipped", "skipped", False)
+    UNPROVED = ("no proof", "unproved", False)
+    NEVER = ("never run", "never", False)
+
+    def __init__(self, word: str, css: str, ran: bool) -> None:  # noqa: FBT001 - a row of a table
+        self.word = word
+        self.css = css
+        self.ran = ran
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How one test or listing is shown."""
+
+    group: Group
+    word: str
+    """Of its badge."""
+    note: str
+    """Why its last run is no proof of what stands on the page, or what it lacked, as a clause; empty when there is nothing to say."""
+    run: Run
+    """The run that the badge is about."""
+    found: Recorded
+
+
+def shown(found: Recorded, current: Container[str] | None) -> Shown:
+    """Decide how a test or a listing is shown.
+
+    Of the runs of its present text the newest on each class of hardware count; one that failed counts before one that passed.
+
+    Args:
+        found: what was recorded of it.
+        current: hashes of which one is that of its present text; None when that is not known.
+    """
+    if current is None:
+        return _unknown(found)
+    real = [run for run in found.real if run.listing in current]
+    if real:
+        failed = [run for run in real if run.outcome.is_failure]
+        run = max(failed or real, key=lambda run: run.when)
+        group = Group.FAILED if failed else Group.PASSED if run.outcome is Outcome.PASSED else Group.EXPECTED
+        return Shown(group, Group.EXPECTED.word if group is Group.EXPECTED else run.outcome.value, "", run, found)
+    other = found.other
+    if other is not None and (other.listing in current or not found.real):
+        return _unreal(found, other, "" if other.listing in current else "that was an older version of this listing")
+    run = max(found.real, key=lambda run: run.when)
+    return Shown(Group.OLDER, Group.OLDER.word, f"an older version of this listing {_ENDED[run.outcome]}", run, found)
+
+
+def _unknown(found: Recorded) -> Shown:
+    run = found.newest
+    if run is found.other:
+        return _unreal(found, run, "")
+    return Shown(Group.OLDER, f"{_ENDED[run.outcome]} once", "whether its listing has changed since is not known", run, found)
+
+
+def _unreal(found: Recorded, run: Run, older: str) -> Shown:
+    """Show a run that left no evidence."""
+    if run.outcome not in _ENDED or run.outcome is Outcome.SKIPPED:
+        group = Group.SKIPPED if run.outcome is Outcome.SKIPPED else Group.UNPROVED
+        return Shown(group, run.outcome.value, older, run, found)
+    why = f"it {_ENDED[run.outcome]} with GPUs that were only declared" if "; declared: " in run.machine else ""
+    return Shown(Group.UNPROVED, Group.UNPROVED.word, "; ".join(filter(None, (why, older))), run, found)
+
+
+_ENDED: Mapping[Outcome, str] = {
+    Outcome.PASSED: "passed",
+    Outcome.FAILED: "failed",
+    Outcome.CRASHED: "crashed",
+    Outcome.HUNG: "hung",
+    Outcome.SKIPPED: "failed as expected",
+}
+"""How a run that left evidence ended."""
+
+
+def badge(group: Group, word: str = "") -> str:
+    """Write a badge: the word carries the meaning, the colour repeats it."""
+    return f'<span class="rankbook-outcome rankbook-{group.css}">{html.escape(word or group.word)}</span>'
+
+
+def circumstances(run: Run) -> str:
+    """Say where and when a run was, as HTML: `on 2 × NVIDIA H200, torch 2.13.0, 2026-11-20 14:05 UTC`."""
+    hardware = f"on {html.escape(run.machine)}" if run.machine else ""
+    torch = f"torch {html.escape(run.torch)}" if run.torch else ""
+    return ", ".join(filter(None, (hardware, torch, time_of(run.when) if run.when else "")))
+
+
+def why(one: Shown) -> str:
+    """Say why it ended as it did, and why that is no proof, as HTML; empty when there is nothing to say."""
+    return html.escape("; ".join(filter(None, (one.run.reason, one.note))))
+
+
+def in_short_of(one: Shown) -> str:
+    """Say in one line of text how it ended, where and when, and how it ended before."""
+    run = one.run
+    where = ", ".join(filter(None, (f"on {run.machine}" if run.machine else "", f"torch {run.torch}" if run.torch else "", run.when[:10])))
+    return "; ".join(filter(None, (f"{one.word} {where}", run.reason.partition("\n")[0][:_MOST_REASON], in_short(one.found))))
+
+
+_MOST_REASON = 120
+
 
 NOT_RUN = "No listing of this page has been run yet."
 
@@ -48,9 +160,9 @@ def _name(run: Run, _stamp: Stamp | None) -> str:
 
 
 def _outcome(run: Run, stamp: Stamp | None) -> str:
-    badge = f'<span class="rankbook-outcome rankbook-{run.outcome.value.replace(" ", "-")}">{run.outcome.value}</span>'
+    found = f'<span class="rankbook-outcome rankbook-{run.outcome.value.replace(" ", "-")}">{run.outcome.value}</span>'
     older = stamp is not None and run.source == stamp.source and run.listing != stamp.sha256
-    return badge + (" (older version of this listing)" if older else "")
+    return found + (" (older version of this listing)" if older else "")
 
 
 def _when(written: str) -> str:

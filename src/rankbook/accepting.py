@@ -1,0 +1,260 @@
+"""The command `rankbook accept`: a listing that somebody has edited on its page is taken back into its source.
+
+The page says from which bytes it was generated. Only where the source still holds these is the edit taken over; where both have changed,
+a person has to decide.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import re
+import stat
+import tempfile
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rankbook import freshness, pages
+from rankbook.config import Settings
+from rankbook.document import document
+from rankbook.drift import place_of, printable
+from rankbook.embedding import Embedded, embed
+from rankbook.errors import PageError, SourceError
+from rankbook.pages import Writer
+from rankbook.pages.seals import Edited, Seen, look
+from rankbook.report import plural
+from rankbook.sources import discover
+
+Say = Callable[[str], None]
+"""Prints a line."""
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_SUFFIX = pages.page_of_file("file", "")
+"""End of the name of a page that shows a source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A listing that was edited, and its source."""
+
+    page: str
+    """Below the folder of all pages."""
+    source: str
+    """Below the root."""
+    before: bytes
+    """The source as it is."""
+    after: bytes
+    """The source as the page shows it."""
+
+    def diff(self) -> Iterator[str]:
+        """Yield the lines of the difference."""
+        before, after = (_lines(data) for data in (self.before, self.after))
+        return difflib.unified_diff(before, after, f"a/{self.source}", f"b/{self.source}", lineterm="")
+
+
+def options(parser: ArgumentParser) -> None:
+    """Add which listings are taken back, and how."""
+    parser.add_argument("pages", nargs="*", type=Path, metavar="PAGE", help="pages whose listing was edited (default: all)")
+    parser.add_argument("--root", type=Path, help="folder of the project (default: the project around the current folder)")
+    parser.add_argument("--out", help="folder of the pages")
+    parser.add_argument("--yes", action="store_true", help="take all edits without asking")
+    parser.add_argument("--dry-run", action="store_true", help="show the edits, and write nothing")
+
+
+def accept(chosen: Namespace, settings: Settings, say: Say, warn: Say, ask: Callable[[str], str]) -> int:
+    """Take edited listings back into their sources.
+
+    Args:
+        chosen: options of the command line.
+        settings: of the project.
+        say: prints a line.
+        warn: prints a sentence about a page that is refused.
+        ask: asks a question and gives the answer.
+
+    Returns:
+        The exit status: 1 when a page was refused.
+
+    Raises:
+        RankbookError: a page that is named is none of this book, or a source cannot be written.
+    """
+    writer = Writer(settings.below_root(settings.out))
+    book = _Book(settings, writer)
+    named = [book.name_of(path) for path in chosen.pages]
+    taken = refused = found = 0
+    for page in dict.fromkeys(named) if named else book.candidates():
+        try:
+            edit = book.edit_of(page)
+        except PageError as error:
+            warn(f"{place_of(settings, page)}: {error}")
+            refused += 1
+            continue
+        if edit is None:
+            if named:
+                say(f"{place_of(settings, page)}: its listing is as its source")
+            continue
+        found += 1
+        for line in edit.diff():
+            say(line)
+        if not chosen.dry_run and (chosen.yes or _is_yes(ask, edit)):
+            _write(settings.root / edit.source, edit)
+            taken += 1
+    say(_summary(found, taken, refused, is_dry=chosen.dry_run))
+    if taken:
+        for warning in document(settings).warnings:
+            warn(warning)
+    return 1 if refused else 0
+
+
+def _summary(found: int, taken: int, refused: int, *, is_dry: bool) -> str:
+    if not (found or refused):
+        return "no listing was edited"
+    said = f"{plural(found, 'listing')} to take" if is_dry else f"{plural(taken, 'listing')} taken into the source"
+    left = f", {found - taken:,} left" if not is_dry and found > taken else ""
+    return f"{said}{left}, {refused:,} refused" if refused else f"{said}{left}"
+
+
+def _is_yes(ask: Callable[[str], str], edit: Edit) -> bool:
+    try:
+        answer = ask(f"Take this into {edit.source}? [y/N] ")
+    except EOFError:
+        return False
+    return answer.strip().lower() in {"y", "yes"}
+
+
+class _Book:
+    """The pages and the sources of a project.
+
+    Args:
+        settings: of the project.
+        writer: of the pages.
+    """
+
+    def __init__(self, settings: Settings, writer: Writer) -> None:
+        self._settings = settings
+        self._writer = writer
+        self._sources: frozenset[str] | None = None
+
+    def name_of(self, path: Path) -> str:
+        """Give the name of a page below the folder of all pages."""
+        place = path.parent.resolve() / path.name
+        if not place.is_relative_to(self._writer.out):
+            raise PageError("this is no page of the book", where=path, right=f"name one below {self._writer.out}")
+        return place.relative_to(self._writer.out).as_posix()
+
+    def candidates(self) -> list[str]:
+        """Name the pages that somebody may have edited since they were generated."""
+        changes = freshness.compare(self._settings)
+        if changes is not None:
+            return sorted(
+                {page for page in (*changes.manifest.report.kept, *changes.pages) if page.endswith(_SUFFIX) and self._is_edited(page)}
+            )
+        out = self._writer.out
+        found = (path.relative_to(out).as_posix() for path in sorted(out.rglob(f"*{_SUFFIX}")))
+        return [page for page in found if self._is_edited(page)]
+
+    def _is_edited(self, page: str) -> bool:
+        seen = look(self._writer.read(page) or b"")
+        return seen is not None and Edited.LISTING in seen.edited
+
+    def edit_of(self, page: str) -> Edit | None:
+        """Give what was edited on a page; None when its listing is as its source.
+
+        Raises:
+            PageError: the edit cannot be taken.
+        """
+        data = self._writer.read(page)
+        if data is None:
+            raise _refused("there is no such page", "a link is not followed")
+        seen = look(data)
+        if seen is None or seen.stamp.page != "file" or pages.page_of_file("file", seen.stamp.source) != page:
+            raise _refused("this is not the page of a source", "name a page that rankbook has generated, at the place of its source")
+        source = seen.stamp.source
+        file = self._file(source)
+        if Edited.LISTING not in seen.edited:
+            return None
+        before = file.read_bytes()
+        if seen.source == before and Edited.TEXT not in seen.edited:
+            return None
+        return Edit(page, source, before, _checked(seen, before))
+
+    def _file(self, source: str) -> Path:
+        """Give the file of a source; it must be one of the book, below the root, with no link on the way."""
+        root = self._settings.root
+        file = root / source
+        is_below = not Path(source).is_absolute() and file == Path(os.path.normpath(file)) and file.resolve() == file
+        if not is_below or not file.is_relative_to(root):
+            raise _refused(f"its source '{source}' leads out of the project, or through a link", "only a file below the root is written")
+        if not file.is_file() or source not in self._all_sources():
+            raise _refused(f"'{source}' is no source of this book", "only sources are written")
+        return file
+
+    def _all_sources(self) -> frozenset[str]:
+        if self._sources is None:
+            self._sources = frozenset(discover(self._settings).paths)
+        return self._sources
+
+
+def _checked(seen: Seen, before: bytes) -> bytes:
+    """Give the source that a page's listing stands for.
+
+    Raises:
+        PageError: it stands for none, or taking it would lose something.
+    """
+    source = seen.stamp.source
+    if not seen.is_sealed:
+        raise _refused("its last line is gone, so it cannot be told where its listing ends", "put the line back")
+    if Edited.TEXT in seen.edited or seen.source is None:
+        what = seen.problem or "what stands around its listing was edited, too, or a line of backticks ends the listing early"
+        raise _refused(what, "undo that")
+    if hashlib.sha256(before).hexdigest() != seen.stamp.sha256:
+        what = f"its listing was edited, and {source} has changed since the page was generated"
+        raise _refused(what, f"bring the edit into {source} by hand, then run `rankbook gen --force`")
+    made = embed(seen.source)
+    text = seen.text or ""
+    if not isinstance(made, Embedded):
+        raise _refused(f"{source} could not be shown any more: {made.reason}", "take that out of the listing")
+    if made.text not in (text, f"{text}\n"):
+        raise _refused(f"the edit changes the encoding that {source} names", "change the encoding in the source itself")
+    return seen.source
+
+
+def _refused(what: str, right: str) -> PageError:
+    return PageError(what, right=right)
+
+
+def _lines(data: bytes) -> list[str]:
+    """Give the lines of a source as a terminal may show them; line ends other than LF are visible."""
+    made = embed(data)
+    text = made.text if isinstance(made, Embedded) else data.decode(errors="replace")
+    lines = [printable(line.removesuffix("\n")) for line in _LINE.findall(text)]
+    if isinstance(made, Embedded) and lines and not made.embedding.final_newline:
+        lines.append("\\ No newline at end of file")
+    return lines
+
+
+def _write(file: Path, edit: Edit) -> None:
+    """Put new bytes in a source's place at once, unless somebody else has written it meanwhile.
+
+    Raises:
+        SourceError: it cannot be written.
+    """
+    try:
+        found = file.lstat()
+        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
+        temporary = Path(name)
+        try:
+            with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path
+                stream.write(edit.after)
+            with suppress(OSError):
+                os.chown(temporary, found.st_uid, found.st_gid)
+            temporary.chmod(stat.S_IMODE(found.st_mode))
+            if not stat.S_ISREG(found.st_mode) or file.read_bytes() != edit.before:
+                raise SourceError("somebody else has written it meanwhile, so it was left alone", where=edit.source, right="run again")
+            temporary.replace(file)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise SourceError(f"cannot write the source: {error.strerror}", where=edit.source) from error

@@ -1,0 +1,303 @@
+"""Where the notes of a book belong once its sources have changed: on their page, on that of a source that was moved, or nowhere.
+
+A source that is gone is taken to be moved to a new one of the same content; else to the one that Git says; else to the one that shares
+most lines with the listing on its old page, if that is at least half of them; else to the only one that has all tests of its notes.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from rankbook import pages
+from rankbook.pages import Writer
+from rankbook.pages.names import FILE_PAGES
+from rankbook.pages.notes import Note, block, notes_of
+from rankbook.pages.seals import look
+
+ORPHANS = "orphaned-notes.md"
+"""Page below the folder of all pages that keeps the notes that belong nowhere."""
+_HEAD = b"""\
+---
+title: Notes without a place
+search:
+  exclude: true
+---
+
+# Notes without a place
+
+These notes stood on pages of this book whose source, or whose test, is not there any more.
+Move each to the page that it belongs to now, or delete it here. A note goes back by itself when its source or test comes back.
+"""
+_ALIKE = 0.5
+"""Share of lines from which on two files are versions of one, as in Git."""
+_MOST_RENAMES = 10
+"""Times that a file is followed from one name to the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The sources as they are now."""
+
+    root: Path
+    files: Collection[str]
+    folders: Collection[str]
+    sha256: Callable[[str], str]
+    """Digest of a file."""
+    tests: Callable[[str], Collection[str]]
+    """Node ids of a file's tests, without the file."""
+    changed: Collection[str]
+    """Files that are new or have changed since the last run, as far as is known."""
+
+
+@dataclass(slots=True)
+class Homes:
+    """What is to become of the notes."""
+
+    orphans: frozenset[Note] = frozenset()
+    """Notes that belonged nowhere before."""
+    by_page: dict[str, list[Note]] = field(default_factory=dict)
+    """Notes by the page on which they belong; each still says where it was found."""
+    homeless: list[Note] = field(default_factory=list)
+
+    def touched(self) -> set[str]:
+        """Name the pages that change because a note comes or goes."""
+        came = {(note, page) for page, notes in self.by_page.items() for note in notes if note.page != page or note in self.orphans}
+        left = {note.page for note in (*self.homeless, *(note for note, _ in came)) if note not in self.orphans}
+        return {page for _, page in came} | left
+
+
+def settle(found: Sequence[Note], orphans: Sequence[Note], tree: Tree, writer: Writer) -> Homes:
+    """Find out where notes belong.
+
+    Args:
+        found: the notes on pages.
+        orphans: the notes that belonged nowhere when the last run ended, as `orphans_of` gives them.
+        tree: the sources.
+        writer: of the pages, which are as the last run left them.
+    """
+    known = set(map(_identity, found))
+    notes = [*found, *(note for note in orphans if _identity(note) not in known)]
+    moves = _Moves(found, tree, writer)
+    homes = Homes(frozenset(orphans))
+    for note in notes:
+        page = _home(note, tree, moves)
+        if page is None:
+            homes.homeless.append(note)
+        else:
+            homes.by_page.setdefault(page, []).append(note)
+    return homes
+
+
+def orphans_of(data: bytes, out: Path | None = None) -> list[Note]:
+    """Read the notes that belonged nowhere when the last run ended.
+
+    Args:
+        data: the page of orphans.
+        out: folder of all pages, for errors.
+
+    Returns:
+        Each with the page on which it stood before, and its line on the page of orphans.
+
+    Raises:
+        PageError: a marker is not as it must be.
+    """
+    found = []
+    for note in notes_of(data, ORPHANS, out and out / ORPHANS):
+        page, _, name = note.name.partition("::")
+        found.append(replace(note, page=unquote(page), name=name))
+    return found
+
+
+def with_orphans(data: bytes | None, notes: Sequence[Note]) -> bytes | None:
+    """Give the page of orphans with these notes and no others; what else somebody wrote on it stays.
+
+    Args:
+        data: the page as it is; None when there is none.
+        notes: the notes that belong nowhere.
+
+    Returns:
+        The page; None when nothing is left to say.
+    """
+    wanted = Counter(map(_identity, notes))
+    lines = (_HEAD if data is None else data).splitlines(keepends=True)
+    left = []
+    for note in orphans_of(b"".join(lines)):
+        is_wanted = wanted[_identity(note)] > 0
+        wanted[_identity(note)] -= is_wanted
+        left += [] if is_wanted else [note]
+    for note in reversed(left):
+        _take_out(lines, note.line - 1, note.line + 1 + len(note.text.splitlines()))
+    text = b"".join(lines)
+    for note in notes:
+        if wanted[_identity(note)] > 0:
+            wanted[_identity(note)] -= 1
+            text = text.rstrip(b"\r\n") + b"\n\n" + _block(note)
+    return None if text.split() == _HEAD.split() else text
+
+
+def describe(note: Note) -> str:
+    """Name what a note is about: `the test TestRing::test_a of s/ring.py`."""
+    kind, source = pages.owner(note.page)
+    what = source if kind == "file" else note.page
+    return f"the test {note.name} of {what}" if note.name else what
+
+
+def _identity(note: Note) -> tuple[str, str, bytes]:
+    return note.page, note.name, note.text
+
+
+def _block(note: Note) -> bytes:
+    return block(quote(note.page) + (f"::{note.name}" if note.name else ""), note.text)
+
+
+def _take_out(lines: list[bytes], start: int, end: int) -> None:
+    """Take lines out, with one of the empty lines around them."""
+    is_alone = end >= len(lines) or not lines[end].strip()
+    del lines[start - (is_alone and not lines[start - 1].strip()) : end]
+
+
+def _home(note: Note, tree: Tree, moves: _Moves) -> str | None:
+    """Give the page on which a note belongs; None when there is none."""
+    kind, source = pages.owner(note.page)
+    is_there = source in (tree.files if kind == "file" else tree.folders)
+    page: str | None = note.page if is_there else moves.page(note.page)
+    if not note.name:
+        return page
+    if page is not None and _has_test(tree, page, note.name):
+        return page
+    elsewhere = moves.tests(note.name)
+    return pages.page_of_file("file", elsewhere[0]) if len(elsewhere) == 1 else None
+
+
+def _has_test(tree: Tree, page: str, name: str) -> bool:
+    kind, source = pages.owner(page)
+    return kind == "file" and source in tree.files and name in _names(tree.tests(source))
+
+
+def _names(ids: Iterable[str]) -> set[str]:
+    """Give what a note may call tests: by node id, and all variants of a function by its name."""
+    found = set(ids)
+    return found | {name.partition("[")[0] for name in found}
+
+
+class _Moves:
+    """Finds out what has become of sources that are gone.
+
+    Args:
+        notes: all notes, by whose tests a source may be known again.
+        tree: the sources.
+        writer: of the pages.
+    """
+
+    def __init__(self, notes: Sequence[Note], tree: Tree, writer: Writer) -> None:
+        self._notes = notes
+        self._tree = tree
+        self._writer = writer
+        self._known: dict[str, str | None] = {}
+        self._new: list[str] | None = None
+        self._tests: dict[str, list[str]] | None = None
+
+    def page(self, page: str) -> str | None:
+        """Give the page that takes the place of one whose source is gone."""
+        kind, source = pages.owner(page)
+        moved = self._once(source, self._file if kind == "file" else self._folder)
+        if moved is None:
+            return None
+        return moved + page.removeprefix(source) if kind == "file" else posixpath.join(moved, posixpath.basename(page))
+
+    def tests(self, name: str) -> list[str]:
+        """Name the files that have a test of this name, and had none before."""
+        if self._tests is None:
+            self._tests = {}
+            for path in sorted(set(self._tree.changed).intersection(self._tree.files)):
+                for known in _names(self._tree.tests(path)):
+                    self._tests.setdefault(known, []).append(path)
+        word = name.rpartition("::")[2].partition("[")[0].encode()
+        return [path for path in self._tests.get(name, ()) if word not in (self._old_page(path) or b"")]
+
+    def _old_page(self, source: str) -> bytes | None:
+        return self._writer.read(pages.page_of_file("file", source))
+
+    def _once(self, source: str, find: Callable[[str], str | None]) -> str | None:
+        if source not in self._known:
+            self._known[source] = find(source)
+        return self._known[source]
+
+    def _folder(self, folder: str) -> str | None:
+        """Give the folder to which most files of a folder went."""
+        place = self._writer.out / folder
+        names = sorted(entry.name for entry in place.iterdir()) if place.is_dir() else []
+        files = [pages.owner(posixpath.join(folder, name))[1] for name in names if name.endswith(FILE_PAGES["file"])]
+        went = Counter(posixpath.dirname(moved) for path in files if (moved := self._once(path, self._file)) is not None)
+        return went.most_common(1)[0][0] if went else None
+
+    def _file(self, source: str) -> str | None:
+        new = self._new_files()
+        if not new:
+            return None
+        seen = look(self._old_page(source) or b"")
+        same = [path for path in new if seen is not None and self._tree.sha256(path) == seen.stamp.sha256]
+        if same:
+            return max(same, key=lambda path: (posixpath.basename(path) == posixpath.basename(source), path))
+        alike = self._alike(seen.text, new) if seen is not None and seen.text else None
+        return self._by_git(source) or alike or self._by_tests(source, new)
+
+    def _new_files(self) -> list[str]:
+        """Name the files that have no page yet."""
+        if self._new is None:
+            out = self._writer.out
+            self._new = [path for path in self._tree.files if not (out / pages.page_of_file("file", path)).exists()]
+        return self._new
+
+    def _by_git(self, source: str) -> str | None:
+        for _ in range(_MOST_RENAMES):
+            renamed = _renames(self._tree.root, "diff", "HEAD").get(source) or self._committed(source)
+            if renamed is None or renamed in self._tree.files:
+                return renamed
+            source = renamed
+        return None
+
+    def _committed(self, source: str) -> str | None:
+        commit = _git(self._tree.root, "log", "-1", "--format=%H", "--no-renames", "--diff-filter=D", "--", f":(literal){source}").strip()
+        return _renames(self._tree.root, "show", "--format=", os.fsdecode(commit)).get(source) if commit else None
+
+    def _alike(self, text: str, new: Iterable[str]) -> str | None:
+        lines = Counter(text.splitlines())
+        found = {path: share for path in new if (share := self._share(lines, path)) >= _ALIKE}
+        return max(found, key=lambda path: (found[path], path)) if found else None
+
+    def _share(self, lines: Counter[str], path: str) -> float:
+        try:
+            other = Counter((self._tree.root / path).read_text(encoding="utf-8", errors="replace").splitlines())
+        except OSError:
+            return 0.0
+        return (lines & other).total() / max(lines.total(), other.total(), 1)
+
+    def _by_tests(self, source: str, new: Iterable[str]) -> str | None:
+        names = {note.name for note in self._notes if pages.owner(note.page)[1] == source and note.name}
+        found = [path for path in new if names and names <= _names(self._tree.tests(path))]
+        return found[0] if len(found) == 1 else None
+
+
+def _renames(root: Path, *arguments: str) -> Mapping[str, str]:
+    """Ask Git for renames: old path below the root -> new one."""
+    words = _git(root, arguments[0], "--find-renames", "--diff-filter=R", "--name-status", "--relative", "-z", *arguments[1:]).split(b"\0")
+    texts = [os.fsdecode(word.lstrip(b"\n")) for word in words]
+    return {texts[at + 1]: texts[at + 2] for at in range(0, len(texts) - 2, 3) if texts[at].startswith("R")}
+
+
+def _git(root: Path, *arguments: str) -> bytes:
+    """Ask Git; nothing where it has no answer."""
+    # A hook that runs us sets GIT_DIR and its kin for another repository.
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    try:
+        return subprocess.run(["git", "-C", os.fspath(root), *arguments], capture_output=True, check=False, env=environment).stdout
+    except OSError:
+        return b""

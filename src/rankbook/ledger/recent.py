@@ -1,0 +1,171 @@
+"""The last runs of each test or listing, without what only another run would want to know: quick enough for every build of a site."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import chain, groupby, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from rankbook.errors import LedgerError
+from rankbook.ledger.rows import Texts
+from rankbook.ledger.tables import reading
+from rankbook.ledger.values import hardware_class
+from rankbook.listing import Outcome, Receipt, Run
+
+MOST = 20
+"""Runs of a test on one class of hardware."""
+_AT_ONCE = 2000
+"""Rows that are read together."""
+_LINE = re.compile(r'"line":(\d+)')
+
+
+class Brief(NamedTuple):
+    """A run as its row has it, with texts in the place of their numbers."""
+
+    node: str
+    page: str
+    listing: str
+    source: str
+    kind: str
+    outcome: str
+    reason: str
+    machine: str
+    engine: str
+    torch: str
+    commit_id: str
+    needs: str
+    """JSON."""
+    test_case: str
+    """JSON."""
+    line: int
+    duration: float
+    ranks: int
+    at: str
+    receipt: str | None
+    """JSON of the receipt of a failed run with several ranks."""
+
+    def run(self) -> Run:
+        """Make the run; of its receipt it has the ranks only, of its case the line.
+
+        Raises:
+            ValueError: this rankbook cannot read it.
+        """
+        return Run(
+            page=self.page,
+            node_id=self.node,
+            listing=self.listing,
+            source=self.source,
+            line=self.line,
+            kind=self.kind,
+            outcome=Outcome(self.outcome),
+            reason=self.reason,
+            duration=self.duration,
+            ranks=self.ranks,
+            when=self.at,
+            machine=self.machine,
+            engine=self.engine,
+            torch=self.torch,
+            commit=self.commit_id,
+            receipt=Receipt(Receipt.of(json.loads(self.receipt) or {}).ranks) if self.receipt else _NOTHING,
+            needs=_needs(self.needs),
+            case=_case(self.test_case),
+        )
+
+
+_NOTHING = Receipt()
+_TEXTS = Brief._fields[: Brief._fields.index("line")]
+_COLUMNS = Brief._fields[:-1]
+_FAILURES = ", ".join(f"'{outcome}'" for outcome in Outcome if outcome.is_failure)
+_QUERY = f"""SELECT {", ".join(f"runs.{column}" for column in _COLUMNS)},
+CASE WHEN ranks > 1 AND outcome IN (SELECT id FROM texts WHERE text IN ({_FAILURES})) THEN receipt END
+FROM runs WHERE {{}} ORDER BY runs.node, runs.at, runs.key"""  # noqa: S608 - names of columns and of outcomes
+_AFTER = "runs.node IN (SELECT node FROM runs WHERE id > ?)"
+
+
+@lru_cache(maxsize=4096)
+def _needs(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text) or ())
+
+
+def _case(text: str) -> dict[str, int]:
+    found = _LINE.search(text)
+    return _at_line(int(found[1])) if found else _at_line(0)
+
+
+@lru_cache(maxsize=65536)
+def _at_line(line: int) -> dict[str, int]:
+    """Give the case of all tests that stand on a line: it is shared, because there are many."""
+    return {"line": line} if line else {}
+
+
+def extent(path: Path) -> tuple[int, int]:
+    """Give the number of the newest run of a ledger and how many it has; both change when anything is recorded.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    if not path.is_file():
+        return 0, 0
+    with reading(path) as connection:
+        newest, count = connection.execute("SELECT coalesce(max(id), 0), count(*) FROM runs").fetchone()
+        return int(newest), int(count)
+
+
+def recent(path: Path, after: int = 0, most: int = MOST) -> Iterator[list[tuple[str, Brief]]]:
+    """Yield the last runs of each test or listing, oldest first, each with its class of hardware.
+
+    Args:
+        path: the ledger's file.
+        after: only of tests that have a run with a higher number than this.
+        most: runs that are given of a test on one class of hardware.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    if not path.is_file():
+        return
+    hardware = lru_cache(maxsize=None)(hardware_class)
+    with reading(path) as connection:
+        query, arguments = (_QUERY.format(_AFTER), (after,)) if after else (_QUERY.format("1"), ())
+        for _, rows in groupby(_rows(connection, query, arguments), key=itemgetter(0)):
+            yield _last([(hardware(row.machine), row) for row in rows], most)
+
+
+def _rows(connection: sqlite3.Connection, query: str, arguments: tuple[int, ...]) -> Iterator[Brief]:
+    texts = Texts(connection)
+    text = texts.text
+    cursor = connection.execute(query, arguments)
+    width = len(_TEXTS)
+    while chunk := list(islice(cursor, _AT_ONCE)):
+        texts.load(set(chain.from_iterable(row[:width] for row in chunk)))
+        for row in chunk:
+            yield Brief._make((*map(text, row[:width]), *row[width:]))
+
+
+def _last(rows: list[tuple[str, Brief]], most: int) -> list[tuple[str, Brief]]:
+    """Leave out, of each class of hardware, all but the last runs."""
+    if len(rows) <= most:
+        return rows
+    left: dict[str, int] = {}
+    kept = []
+    for hardware, row in reversed(rows):
+        left[hardware] = left.get(hardware, most) - 1
+        if left[hardware] >= 0:
+            kept.append((hardware, row))
+    return kept[::-1]
+
+
+def unreadable(path: Path, error: Exception) -> LedgerError:
+    """Say that a ledger holds a run of which this rankbook can make nothing.
+
+    Args:
+        path: the ledger's file.
+        error: what came of it.
+    """
+    return LedgerError(f"it holds a run that this rankbook cannot read ({error})", where=path, right="use the rankbook that wrote it")

@@ -1,0 +1,170 @@
+"""Hand-written notes on generated pages: what stands between two markers is a person's, and every run keeps it byte for byte.
+
+    <!-- rankbook-notes TestRing::test_token_comes_back -->
+    Slow on machines without NVLink.
+    <!-- /rankbook-notes -->
+
+A marker stands alone on its line, outside of fences. A note without a name is about the whole page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from rankbook.errors import PageError
+
+MARK = b"rankbook-notes"
+"""Word of the markers; a page without it has no notes."""
+_BEGIN = re.compile(rb" {0,3}<!--[ \t]*rankbook-notes(?:[ \t]+(?P<name>\S[^\r\n]*?))?[ \t]*-->[ \t]*[\r\n]*")
+_END = re.compile(rb" {0,3}<!--[ \t]*/rankbook-notes[ \t]*-->[ \t]*[\r\n]*")
+_LIKE = re.compile(rb"[ \t>]*<!--[ \t]*/?rankbook-notes\b")
+_FENCE = re.compile(rb"[ \t>]*(?P<run>`{3,}|~{3,})(?P<rest>[^\r\n]*)")
+_HEADING = re.compile(rb"#{2,6}[ \t]")
+_ALONE = "write <!-- rankbook-notes --> or <!-- rankbook-notes TestClass::test_name --> above a note and <!-- /rankbook-notes --> below it"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note as it stands on a page."""
+
+    page: str
+    """Path of the page, below the folder of all pages."""
+    line: int
+    """Line of its first marker."""
+    name: str
+    """Test that it is about, as its node id behind the file has it; empty when it is about the whole page."""
+    text: bytes
+    """What stands between the markers: whole lines."""
+
+
+def notes_of(data: bytes, page: str, where: PurePath | None = None) -> tuple[Note, ...]:
+    """Read the notes of a page.
+
+    Args:
+        data: the page.
+        page: its path, below the folder of all pages.
+        where: its path for errors, where that is another one.
+
+    Raises:
+        PageError: a marker has no partner, stands within another note, or is hidden by a fence that nothing closes.
+    """
+    if MARK not in data:
+        return ()
+    lines = data.splitlines(keepends=True)
+    return tuple(Note(page, start + 1, name, b"".join(lines[start + 1 : end])) for start, end, name in _blocks(lines, where or page))
+
+
+def without_notes(data: bytes) -> bytes:
+    """Give a page without its notes and their markers.
+
+    Raises:
+        PageError: as `notes_of` says.
+    """
+    if MARK not in data:
+        return data
+    lines = data.splitlines(keepends=True)
+    for start, end, _ in reversed(list(_blocks(lines, ""))):
+        del lines[start : end + 1]
+    return b"".join(lines)
+
+
+def block(name: str, text: bytes) -> bytes:
+    """Give a note with its markers."""
+    begin = f"<!-- rankbook-notes {name} -->" if name else "<!-- rankbook-notes -->"
+    return b"%s\n%s<!-- /rankbook-notes -->\n" % (begin.encode(), text)
+
+
+def placed(data: bytes, notes: Sequence[Note]) -> bytes:
+    """Put notes on a page: those about the page behind its head, before the first section, and those about a test behind its table.
+
+    Args:
+        data: the page as it is generated.
+        notes: the notes, in the order in which they are to stand where several stand at one place.
+    """
+    lines = data.splitlines(keepends=True)
+    shown = [number for number, _ in _outside(lines)]
+    spots: dict[int, list[Note]] = {}
+    for note in notes:
+        spots.setdefault(_spot(lines, shown, note.name), []).append(note)
+    for spot in sorted(spots, reverse=True):
+        made = b"\n".join(block(note.name, note.text) for note in spots[spot])
+        before = b"" if spot == 0 or not lines[spot - 1].strip() else b"\n"
+        after = b"" if spot == len(lines) or not lines[spot].strip() else b"\n"
+        lines.insert(spot, before + made + after)
+    return b"".join(lines)
+
+
+def _blocks(lines: Sequence[bytes], page: PurePath | str) -> Iterator[tuple[int, int, str]]:
+    """Yield each note's first and last line, counted from 0, and its name."""
+    start: int | None = None
+    name = ""
+    for number, line in _outside(lines, page):
+        if MARK not in line:
+            continue
+        if begin := _BEGIN.fullmatch(line):
+            if start is not None:
+                raise PageError(f"this note begins within the one of line {start + 1}", where=page, line=number + 1, right=_ALONE)
+            start, name = number, (begin["name"] or b"").decode(errors="replace")
+        elif _END.fullmatch(line):
+            if start is None:
+                raise PageError("this marker ends a note that nothing begins", where=page, line=number + 1, right=_ALONE)
+            yield start, number, name
+            start = None
+        elif _LIKE.match(line):
+            raise PageError("this marker of a note does not stand alone on its line", where=page, line=number + 1, right=_ALONE)
+    if start is not None:
+        raise PageError("nothing ends this note", where=page, line=start + 1, right="write <!-- /rankbook-notes --> on a line below it")
+
+
+def _outside(lines: Sequence[bytes], page: PurePath | str = "") -> Iterator[tuple[int, bytes]]:
+    """Yield the lines below the front matter that lie in no fence, with their numbers from 0."""
+    fence, opened = b"", 0
+    for number in range(_body(lines), len(lines)):
+        line = lines[number]
+        found = _FENCE.match(line) if b"```" in line or b"~~~" in line else None
+        if fence:
+            if found and found["run"].startswith(fence) and not found["rest"].strip():
+                fence = b""
+        elif found and not (found["run"].startswith(b"`") and b"`" in found["rest"]):
+            fence, opened = found["run"], number
+        else:
+            yield number, line
+    if fence and any(_LIKE.match(line) for line in lines[opened:]):
+        raise PageError("nothing closes this fence, which hides a marker of a note", where=page, line=opened + 1, right="close it")
+
+
+def _body(lines: Sequence[bytes]) -> int:
+    """Give the number of the first line below the front matter."""
+    if not lines or lines[0].removeprefix(b"\xef\xbb\xbf").rstrip() != b"---":
+        return 0
+    return next((number + 1 for number in range(1, len(lines)) if lines[number].rstrip() in {b"---", b"..."}), 0)
+
+
+def _spot(lines: Sequence[bytes], shown: Sequence[int], name: str) -> int:
+    """Give the line before which a note belongs."""
+    row = _row(lines, shown, name) if name else None
+    if row is not None:
+        return next((number for number in range(row + 1, len(lines)) if not lines[number].strip()), len(lines))
+    return next((number for number in shown if _HEADING.match(lines[number])), len(lines))
+
+
+def _row(lines: Sequence[bytes], shown: Sequence[int], name: str) -> int | None:
+    """Find the row of a table, or the entry of a list, that names a test."""
+    owner, _, test = name.rpartition("::")
+    spans = _spans((test, test.partition("[")[0], name, name.partition("[")[0]))
+    within = next((number for number in shown if f"`{owner}`".encode() in lines[number]), 0) if owner else 0
+    for number in shown:
+        line = lines[number]
+        if number < within or not line.startswith((b"|", b"-")):
+            continue
+        head = line.split(b" | ", 1)[0] if line.startswith(b"|") else line
+        if any(span in head for span in spans):
+            return number
+    return None
+
+
+def _spans(names: Iterable[str]) -> tuple[bytes, ...]:
+    return tuple(dict.fromkeys(f"`{name}`".encode() for name in names))

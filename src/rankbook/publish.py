@@ -1,0 +1,730 @@
+"""The published book, told once: generated pages go into the shell that an engine has built, each when what it shows has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import marshal
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rankbook import __version__, freshness, front_matter, searching
+from rankbook.config import Settings
+from rankbook.errors import RankbookError
+from rankbook.front_matter import Stamp
+from rankbook.garbage import uncollected
+from rankbook.ledger.recent import extent
+from rankbook.model import Project
+from rankbook.site import checkout, lean, markdown, script, sheltering, style
+from rankbook.site.addresses import Addresses
+from rankbook.site.forge import FACTS
+from rankbook.site.markdown import render
+from rankbook.site.proof import Proof
+from rankbook.site.shell import Shell
+from rankbook.site.stamping import LAST_RUN, ROLLUP, Leaf, Step, stamped, tests
+from rankbook.site.standing import Standing
+from rankbook.standing import standing
+from rankbook.workers import processes, spread
+
+STYLE = "assets/rankbook.css"
+"""Where the built site holds the style of outcomes and of long names."""
+SCRIPT = "assets/rankbook.js"
+"""Where it holds the script that filters long pages."""
+_FORMAT = 2
+"""Of what is kept."""
+_COPIED = ("imports.svg", "objects.inv")
+"""What is generated beside the pages and stands on the site as it is."""
+_FEW = 60
+"""Pages up to which starting processes costs more time than it saves."""
+_CODE = Path(__file__).parent / "site"
+_QUICK = re.compile(
+    r'---\ntitle: (".*")\nrankbook:\n((?:  [a-z0-9-]+: [^|\n].*\n)+)(?:  needs: \|\n((?:    .*\n)+))?(?:search:\n  exclude: true\n)?---\n'
+)
+"""Front matter exactly as `front_matter.write` writes it."""
+_PLACE = re.compile(rf"<!-- rankbook:({LAST_RUN}|{ROLLUP}) -->(?:.*?<!-- /rankbook:\1 -->)?", re.DOTALL)
+"""Where a page that a person made shows what the ledger knows, with what it shows already."""
+_LINE_LINK = re.compile(r'(<a [^>]*?href="[^"#]+)#__codelineno-source-(\d+)"')
+Seen = tuple[int, int]
+"""Time of change in nanoseconds, and bytes."""
+_NOTHING: Seen = (-1, -1)
+
+
+class Row(NamedTuple):
+    """What is kept of a page."""
+
+    seen: Seen
+    stamp: tuple[Any, ...]
+    """Kind, title, source, size, digest, needs and owners; empty for a page that a person made."""
+    context: str = ""
+    """Digest of what it shows besides its own text."""
+    made: Seen = _NOTHING
+    """Its page of the site, as it was written."""
+
+
+class Facts(NamedTuple):
+    """What others may link to on a page, and what it links to."""
+
+    lines: int
+    anchors: tuple[str, ...]
+    targets: tuple[tuple[str, int, tuple[str, ...]], ...]
+    """Path, last line, other anchors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What has become of the site."""
+
+    pages: int
+    """Generated pages of the site."""
+    written: tuple[str, ...]
+    """Those that were written, below the folder of the site."""
+    removed: tuple[str, ...]
+    """Those whose page is gone."""
+    problems: tuple[str, ...]
+    """Links of theirs that lead nowhere, a sentence each."""
+
+
+@dataclass
+class _Kept:
+    """What the last run has left."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    setting: str = ""
+    """Digest of what all pages depend on."""
+    proofs: str = ""
+    """State of the ledger."""
+    directories: bool = False
+    problems: tuple[str, ...] = ()
+
+
+class Site:
+    """The folder of the site, and what the last run has left for the next one.
+
+    Args:
+        settings: of the project.
+        folder: of all pages.
+        path: the folder of the site.
+    """
+
+    def __init__(self, settings: Settings, folder: Path, path: Path) -> None:
+        self.settings = settings
+        self.folder = folder
+        self.path = path
+        self.kept_in = freshness.cache_folder(settings) / f"site-{_short([os.fspath(folder), os.fspath(path)])}"
+        self.kept = _load(self.kept_in)
+
+    def shelter(self) -> None:
+        """Take what the last run has made out of the site's folder, which an engine is about to empty."""
+        sheltering.shelter(self.path, {file.partition("/")[0] for file in self._files()}, (searching.FOLDER,))
+
+    def unshelter(self) -> None:
+        """Put it back beside what the engine has built."""
+        sheltering.unshelter(self.path, frozenset(self._files()))
+
+    def write_search(self, addresses: Addresses, survey: Callable[[], Project]) -> None:
+        """Bring what the search of the book reads up to date.
+
+        Args:
+            addresses: where the pages stand on the site.
+            survey: reads the sources, when no run has kept what they hold.
+        """
+        out = self.settings.below_root(self.settings.out)
+        if out.is_relative_to(self.folder):
+            base = out.relative_to(self.folder).as_posix()
+            searching.write(self.settings, self.path, base="" if base == "." else base, addresses=addresses, survey=survey)
+
+    def keep(self, kept: _Kept) -> None:
+        """Leave for the next run what it can build on."""
+        self.kept = kept
+        rows = {path: tuple(row) for path, row in kept.rows.items()}
+        _save(self.kept_in, (_FORMAT, os.fspath(self.path), kept.setting, kept.proofs, kept.directories, kept.problems, rows))
+        _forget(self.kept_in.parent)
+
+    def remember(self, docs: Docs, *, directories: bool = False) -> None:
+        """Know the pages as they are now, without leaving anything for another run: they are put into the site one by one."""
+        rows = {path: Row(seen, _packed(docs.stamps.get(path))) for path, seen in docs.seen.items()}
+        self.kept = _Kept(rows, directories=directories)
+
+    def _files(self) -> Iterator[str]:
+        addresses = Addresses(self.kept.directories)
+        return (addresses.file(path) for path, row in self.kept.rows.items() if row.made != _NOTHING)
+
+    def forge(self, url: str = "", edit_uri: str = "") -> checkout.Published | None:
+        """Find where the sources are looked after.
+
+        Args:
+            url: address of the repository, as the engine's settings say.
+            edit_uri: what MkDocs knows of editing.
+        """
+        settings = self.settings
+        return checkout.published(
+            settings.root, url=settings.repo_url or url, branch=settings.repo_branch, kind=settings.repo_forge, edit_uri=edit_uri
+        )
+
+
+class Docs:
+    """The folder of all pages: which of them were generated, and what those say of themselves.
+
+    Args:
+        site: where they are published.
+        paths: all files below the folder that are of interest; by default all that there are.
+    """
+
+    def __init__(self, site: Site, paths: Iterable[str] | None = None) -> None:
+        self.site = site
+        self.files = frozenset(_walked(site.folder) if paths is None else paths)
+        """All files, below the folder."""
+        self.seen: dict[str, Seen] = {}
+        """Of the pages, and of pictures and inventories."""
+        self.stamps: dict[str, Stamp] = {}
+        """Of the generated pages."""
+        self._look([path for path in sorted(self.files) if path.endswith((".md", *_COPIED))])
+
+    def _look(self, paths: Sequence[str]) -> None:
+        known = self.site.kept.rows
+        for path, seen in zip(paths, _seen(self.site.folder, paths), strict=True):
+            row = known.get(path)
+            if row is not None and row.seen == seen:
+                stamp = _unpacked(row.stamp) if row.stamp else None
+            else:
+                stamp = _stamp_of(self.site.folder / path) if path.endswith(".md") else None
+            self.seen[path] = seen
+            if stamp is not None:
+                self.stamps[path] = stamp
+
+    @cached_property
+    def copied(self) -> tuple[str, ...]:
+        """What is generated beside the pages: pictures of folders, and the inventory."""
+        folders = {path.rpartition("/")[0] for path, stamp in self.stamps.items() if stamp.page == "index"}
+        return tuple(path for path in self.seen if path.rpartition("/")[2] in _COPIED and path.rpartition("/")[0] in folders)
+
+    @cached_property
+    def by_hand(self) -> tuple[str, ...]:
+        """Pages that people made."""
+        return tuple(path for path in self.seen if path.endswith(".md") and path not in self.stamps)
+
+    @cached_property
+    def shell(self) -> str:
+        """The page that an engine builds as the shell: the one of the book's root; empty when there is none."""
+        roots = [path for path, stamp in self.stamps.items() if stamp.page == "index" and not stamp.source]
+        return min(roots, key=lambda path: (path.count("/"), path), default="")
+
+
+class Ledgered:
+    """What the ledger knows of the pages of a book.
+
+    Args:
+        docs: the pages.
+        before: what it knew of them before: only what has been recorded since is read.
+        directories: whether each page of the site is the index of a folder of its own.
+    """
+
+    def __init__(self, docs: Docs, before: Ledgered | None = None, *, directories: bool = False) -> None:
+        self._docs = docs
+        self._addresses = Addresses(directories)
+        self._settings = docs.site.settings
+        self._before = before.__dict__.get("known") if before else None
+
+    @cached_property
+    def state(self) -> str:
+        """Changes whenever the ledger does."""
+        try:
+            return repr(extent(self._settings.below_root(self._settings.ledger)))
+        except RankbookError as error:
+            return str(error)
+
+    @cached_property
+    def proof(self) -> Proof:
+        """All of it.
+
+        Raises:
+            LedgerError: the ledger cannot be read.
+        """
+        return Proof.of(self.known, self._docs.stamps, self._folder, self._addresses)
+
+    @cached_property
+    def known(self) -> Standing:
+        """How each test and listing stands.
+
+        Raises:
+            LedgerError: the ledger cannot be read.
+        """
+        return standing(self._settings, [f"{self._folder}/{path}" for path in self._docs.by_hand], before=self._before)
+
+    @property
+    def _folder(self) -> str:
+        return os.path.relpath(self._docs.site.folder, self._settings.root).replace(os.sep, "/")
+
+
+def publish(  # noqa: PLR0913 - one argument for each thing that a page shows
+    docs: Docs,
+    shell: Shell,
+    *,
+    directories: bool = False,
+    ledgered: Ledgered | None = None,
+    forge: checkout.Published | None = None,
+    only: Collection[str] | None = None,
+) -> Published:
+    """Put the generated pages into the site.
+
+    Args:
+        docs: the folder of all pages.
+        shell: what all pages share.
+        directories: whether each page of the site is the index of a folder of its own.
+        ledgered: what the ledger knows of them; None to show nothing of it.
+        forge: where the sources are looked after.
+        only: pages to look at, when others cannot have changed.
+
+    Raises:
+        RankbookError: a page cannot be read or written.
+    """
+    with uncollected():
+        return _Run(docs, shell, Addresses(directories), ledgered, forge).published(only)
+
+
+def stamper(
+    docs: Docs,
+    shell: Shell,
+    *,
+    directories: bool = False,
+    ledgered: Ledgered | None = None,
+    forge: checkout.Published | None = None,
+) -> Callable[[str], None]:
+    """Put into the site what all generated pages load, and give what brings one of them up to date: pages are made when they are asked for.
+
+    Args:
+        docs: the folder of all pages.
+        shell: what all pages share.
+        directories: whether each page of the site is the index of a folder of its own.
+        ledgered: what the ledger knows of them; None to show nothing of it.
+        forge: where the sources are looked after.
+    """
+    run = _Run(docs, shell, Addresses(directories), ledgered, forge)
+    run.put_shared()
+    return run.put_one
+
+
+def shell_of(docs: Docs, *, directories: bool = False) -> Shell:
+    """Take the shell from a site that an engine has built by itself, and put the style sheet and the script of all pages beside it.
+
+    Args:
+        docs: the folder of all pages.
+        directories: whether each page of the site is the index of a folder of its own.
+
+    Raises:
+        RankbookError: the site has no page for the root of the book.
+    """
+    addresses, site = Addresses(directories), docs.site
+    if not docs.shell:
+        raise RankbookError("no generated page is the index of a book", where=site.folder, right="run `rankbook gen` first")
+    file = addresses.file(docs.shell)
+    row = site.kept.rows.get(docs.shell)
+    keep = site.kept_in.with_name(f"{site.kept_in.name}-shell")
+    is_ours = row is not None and _seen(site.path, [file]) == [row.made]
+    for name, content in ((STYLE, style()), (SCRIPT, script())):
+        _put(site.path / name, content.encode())
+    try:
+        page = _with_assets((keep if is_ours else site.path / file).read_text(encoding="utf-8"), file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise RankbookError(
+            "the site has no page for the index of the book", where=site.path / file, right="build the site with its engine, then stamp it"
+        ) from error
+    stamp = docs.stamps[docs.shell]
+    headings = render(_body(_read(site.folder / docs.shell)), docs.shell, addresses).headings
+    shell = Shell.of(page, file=file, title=stamp.title, headings=headings)
+    if not is_ours:
+        with suppress(OSError):
+            keep.parent.mkdir(parents=True, exist_ok=True)
+            keep.write_text(page, encoding="utf-8")
+    return shell
+
+
+def finish(docs: Docs, *, directories: bool = False, ledgered: Ledgered | None = None) -> None:
+    """Put what the ledger knows into the pages that people made, in a site that an engine has built by itself.
+
+    Args:
+        docs: the folder of all pages.
+        directories: whether each page of the site is the index of a folder of its own.
+        ledgered: what the ledger knows; None to show nothing of it.
+    """
+    addresses = Addresses(directories)
+    for path in docs.by_hand:
+        target = docs.site.path / addresses.file(path)
+        with suppress(OSError, UnicodeDecodeError):
+            text = target.read_text(encoding="utf-8")
+            made = _LINE_LINK.sub(r'\1#L\2"', text)
+            if ledgered is not None and _PLACE.search(made):
+                made = _with_assets(_PLACE.sub(lambda match: _known(match, path, ledgered.proof), made), addresses.file(path))  # noqa: B023
+            if made != text:
+                _put(target, made.encode())
+
+
+def shown_at(marker: str, shown: str) -> str:
+    """Write what the ledger knows between marks, at which `finish` finds it when it knows more.
+
+    Args:
+        marker: name of the marker whose place it takes.
+        shown: HTML.
+    """
+    return f"<!-- rankbook:{marker} -->{shown}<!-- /rankbook:{marker} -->"
+
+
+def _known(match: re.Match[str], path: str, proof: Proof) -> str:
+    found = proof.page(path)
+    shown = {LAST_RUN: found.last_run if found else "", ROLLUP: proof.front(path)}[match[1]]
+    return shown_at(match[1], shown)
+
+
+def _with_assets(page: str, file: str) -> str:
+    """Load the style sheet and the script, where the engine was not told to."""
+    up = "../" * file.count("/")
+    if STYLE not in page:
+        page = page.replace("</head>", f'<link rel="stylesheet" href="{up}{STYLE}">\n</head>', 1)
+    if SCRIPT not in page:
+        page = page.replace("</body>", f'<script src="{up}{SCRIPT}"></script>\n</body>', 1)
+    return page
+
+
+class _Run:
+    """One run, step by step."""
+
+    def __init__(self, docs: Docs, shell: Shell, addresses: Addresses, ledgered: Ledgered | None, forge: checkout.Published | None) -> None:
+        self.docs = docs
+        self.site = docs.site
+        self.shell = shell
+        self.addresses = addresses
+        self.ledgered = ledgered
+        self.forge = forge.forge if forge else None
+        self.facts = forge.facts if forge else "{}\n"
+        self.kept = docs.site.kept
+        self.setting = _digest([_code(), shell.digest, repr(self.forge), repr(addresses)])
+        self.state = ledgered.state if ledgered else ""
+        self.steps = _steps(docs.stamps)
+        self.rows = {path: Row(seen, _packed(docs.stamps.get(path))) for path, seen in docs.seen.items()}
+
+    @cached_property
+    def proof(self) -> Proof | None:
+        """What the ledger knows of the pages."""
+        return self.ledgered.proof if self.ledgered else None
+
+    def published(self, only: Collection[str] | None) -> Published:
+        """Do all steps."""
+        removed = self._removed()
+        self._compare()
+        todo = [
+            path for path, row in self.rows.items() if row.made == _NOTHING and path in self.docs.stamps and (only is None or path in only)
+        ]
+        facts = self._stamp(todo) if todo or removed else {}
+        copied = self._copy()
+        self.put_shared()
+        problems = self._problems(facts, todo, removed)
+        if todo or removed or copied or self._is_news:
+            self._keep(problems)
+        written = (*(self.addresses.file(path) for path in todo), *copied)
+        return Published(len(self.docs.stamps), written, removed, problems)
+
+    def put_shared(self) -> None:
+        """Write what all pages load."""
+        for name, content in ((FACTS, self.facts), (lean.FILE, self.shell.script)):
+            _put(self.site.path / name, content.encode())
+
+    def put_one(self, path: str) -> None:
+        """Write a page, or what stands beside one, whatever was made of it before."""
+        if path in self.docs.stamps:
+            self._stamp_one(path)
+        else:
+            _put(self.site.path / path, (self.site.folder / path).read_bytes())
+
+    @property
+    def _is_news(self) -> bool:
+        kept = self.kept
+        return (kept.setting, kept.proofs) != (self.setting, self.state) or kept.rows != self.rows
+
+    def _compare(self) -> None:
+        """Take over what is as it was."""
+        kept = self.kept
+        is_same = kept.setting == self.setting
+        contexts = self._contexts()
+        ours = [path for path in (*self.docs.stamps, *self.docs.copied) if path in self.rows]
+        outputs = _seen(self.site.path, [self.addresses.file(path) for path in ours])
+        for path, made in zip(ours, outputs, strict=True):
+            row, old = self.rows[path], kept.rows.get(path)
+            context = contexts.get(path, "")
+            fresh = is_same and old is not None and old.seen == row.seen and old.context == context and old.made == made != _NOTHING
+            self.rows[path] = row._replace(context=context, made=made if fresh else _NOTHING)
+
+    def _contexts(self) -> dict[str, str]:
+        """Give for each page the digest of what it shows besides its own text."""
+        stamps, kept = self.docs.stamps, self.kept
+        is_same = (kept.setting, kept.proofs) == (self.setting, self.state) and all(
+            (old := kept.rows.get(path)) is not None and old.stamp == row.stamp and (bool(row.stamp) or old.seen == row.seen)
+            for path, row in self.rows.items()
+        )
+        if is_same and len(stamps) == sum(bool(row.stamp) for row in kept.rows.values()):
+            return {path: kept.rows[path].context for path in stamps}
+        proof = self.proof
+        return {path: _short([repr(self.steps.get(path)), proof.digest(path) if proof else ""]) for path in stamps}
+
+    def _removed(self) -> tuple[str, ...]:
+        """Take away what was made of pages that are gone."""
+        old = Addresses(self.kept.directories)
+        is_moved = old != self.addresses
+        ours = {*self.docs.stamps, *self.docs.copied}
+        lost = [path for path, row in self.kept.rows.items() if row.made != _NOTHING and (is_moved or path not in ours)]
+        now = {self.addresses.file(path) for path in ours} if lost else set()
+        gone = []
+        for path in lost:
+            file, row = old.file(path), self.kept.rows[path]
+            if file not in now and _seen(self.site.path, [file]) == [row.made]:
+                gone.append(file)
+                with suppress(OSError):
+                    (self.site.path / file).unlink()
+                _prune((self.site.path / file).parent, self.site.path)
+        return tuple(gone)
+
+    # Pages
+
+    def _stamp(self, todo: Sequence[str]) -> dict[str, Facts]:
+        if todo:
+            _ = self.proof  # once, before processes share it
+        facts = {}
+        jobs = processes(self.site.settings.jobs) if len(todo) > _FEW else 1
+        for _, made in spread(self._stamp_some, todo, jobs):
+            for path, seen, found in made:
+                self.rows[path] = self.rows[path]._replace(made=seen)
+                facts[path] = found
+        return facts
+
+    def _stamp_some(self, paths: Sequence[str]) -> list[tuple[str, Seen, Facts]]:
+        return [(path, *self._stamp_one(path)) for path in paths]
+
+    def _stamp_one(self, path: str) -> tuple[Seen, Facts]:
+        rendered = render(_body(_read(self.site.folder / path)), path, self.addresses)
+        stamp = self.docs.stamps[path]
+        before, after = self.steps.get(path, (None, None))
+        leaf = Leaf(
+            path=path,
+            stamp=stamp,
+            proof=self.proof.page(path, rendered.fences, tests(rendered)) if self.proof else None,
+            before=before,
+            after=after,
+            actions=self.forge.actions(stamp.source) if self.forge and stamp.page == "file" else "",
+        )
+        html = stamped(leaf, rendered, self.shell, self.addresses)
+        made = _put(self.site.path / self.addresses.file(path), html.encode(errors="xmlcharrefreplace"))
+        targets = tuple((to, target.line, tuple(sorted(target.anchors))) for to, target in rendered.targets.items())
+        return made, Facts(rendered.lines, tuple(heading.anchor for heading in rendered.headings), targets)
+
+    def _copy(self) -> list[str]:
+        copied = []
+        for path in self.docs.copied:
+            if self.rows[path].made == _NOTHING:
+                made = _put(self.site.path / path, (self.site.folder / path).read_bytes())
+                self.rows[path] = self.rows[path]._replace(made=made)
+                copied.append(path)
+        return copied
+
+    # Links
+
+    def _problems(self, fresh: Mapping[str, Facts], todo: Sequence[str], removed: Sequence[str]) -> tuple[str, ...]:
+        """Say which links lead nowhere."""
+        if not todo and not removed:
+            return self.kept.problems
+        known = _load_facts(self.site.kept_in)
+        facts = {path: found for path, found in known.items() if path in self.docs.stamps} if removed else dict(known)
+        facts.update(fresh)
+        _save(_facts_file(self.site.kept_in), facts)
+        is_all = removed or self.kept.problems or any(_has_lost(known.get(path), found) for path, found in fresh.items())
+        return tuple(sorted(_dead(facts, self.docs.files, facts if is_all else fresh)))
+
+    def _keep(self, problems: tuple[str, ...]) -> None:
+        self.site.keep(_Kept(self.rows, self.setting, self.state, self.addresses.directories, problems))
+
+
+def _has_lost(old: Facts | None, new: Facts) -> bool:
+    """Whether a link to a page that led somewhere may lead nowhere now."""
+    return old is None or new.lines < old.lines or not set(new.anchors).issuperset(old.anchors)
+
+
+def _dead(facts: Mapping[str, Facts], files: Collection[str], pages: Iterable[str]) -> Iterator[str]:
+    for path in pages:
+        found = facts[path]
+        for target, line, others in found.targets:
+            to = target or path
+            there = facts.get(to)
+            if there is None:
+                if to not in files:
+                    yield f"{path} links to {to}, which is not there"
+            elif line > there.lines:
+                yield f"{path} links to line {line} of {to}, whose listing has {there.lines} lines"
+            elif others and not set(others).issubset(there.anchors):
+                yield f"{path} links to {to}#{min(set(others).difference(there.anchors))}, which is not there"
+
+
+def _steps(stamps: Mapping[str, Stamp]) -> dict[str, tuple[Step | None, Step | None]]:
+    """Give each page of a source its neighbours in the order of the sources."""
+    files = sorted((stamp.source, path) for path, stamp in stamps.items() if stamp.page == "file")
+    order = [Step(path, stamps[path].title) for _, path in files]
+    return {
+        step.path: (order[place - 1] if place else None, order[place + 1] if place + 1 < len(order) else None)
+        for place, step in enumerate(order)
+    }
+
+
+def _packed(stamp: Stamp | None) -> tuple[Any, ...]:
+    return (stamp.page, stamp.title, stamp.source, stamp.size, stamp.sha256, stamp.needs, stamp.owners) if stamp else ()
+
+
+def _unpacked(told: tuple[Any, ...]) -> Stamp:
+    page, title, source, size, sha256, needs, owners = told
+    return Stamp(page, title, source, size, sha256, needs=needs, owners=owners)
+
+
+def _stamp_of(path: Path) -> Stamp | None:
+    text = _read(path)
+    match = _QUICK.match(text)
+    if match is None:
+        found = front_matter.read(front_matter.split(text)[0])
+        return found and replace(found, embedding=None)
+    facts = {}
+    for line in match[2].splitlines():
+        key, _, value = line.strip().partition(": ")
+        facts[key] = json.loads(value)
+    if facts.get("page") not in front_matter.PAGE_KINDS:
+        return None
+    needs = "".join(line[4:] for line in (match[3] or "").splitlines(keepends=True))
+    return Stamp(
+        facts["page"],
+        json.loads(match[1]),
+        facts["source"],
+        facts.get("size"),
+        facts.get("sha256"),
+        needs=needs,
+        owners=tuple(facts.get("owners", ())),
+    )
+
+
+def _body(text: str) -> str:
+    """Give what stands behind the front matter of a page."""
+    match = _QUICK.match(text)
+    return text[match.end() if match else front_matter.split(text)[1] :]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", errors="replace")
+    except OSError as error:
+        raise RankbookError(f"cannot read the page: {error.strerror}", where=path) from error
+
+
+def _put(target: Path, data: bytes) -> Seen:
+    """Write a file beside its place and move it there, unless it is there already; tell how it is seen."""
+    name = os.fspath(target)
+    try:
+        with suppress(FileNotFoundError):
+            found = os.stat(name)  # noqa: PTH116 - this runs for each page
+            if found.st_size == len(data) and target.read_bytes() == data:
+                return found.st_mtime_ns, found.st_size
+        temporary = f"{name}.{os.getpid()}.tmp"
+        try:
+            file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        except FileNotFoundError:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        with os.fdopen(file, "wb") as stream:
+            stream.write(data)
+        os.replace(temporary, name)  # noqa: PTH105 - as above
+        found = os.stat(name)  # noqa: PTH116 - as above
+    except OSError as error:
+        raise RankbookError(f"cannot write the page of the site: {error.strerror}", where=target) from error
+    return found.st_mtime_ns, found.st_size
+
+
+def _prune(folder: Path, root: Path) -> None:
+    with suppress(OSError):
+        while folder != root:
+            folder.rmdir()
+            folder = folder.parent
+
+
+def _walked(folder: Path) -> Iterator[str]:
+    base = os.fspath(folder)
+    for place, folders, names in os.walk(folder, followlinks=True):
+        folders.sort()
+        below = os.path.relpath(place, base).replace(os.sep, "/")
+        yield from names if below == "." else (f"{below}/{name}" for name in names)
+
+
+def _seen(folder: Path, paths: Sequence[str]) -> list[Seen]:
+    stats = freshness.look(os.fspath(folder), paths)
+    numbers = memoryview(stats.seen).cast("q")
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+# What is kept
+
+
+def _load(path: Path) -> _Kept:
+    try:
+        told = marshal.loads(path.read_bytes())  # noqa: S302 - it lies in the user's own cache
+        if told[0] != _FORMAT:
+            return _Kept()
+        _, _, setting, proofs, directories, problems, rows = told
+        return _Kept({name: Row(*row) for name, row in rows.items()}, setting, proofs, directories, problems)
+    except Exception:  # noqa: BLE001 - whatever is wrong with it, a run without it does the same
+        return _Kept()
+
+
+def _facts_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}-links")
+
+
+def _load_facts(path: Path) -> dict[str, Facts]:
+    try:
+        told = marshal.loads(_facts_file(path).read_bytes())  # noqa: S302 - as above
+        return {name: Facts(*found) for name, found in told.items()}
+    except Exception:  # noqa: BLE001 - as above
+        return {}
+
+
+def _save(path: Path, told: Any) -> None:
+    if isinstance(told, dict):
+        told = {name: tuple(found) for name, found in told.items()}
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    with suppress(OSError):  # where nothing can be kept, the next run does all anew
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(marshal.dumps(told))
+        temporary.replace(path)
+
+
+def _forget(folder: Path) -> None:
+    """Take away what is kept of sites that are gone."""
+    for path in folder.glob("site-*"):
+        if path.name.count("-") > 1 or path.suffix:
+            continue
+        with suppress(Exception):
+            if not Path(marshal.loads(path.read_bytes())[1]).exists():  # noqa: S302 - as above
+                for each in (path, _facts_file(path), path.with_name(f"{path.name}-shell")):
+                    each.unlink(missing_ok=True)
+
+
+def _code() -> str:
+    """Tell what makes pages from another version of it."""
+    dates = [
+        f"{path}:{seen.st_mtime_ns}:{seen.st_size}" for path in (Path(__file__), *sorted(_CODE.rglob("*.py"))) for seen in [path.stat()]
+    ]
+    return _digest([__version__, markdown.VERSION, *dates])
+
+
+def _digest(words: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(words).encode(errors="surrogateescape")).hexdigest()
+
+
+def _short(words: Iterable[str]) -> str:
+    return hashlib.blake2b("\0".join(words).encode(errors="surrogatepass"), digest_size=8).hexdigest()

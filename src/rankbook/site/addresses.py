@@ -1,0 +1,96 @@
+"""Where pages stand on the site, and how a link between two of them is written there."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import quote, unquote
+
+_LINE = re.compile(r"__codelineno-source-(\d+)\Z")
+"""Anchor of a line where an engine has made the listing."""
+_OWN_LINE = re.compile(r"L(\d+)\Z")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:|//|[/?\\]", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a link leads to."""
+
+    path: str
+    """Below the folder of all pages; empty for the page that the link stands on."""
+    href: str
+    """The link as it is written on the site."""
+    line: int = 0
+    """The line of the listing, or 0."""
+    anchor: str = ""
+    """Any other place on the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """How the engine names what it builds."""
+
+    directories: bool = False
+    """Whether each page is the index of a folder of its own, as MkDocs does unless it is told otherwise."""
+
+    def file(self, path: str) -> str:
+        """Name the file of the site that holds a page, or anything else below the folder of all pages."""
+        if not self.directories and path.endswith(".md") and not path.endswith("README.md"):
+            return f"{path[:-3]}.html"
+        return _file(path, self.directories)
+
+    def url(self, path: str) -> str:
+        """Give the address of a page below that of the site."""
+        name = self.file(path)
+        return quote(name.removesuffix("index.html") if self.directories and posixpath.basename(name) == "index.html" else name)
+
+    def resolve(self, page: str, link: str) -> Place | None:
+        """Tell where a link on a page leads to; None for one that leads out of the book.
+
+        Args:
+            page: path of the page, below the folder of all pages.
+            link: as it is written in the Markdown.
+        """
+        if _SCHEME.match(link):
+            return None
+        address, _, anchor = link.partition("#")
+        path, href = _resolved(posixpath.dirname(page), self._depth(page), address, self.directories) if address else ("", "")
+        line = _LINE.match(anchor) if anchor else None
+        own = line or (_OWN_LINE.match(anchor) if anchor else None)
+        if own:
+            return Place(path, f"{href}#L{own[1]}", line=int(own[1]))
+        return Place(path, f"{href}#{anchor}" if anchor else href, anchor=unquote(anchor))
+
+    def between(self, page: str, other: str) -> str:
+        """Give the address of another page as seen from one."""
+        return quote(posixpath.relpath(self.file(other), posixpath.dirname(self.file(page)) or "."))
+
+    def _depth(self, page: str) -> str:
+        return posixpath.dirname(self.file(page)) if self.directories else ""
+
+
+@lru_cache(maxsize=65536)
+def _file(path: str, directories: bool) -> str:  # noqa: FBT001 - it is the key of what is known
+    folder, name = posixpath.split(path)
+    stem, suffix = posixpath.splitext(name)
+    if suffix != ".md":
+        return path
+    stem = "index" if stem == "README" else stem
+    return posixpath.join(folder, stem, "index.html") if directories and stem != "index" else posixpath.join(folder, f"{stem}.html")
+
+
+@lru_cache(maxsize=65536)
+def _resolved(folder: str, place: str, address: str, directories: bool) -> tuple[str, str]:  # noqa: FBT001 - as above
+    """Give the path that an address names, and the address on the site."""
+    path = posixpath.normpath(posixpath.join(folder, unquote(address)))
+    if not directories and address.endswith(".md") and not address.endswith("README.md"):
+        return path, f"{address[:-3]}.html"
+    target = _file(path, directories)
+    if directories:
+        relative = posixpath.relpath(target, place or ".")
+        return path, quote(f"{relative.removesuffix('index.html')}" or "./") if posixpath.basename(target) == "index.html" else quote(
+            relative
+        )
+    return path, quote(posixpath.relpath(target, folder or "."))

@@ -1,0 +1,27 @@
+// What a theme leaves out for those who hear the page or have no mouse: names of dialogs, and a way into wide tables.
+(() => {
+  "use strict";
+
+  const isReachable = (box) => box.querySelector("a[href], button, input, summary");
+
+  // A table without links that is wider than its box is moved by the arrow keys once it has the focus.
+  const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => reach(target)));
+  const reach = (box) => {
+    const isWide = box.scrollWidth > box.clientWidth && !isReachable(box);
+    Object.entries({ tabindex: "0", role: "group", "aria-label": "Table" }).forEach(([name, value]) =>
+      isWide ? box.setAttribute(name, value) : box.removeAttribute(name));
+  };
+
+  const look = () => {
+    document.querySelectorAll("[role=dialog]:not([aria-label], [aria-labelledby])").forEach((each) => each.setAttribute("aria-label", "Search"));
+    document.querySelectorAll(".md-typeset__scrollwrap").forEach((each) => sizes.observe(each));
+  };
+
+  // The theme puts its boxes around the tables when the page is there: a moment later they are.
+  const start = () => setTimeout(look, 50);
+  // A theme that loads pages without leaving the first one says so by this.
+  if (window.document$) window.document$.subscribe(start);
+  else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+  addEventListener("load", look);
+})();

@@ -1,0 +1,305 @@
+// Search for tests, APIs, keywords, files, owners and requirements: opened by T, Ctrl+K or the button in the header.
+// It reads an index and the few shards that hold what a query begins; prose is left to the search of the site's engine.
+(() => {
+  "use strict";
+
+  const own = document.currentScript?.src || document.querySelector('script[src*="assets/rankbook.js"]')?.src;
+  if (!own) return;
+  const FOLDER = new URL("rankbook-search/", own);
+  const SITE = new URL("../", own);
+  const MOST = 40; // results shown
+  const SHARDS = 4; // files read for a query
+  const HINT = "Type a part of a name. test: api: keyword: file: owner: requirement: before it narrow the search.";
+  const NOT_HERE = location.protocol === "file:"
+    ? "This search reads files, which browsers do not allow on pages opened from disk. Serve the folder, say with python -m http.server, and open it from there."
+    : "The index of this search could not be read.";
+
+  // Names, taken apart as `site/search_words.py` does it.
+  const words = (name) => name
+    .replace(/([a-z0-9])(?=[A-Z])|([A-Z])(?=[A-Z][a-z])/g, "$1$2 ")
+    .toLowerCase()
+    .replace(/[\u{10000}-\u{10ffff}]|[\ud800-\udfff]/gu, "\ufffd")
+    .split(/[^0-9a-z\x80-\uffff]+/)
+    .filter(Boolean);
+  const joined = (name) => words(name).join("");
+  const flat = (text) => text.toLowerCase().replace(/[^0-9a-z\x80-\uffff]+/g, "");
+
+  // What is read: the index once, each shard once.
+  const read = async (file) => {
+    const answer = await fetch(new URL(file, FOLDER));
+    if (!answer.ok) throw new Error(`${file}: ${answer.status}`);
+    return answer.json();
+  };
+  const known = new Map();
+  const once = (file, make) => {
+    if (!known.has(file)) known.set(file, read(file).then(make).catch((error) => {
+      known.delete(file);
+      throw error;
+    }));
+    return known.get(file);
+  };
+  const index = () => once("index.json", (found) => {
+    const letters = Object.keys(found.kinds);
+    const groups = [...new Set(Object.values(found.kinds).map(([, group]) => group))];
+    return { ...found, order: Object.fromEntries(letters.map((letter, place) => [letter, place])), groups };
+  });
+  const fileOf = (start) => {
+    let number = 0x811c9dc5;
+    for (const byte of new TextEncoder().encode(start)) number = Math.imul(number ^ byte, 0x01000193) >>> 0;
+    return `${start.replace(/[^0-9a-z]+/g, "_").slice(0, 24)}-${number.toString(16).padStart(8, "0")}.json`;
+  };
+  const shard = (start) => once(fileOf(start), (found) => Object.entries(found).flatMap(([place, rows]) =>
+    rows.split("\n").map((row) => rowOf(place, row))));
+
+  const rowOf = (place, row) => {
+    const gap = row.indexOf(" ");
+    const isFile = row[0] === "p";
+    const name = isFile ? place.slice(place.lastIndexOf("/") + 1) : row.slice(gap + 1);
+    const plain = "wsrep".includes(row[0]) ? name : name.replaceAll("::", ".").replace(/^.*\.(?=.)/s, "");
+    return { letter: row[0], number: Number(row.slice(1, gap < 0 ? 1 : gap)), name, place, plain, steps: null, text: null };
+  };
+
+  // What is asked: an optional kind before a colon, and pieces that a result must hold.
+  const question = (text, groups, kinds) => {
+    const [, before, rest] = text.match(/^\s*([a-z ]+):(?!:)\s*(.*)$/is) || [null, "", text];
+    const wanted = before.trim().toLowerCase();
+    const group = wanted && groups.find((each) => each.toLowerCase() === wanted || (wanted === "need" && each === "Requirement"));
+    const letter = wanted && !group && Object.keys(kinds).find((each) => kinds[each][0].toLowerCase() === wanted);
+    const asked = group || letter ? rest : text;
+    return { group, letter, isPath: asked.includes("/"), whole: joined(asked), pieces: asked.split(/[\s./:#]+/).map(joined).filter(Boolean) };
+  };
+
+  // Beginnings of keys to look at, each with the number of shards that it may take.
+  const ranges = ({ whole, pieces }) => {
+    if (pieces.length < 2) return [[whole, SHARDS - 1]];
+    const [outer, last] = pieces.slice(-2);
+    const longest = pieces.reduce((best, each) => (each.length > best.length ? each : best));
+    return [[`${last}-${outer}`, 1], [`${last}.${outer}`, 1], [whole, 1], [longest, SHARDS]];
+  };
+  const startsFor = (starts, asked) => {
+    const found = new Set();
+    let isCut = false;
+    for (const [text, most] of ranges(asked)) {
+      const from = text.slice(0, 40);
+      const range = starts.filter((start, place) => start <= `${from}\uffff` && (place + 1 === starts.length || starts[place + 1] > from));
+      range.forEach((start, place) => {
+        if (place < most && found.size < SHARDS) found.add(start);
+        else if (!found.has(start)) isCut = true;
+      });
+    }
+    return [[...found], isCut];
+  };
+
+  // How well a row fits: 0 its name (a file's before others where a path is asked for), 1 its beginning, 2 that of a part, 3 somewhere; -1 not at all.
+  const fit = (row, { whole, pieces, isPath }) => {
+    row.text ??= flat(`${row.name} ${row.place}`);
+    if (!row.text.includes(whole) && !pieces.every((piece) => row.text.includes(piece))) return -1;
+    row.steps ??= words(row.plain);
+    const name = row.steps.join("");
+    const last = pieces.length > 1 && !name.includes(whole) ? pieces.at(-1) : whole;
+    if (name === last || (row.letter === "p" && joined(row.name.replace(/\.[^.]*$/, "")) === last)) return isPath && row.letter === "p" ? -0.5 : 0;
+    if (name.startsWith(last)) return 1;
+    return row.steps.some((_, place) => place && row.steps.slice(place).join("").startsWith(last)) ? 2 : 3;
+  };
+
+  const find = async (text, chosen) => {
+    const { starts, kinds, order, groups } = await index();
+    const asked = question(text, groups, kinds);
+    if (!asked.whole) return null;
+    const group = asked.group || chosen;
+    const [needed, isCut] = startsFor(starts, asked);
+    const rows = (await Promise.all(needed.map(shard))).flat();
+    const seen = new Set();
+    const found = [];
+    for (const row of rows) {
+      if (asked.letter ? row.letter !== asked.letter : group && kinds[row.letter][1] !== group) continue;
+      const rank = fit(row, asked);
+      const key = rank === -1 ? "" : `${row.letter}${row.number} ${row.name}\n${row.place}`;
+      if (rank === -1 || seen.has(key)) continue;
+      seen.add(key);
+      found.push([rank, order[row.letter], row.name.length, row]);
+    }
+    found.sort((one, other) => one[0] - other[0] || one[1] - other[1] || one[2] - other[2]
+      || (one[3].name < other[3].name ? -1 : one[3].name > other[3].name ? 1 : one[3].place < other[3].place ? -1 : 1));
+    return { rows: found.map(([, , , row]) => row), pieces: [asked.whole, ...asked.pieces], isCut };
+  };
+
+  const addressOf = ({ page, root }, { place, number }) => {
+    const base = new URL(root ? `${root}/` : "", SITE);
+    if (place.startsWith("/")) return new URL(place.slice(1), base).href;
+    const path = place.split("/").map((step) => encodeURIComponent(step.replace(/[\ud800-\udfff]/gu, "\ufffd"))).join("/");
+    return new URL(page.replace("{}", () => path) + (number ? `#L${number}` : ""), base).href;
+  };
+
+  // A name with what was asked for marked, letters and digits compared alone: `allred` marks `all_red`.
+  const marked = (name, pieces) => {
+    const places = [...name].flatMap((letter, place) => [...flat(letter)].map((plain) => [plain, place]));
+    const plain = places.map(([letter]) => letter).join("");
+    const hits = new Set();
+    for (const piece of pieces) {
+      const at = plain.lastIndexOf(piece);
+      if (at >= 0) for (let place = places[at][1]; place <= places[at + piece.length - 1]?.[1]; place++) hits.add(place);
+      if (at >= 0 && piece === pieces[0]) break;
+    }
+    const parts = [];
+    [...name].forEach((letter, place) => {
+      const isHit = hits.has(place);
+      if (parts.at(-1)?.[1] === isHit) parts.at(-1)[0] += letter;
+      else parts.push([letter, isHit]);
+    });
+    return parts.map(([text, isHit]) => (isHit ? element("mark", {}, text) : text));
+  };
+
+  const element = (tag, values = {}, ...children) => {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(values)) made.setAttribute(name, value);
+    made.append(...children);
+    return made;
+  };
+  const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
+
+  // The dialog: a box whose list is steered from the box (the pattern "combobox" of ARIA).
+  const input = element("input", {
+    type: "text", role: "combobox", "aria-label": "Find a test, an API, a keyword, a file or an owner", "aria-controls": "rankbook-found",
+    "aria-expanded": "false", "aria-autocomplete": "list", autocomplete: "off", autocapitalize: "off", spellcheck: "false",
+    placeholder: "Test, API, keyword, file, owner …", enterkeyhint: "go",
+  });
+  const status = element("p", { role: "status", class: "rankbook-search__status" }, HINT);
+  const list = element("div", { role: "listbox", id: "rankbook-found", "aria-label": "Results", class: "rankbook-search__list", hidden: "" });
+  const chips = element("div", { role: "group", "aria-label": "Kinds of result", class: "rankbook-search__chips" });
+  const close = element("button", { type: "button", "aria-label": "Close", class: "rankbook-search__close" }, "✕");
+  const dialog = element("dialog", { class: "rankbook-search", "aria-label": "Find in the book" },
+    element("div", { class: "rankbook-search__head" }, input, close), chips, status, list);
+  let chosen = ""; // kind
+  let active = -1;
+  let turn = 0;
+
+  const activate = (place) => {
+    const options = list.children;
+    options[active]?.setAttribute("aria-selected", "false");
+    active = options.length ? (place + options.length) % options.length : -1;
+    options[active]?.setAttribute("aria-selected", "true");
+    options[active]?.scrollIntoView({ block: "nearest" });
+    if (active < 0) input.removeAttribute("aria-activedescendant");
+    else input.setAttribute("aria-activedescendant", options[active].id);
+  };
+
+  const option = (top, row, place, pieces) => {
+    const kind = top.kinds[row.letter][0];
+    const isPage = row.place.startsWith("/");
+    const where = isPage ? (row.number ? `in ${plural(row.number, "file")}` : "") : row.number ? `${row.place}:${row.number}` : row.place;
+    return element("a", { role: "option", id: `rankbook-found-${place}`, "aria-selected": "false", tabindex: "-1", href: addressOf(top, row) },
+      element("span", { class: "rankbook-search__kind" }, kind), " ",
+      element("code", {}, ...marked(row.name, pieces)), " ",
+      element("span", { class: "rankbook-search__where" }, where));
+  };
+
+  const show = (options, said, query = input.value) => {
+    list.replaceChildren(...options);
+    list.hidden = !options.length;
+    list.scrollTop = 0;
+    input.setAttribute("aria-expanded", String(options.length > 0));
+    active = -1;
+    activate(0);
+    status.textContent = said;
+    status.dataset.query = query; // what the list answers
+  };
+
+  const search = async () => {
+    const mine = ++turn;
+    try {
+      const [top, found] = await Promise.all([index(), find(input.value, chosen)]);
+      if (mine !== turn) return;
+      if (!found) show([], HINT);
+      else if (!found.rows.length) show([], `Nothing found. A name is found by the beginning of any of its words${chosen ? `; only ${chosen} is searched` : ""}.`);
+      else {
+        const count = found.rows.length;
+        const more = count > MOST ? `, the first ${MOST} shown` : "";
+        show(found.rows.slice(0, MOST).map((row, place) => option(top, row, place, found.pieces)),
+          `${plural(count, "result")}${more}${found.isCut ? "; there are more, go on typing" : ""}`);
+      }
+    } catch {
+      if (mine === turn) show([], NOT_HERE);
+    }
+  };
+
+  const choose = (group) => {
+    chosen = chosen === group ? "" : group;
+    for (const chip of chips.children) chip.setAttribute("aria-pressed", String(chip.textContent === chosen));
+    search();
+  };
+  const fillChips = ({ groups }) => {
+    if (chips.firstChild) return;
+    for (const group of groups) {
+      const chip = element("button", { type: "button", "aria-pressed": "false" }, group);
+      chip.addEventListener("click", () => choose(group));
+      chips.append(chip);
+    }
+  };
+
+  const open = () => {
+    if (dialog.open) return;
+    if (!dialog.isConnected) document.body.append(dialog);
+    dialog.showModal();
+    input.focus();
+    input.select();
+    index().then(fillChips, () => show([], NOT_HERE));
+  };
+
+  const moves = { ArrowDown: () => active + 1, ArrowUp: () => active - 1, PageDown: () => Math.min(active + 8, list.children.length - 1), PageUp: () => Math.max(active - 8, 0) };
+  input.addEventListener("input", search);
+  input.addEventListener("keydown", (event) => {
+    if (event.isComposing) return;
+    if (moves[event.key] && list.children.length) {
+      event.preventDefault();
+      activate(moves[event.key]());
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      const link = list.children[active];
+      if (!link) return;
+      if (event.ctrlKey || event.metaKey) window.open(link.href, "_blank", "noopener");
+      else link.click();
+    }
+  });
+  // The keys of the engine stay quiet while the dialog is open.
+  dialog.addEventListener("keydown", (event) => event.stopPropagation());
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close();
+  });
+  list.addEventListener("click", (event) => {
+    if (!event.ctrlKey && !event.metaKey && !event.shiftKey && event.target.closest("a")) dialog.close();
+  });
+  close.addEventListener("click", () => dialog.close());
+
+  const isTyping = (target) => target instanceof Element && target.closest("input, textarea, select, [contenteditable]:not([contenteditable=false])");
+  // Zensical opens its own search by Ctrl+K.
+  const isTaken = /^zensical/i.test(document.querySelector("meta[name=generator]")?.content ?? "");
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.altKey || event.isComposing) return;
+    const withControl = event.ctrlKey || event.metaKey;
+    const isK = withControl && !event.shiftKey && event.key.toLowerCase() === "k" && !isTaken;
+    const isT = !withControl && event.key === "t" && !isTyping(event.target) && !document.querySelector("dialog[open]");
+    if (!isK && !isT) return;
+    event.preventDefault();
+    open();
+  });
+
+  const start = () => {
+    const icon = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    icon.setAttribute("viewBox", "0 0 24 24");
+    icon.setAttribute("aria-hidden", "true");
+    const path = document.createElementNS(icon.namespaceURI, "path");
+    path.setAttribute("d", "M4 5h10v2H4zm0 5h6v2H4zm0 5h5v2H4zm11.5-5a4.5 4.5 0 1 0 2.3 8.4l2.5 2.5 1.4-1.4-2.5-2.5a4.5 4.5 0 0 0-3.7-7zm0 2a2.5 2.5 0 1 1 0 5 2.5 2.5 0 0 1 0-5z");
+    icon.append(path);
+    const header = document.querySelector(".md-header__inner");
+    const button = element("button", {
+      type: "button", class: header ? "md-header__button md-icon rankbook-search-button" : "rankbook-search-button rankbook-search-button--fixed",
+      "aria-label": "Find a test, an API or an owner", title: "Find a test, an API or an owner (T)", "aria-haspopup": "dialog",
+    }, icon);
+    button.addEventListener("click", open);
+    if (header) header.insertBefore(button, header.querySelector(":scope > label[for=__search], :scope > .md-search, :scope > .md-header__source"));
+    else document.body.append(button);
+  };
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();

@@ -1,0 +1,123 @@
+"""What Git says of the folder that holds the sources: where it is published, on which branch, at which commit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from rankbook.site.forge import Forge
+
+_SECONDS = 10.0
+"""Time that Git may take to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A folder inside a working tree of Git."""
+
+    remote: str
+    """Address of `origin`, else of the first remote; empty without any. It may hold a password: nobody is shown it."""
+    branch: str
+    """The remote's default branch, else the one that is checked out; empty when neither is known."""
+    commit: str
+    """Full name of the commit that is checked out; empty before the first one."""
+    root: str
+    """The folder as seen from the top of the working tree; empty for the top itself."""
+    submodules: tuple[str, ...] = ()
+    """Folders below the folder that other repositories fill, as seen from the folder."""
+
+
+def checkout(folder: Path) -> Checkout | None:
+    """Ask Git about a folder.
+
+    Args:
+        folder: the root of the sources.
+
+    Returns:
+        What Git says; None outside a working tree, and where there is no Git.
+    """
+    place = _git(folder, "rev-parse", "--show-toplevel", "--show-prefix")
+    if place is None:
+        return None
+    top, _, prefix = place.partition("\n")
+    root = prefix.strip("\n").rstrip("/")
+    names = (_git(folder, "remote") or "").splitlines()
+    remote = "origin" if "origin" in names else next(iter(names), "")
+    address = _git(folder, "remote", "get-url", remote) if remote else ""
+    return Checkout(
+        remote=(address or "").strip(),
+        branch=_branch(folder, remote),
+        commit=(_git(folder, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip(),
+        root=root,
+        submodules=_submodules(Path(top), root),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Where readers find the sources."""
+
+    forge: Forge
+    facts: str
+    """What the site's script has to know of it, as JSON: with each commit another one."""
+
+
+def published(folder: Path, *, url: str = "", branch: str = "", kind: str = "", edit_uri: str = "") -> Published | None:
+    """Find the forge that holds the sources.
+
+    Args:
+        folder: the root of the sources.
+        url: address of the repository, where the project tells it: it wins over what Git says.
+        branch: branch that readers look at; it wins, too.
+        kind: kind of the forge, where its host does not tell it: a key of `forge.KINDS`.
+        edit_uri: MkDocs' setting of this name.
+
+    Returns:
+        The forge; None where nothing tells, and where no browser can open what does.
+    """
+    found = checkout(folder) or Checkout("", "", "", "")
+    forge = Forge.of(
+        url or found.remote,
+        branch or found.branch,
+        found.root,
+        kind=kind,
+        edit_uri=edit_uri,
+        foreign=found.submodules,
+    )
+    return Published(forge, forge.facts(found.commit)) if forge else None
+
+
+def _branch(folder: Path, remote: str) -> str:
+    default = (_git(folder, "symbolic-ref", "--quiet", "--short", f"refs/remotes/{remote}/HEAD") or "").strip() if remote else ""
+    return default.removeprefix(f"{remote}/") or (_git(folder, "symbolic-ref", "--quiet", "--short", "HEAD") or "").strip()
+
+
+def _submodules(top: Path, root: str) -> tuple[str, ...]:
+    if not (top / ".gitmodules").is_file():
+        return ()
+    said = _git(top, "config", "--null", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$") or ""
+    paths = (entry.partition("\n")[2] for entry in said.split("\0") if entry)
+    start = f"{root}/" if root else ""
+    return tuple(sorted(path.removeprefix(start) for path in paths if path.startswith(start)))
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """Give what Git prints; None when it fails or is not there."""
+    # A hook of Git's own names its repository by the environment, whichever folder is asked about.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            ["git", "-C", os.fspath(folder), *arguments],
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            timeout=_SECONDS,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout if done.returncode == 0 else None

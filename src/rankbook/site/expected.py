@@ -1,0 +1,93 @@
+"""Which tests a page has, and what they need, as its front matter says it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from rankbook import needs
+from rankbook.requirements import Requirement
+from rankbook.smallest import smallest_machine
+
+Words = tuple[str, ...]
+"""What tests need, as their page says it."""
+
+
+class Want(NamedTuple):
+    """What tests need, with the machine that has it."""
+
+    words: Words
+    machine: str
+    """The smallest one; empty where that cannot be told."""
+
+
+@lru_cache(maxsize=32_768)
+def counted(text: str) -> tuple[tuple[Want, int], ...]:
+    """Count the tests of a page by what they need, without more reading than that.
+
+    Args:
+        text: the needs of a stamp.
+    """
+    return tuple((_want(group), number) for group, number in _groups(text))
+
+
+def _groups(text: str) -> Iterator[tuple[str, int]]:
+    try:
+        for line in text.splitlines():
+            found = json.loads(line)
+            yield json.dumps(found["needs"]), sum(_leaves(names) for names in found["tests"].values())
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return
+
+
+def _leaves(entries: list[Any]) -> int:
+    return sum(1 if isinstance(entry, str) else _leaves(entry[1:]) for entry in entries)
+
+
+@lru_cache(maxsize=4096)
+def _want(group: str) -> Want:
+    """Read what one group of tests needs."""
+    return want_of(needs.read(f'{{"needs": {group}, "tests": {{"": ["test"]}}}}').get("test", ()))
+
+
+def want_of(requirements: tuple[Requirement, ...]) -> Want:
+    """Give needs as words, as the ledger has them, with the machine that has them."""
+    wanted = [need for need in requirements if need.otherwise]
+    return Want(tuple(dict.fromkeys(need.text for need in wanted)), smallest_machine(wanted) if wanted else "")
+
+
+def tests(text: str) -> needs.Needs:
+    """Give the tests of a page with all that they need, by node id within their file.
+
+    Args:
+        text: the needs of a stamp.
+    """
+    return needs.read(text)
+
+
+def missing(expected: needs.Needs, seen: set[str]) -> dict[str, Want]:
+    """Give the tests of a page that are not among those that were seen, with what they need.
+
+    Args:
+        expected: all tests of the page; one that ends in `*` stands for several.
+        seen: node ids within the file, as pytest has collected them.
+    """
+    plain = {name.partition("[")[0] for name in seen}
+    return {
+        name: want_of(wanted)
+        for name, wanted in expected.items()
+        if name not in seen and name not in plain and not (name.endswith(needs.ANY) and _has_member(name, seen))
+    }
+
+
+def _has_member(family: str, seen: set[str]) -> bool:
+    return any(needs.is_of_family(name, family.removesuffix(needs.ANY)) for name in seen)
+
+
+def is_expected(expected: needs.Needs, name: str) -> bool:
+    """Tell whether a page has a test, as far as it says."""
+    bare = name.partition("[")[0]
+    families = (family.removesuffix(needs.ANY) for family in expected if family.endswith(needs.ANY))
+    return name in expected or bare in expected or any(needs.is_of_family(name, family) for family in families)

@@ -1,0 +1,75 @@
+"""Listings as HTML: what stands inside `<pre><code>…</code></pre>`, coloured with the short class names of Pygments.
+
+- A token is `<span class=k>`; one that goes over several lines is a span on each of them, so that each line is whole by itself.
+- With anchors, line 12 is `<span id="L12">…</span>` and the newline follows it. Its number is in no text: the style sheet counts the lines.
+  What is selected and copied is the source.
+- The text of the HTML is the listing, character for character. A carriage return is written `&#13;`, for a parser would make it a newline.
+  What HTML cannot hold (NUL, half of a surrogate pair) is U+FFFD.
+- A character that cannot be seen, or that turns the direction of the text around it, stands in
+  `<bdi class="rankbook-hidden" title="U+202E">`: it acts on nothing outside of that, and the style sheet writes its name before it. What is
+  copied is still the source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+
+from rankbook.languages import LANGUAGES, by_fence
+from rankbook.site import tokens
+from rankbook.site.tokens import others
+from rankbook.site.tokens.table import escaped
+
+_HIDDEN = re.compile(
+    "(\r(?=(?:</span>)?(?:\n|\\Z)))|["
+    "\x00-\x08\x0b\x0d-\x1f\x7f-\x9f\xad"
+    "\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
+"""Characters that are not seen, or that change how others are seen; the first group is the return of a line's end, which may stay so."""
+_NAMES = {language.name: language for language in LANGUAGES}
+_WRITTEN = {"\r": "&#13;", "\0": "\ufffd", **{chr(code): "\ufffd" for code in range(0xD800, 0xE000)}}
+
+
+def highlighted(text: str, language: str, *, anchors: bool = False) -> str:
+    """Write a listing as HTML.
+
+    Args:
+        text: the listing.
+        language: the word that its fence carries, or the name of its language; an unknown one is plain text.
+        anchors: whether each line is an element with an `id`: `L1`, `L2` and so on.
+    """
+    known = by_fence(language) or _NAMES.get(language)
+    if known is None or known.fences[0] == "text":
+        html = escaped(text)
+    elif table := tokens.TABLES.get(known.name):
+        html = table.spans(escaped(text))
+    else:
+        html = others.spans(text, known.fences[0])
+    html = _HIDDEN.sub(_shown, html)
+    return _numbered(html) if anchors else html
+
+
+@cache
+def version() -> str:
+    """Name what the HTML of a listing depends on besides the listing: the tables and the Pygments that stands in where there is none."""
+    folder = Path(__file__).parent
+    files = [Path(__file__), *sorted((folder / "tokens").glob("*.py"))]
+    return hashlib.sha256(b"\0".join([*(path.read_bytes() for path in files), others.version().encode()])).hexdigest()[:16]
+
+
+def _shown(match: re.Match[str]) -> str:
+    character = match[0]
+    written = _WRITTEN.get(character, character)
+    return written if match[1] else f'<bdi class="rankbook-hidden" title="U+{ord(character):04X}">{written}</bdi>'
+
+
+def _numbered(html: str) -> str:
+    lines = html.split("\n")
+    ended = len(lines) > 1 and not lines[-1]
+    if ended:
+        lines.pop()
+    numbered = "\n".join([f'<span id="L{number}">{line}</span>' for number, line in enumerate(lines, 1)])
+    return numbered + "\n" if ended else numbered

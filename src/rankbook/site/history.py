@@ -1,0 +1,194 @@
+"""What was recorded of a test or a listing, small enough to be kept of all of them: its last runs, and the outcomes on each hardware."""
+
+from __future__ import annotations
+
+import html
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
+
+from rankbook.listing import Outcome, Run
+
+OUTCOMES = tuple(Outcome)
+_NUMBERS = {outcome.value: number for number, outcome in enumerate(OUTCOMES)}
+_LONGEST = 1e9
+_BEAT = struct.Struct("<BBHHIf")
+"""Outcome, whether it left evidence, listing, version of torch, seconds since 1970, seconds that it took."""
+
+
+class Beat(NamedTuple):
+    """One run, as a history shows it."""
+
+    outcome: Outcome
+    is_real: bool
+    """Whether it left evidence that the test ran."""
+    listing: str
+    torch: str
+    when: int
+    """Seconds since 1970."""
+    duration: float
+    """Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A test or a listing, and what was seen of it."""
+
+    newest: Run
+    """The run that was recorded last."""
+    real: tuple[Run, ...] = ()
+    """The newest run that left evidence on each class of hardware, of each version of its listing; oldest first."""
+    other: Run | None = None
+    """The newest run that left none: skipped, vacuous, degenerate, not run, or on GPUs that were only declared."""
+    beats: Mapping[str, bytes] = field(default_factory=dict)
+    """By class of hardware: the last runs, packed, oldest first."""
+    words: tuple[str, ...] = ()
+    """What beats refer to by number: hashes of listings, versions of torch."""
+
+    @property
+    def name(self) -> str:
+        """Part of the node id behind the page."""
+        return self.newest.node_id.partition("::")[2] or self.newest.node_id
+
+    def strip(self, hardware: str) -> Iterator[Beat]:
+        """Give the last runs on a class of hardware, oldest first."""
+        return map(self._beat, _BEAT.iter_unpack(self.beats[hardware]))
+
+    def last(self, hardware: str) -> Beat:
+        """Give the last run on a class of hardware."""
+        return self._beat(_BEAT.unpack(self.beats[hardware][-_BEAT.size :]))
+
+    def _beat(self, packed: tuple[Any, ...]) -> Beat:
+        outcome, is_real, listing, torch, when, duration = packed
+        return Beat(OUTCOMES[outcome], bool(is_real), self.words[listing], self.words[torch], when, duration)
+
+    def changes(self) -> tuple[int, int]:
+        """Count how often its outcome changed though its listing, hardware and torch did not, and out of how many pairs of such runs."""
+        if len({code for data in self.beats.values() for code in data[:: _BEAT.size]}) == 1:
+            return 0, 0  # all ended alike
+        pairs = [
+            before.outcome.is_failure != after.outcome.is_failure
+            for hardware in self.beats
+            for before, after in pairwise(beat for beat in self.strip(hardware) if beat.is_real)
+            if (before.listing, before.torch) == (after.listing, after.torch)
+        ]
+        return sum(pairs), len(pairs)
+
+
+def beat(outcome: str, is_real: bool, listing: int, torch: int, when: str, duration: float) -> bytes:  # noqa: FBT001, PLR0913, PLR0917
+    """Pack one run for a history.
+
+    Args:
+        outcome: how it ended.
+        is_real: whether it left evidence that the test ran.
+        listing: number of its listing's hash among the words.
+        torch: number of its version of torch among them.
+        when: its time, as a run has it.
+        duration: seconds that it took.
+
+    Raises:
+        ValueError: it ended in a way that this rankbook does not know.
+    """
+    return _BEAT.pack(_NUMBERS[outcome], is_real, listing, torch, _seconds(when), min(duration, _LONGEST))
+
+
+def _seconds(when: str) -> int:
+    try:
+        return min(max(int(moment(when).timestamp()), 0), 2**32 - 1)
+    except ValueError:
+        return 0
+
+
+def moment(when: str) -> datetime:
+    """Read the time of a run.
+
+    Raises:
+        ValueError: it is none.
+    """
+    found = datetime.fromisoformat(when)
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def time_of(when: str) -> str:
+    """Write the time of a run as HTML: a date that a script may turn into `two days ago`."""
+    try:
+        found = moment(when)
+    except ValueError:
+        return html.escape(when)
+    return _time(found)
+
+
+def _time(found: datetime) -> str:
+    return f'<time datetime="{found.isoformat(timespec="seconds")}">{found:%Y-%m-%d %H:%M} UTC</time>'
+
+
+_SIGNS: Mapping[Outcome, tuple[str, str]] = {
+    Outcome.PASSED: ("✓", "good"),
+    Outcome.FAILED: ("✗", "bad"),
+    Outcome.CRASHED: ("✗", "bad"),
+    Outcome.HUNG: ("✗", "bad"),
+}
+"""How a strip shows an outcome: by its shape, and by a colour; anything else ran nothing."""
+_NOTHING_RAN = ("–", "none")
+_EXPECTED = ("✓", "none")
+
+
+def _sign(beat: Beat) -> tuple[str, str]:
+    if not beat.is_real:
+        return _NOTHING_RAN
+    return _SIGNS.get(beat.outcome, _EXPECTED)
+
+
+def history(found: Recorded) -> str:
+    """Write the last runs as HTML: a sign for each, the newest at the right; where there is more to say it opens to that. No script."""
+    rows = {where: list(found.strip(where)) for where in sorted(found.beats)}
+    signs = " ".join(_signs(beats) for beats in rows.values())
+    if len(rows) == 1 and all(beat.outcome is beats[0].outcome for beats in rows.values() for beat in beats):
+        return signs
+    listed = "".join(f"<li>{_line(where, beats)}</li>" for where, beats in rows.items())
+    return f"<details><summary>{signs}</summary><ul>{listed}</ul></details>"
+
+
+def in_short(found: Recorded) -> str:
+    """Say how the last runs ended: `last 14 runs: 13 passed, 1 failed`."""
+    return _counts([beat for where in sorted(found.beats) for beat in found.strip(where)])
+
+
+def _counts(beats: Sequence[Beat]) -> str:
+    counts = Counter(beat.outcome.value for beat in beats)
+    number = "1 run" if len(beats) == 1 else f"last {len(beats)} runs"
+    return f"{number}: {', '.join(f'{count} {word}' for word, count in counts.most_common())}"
+
+
+def _signs(beats: Sequence[Beat]) -> str:
+    signs = "".join(
+        f'<b class="rb-{colour}">{"".join(sign for sign, _ in group)}</b>'
+        for colour, group in groupby(map(_sign, beats), key=lambda sign: sign[1])
+    )
+    return f'<span class="rb-strip" role="img" aria-label="{_counts(beats)}">{signs}</span>'
+
+
+def _line(where: str, beats: Sequence[Beat]) -> str:
+    newest = beats[-1]
+    torch = f", torch {html.escape(newest.torch)}" if newest.torch else ""
+    return (
+        f"{html.escape(where) or 'unknown hardware'}: {newest.outcome.value}{torch}, {_time(_date(newest))}{_changed(beats)} "
+        f"<small>({_counts(beats)})</small>"
+    )
+
+
+def _changed(beats: Sequence[Beat]) -> str:
+    """Say since when it has ended as it does now, and how and when it ended before that; nothing where it has always ended so."""
+    since = next((place for place in range(len(beats) - 1, 0, -1) if beats[place - 1].outcome is not beats[-1].outcome), 0)
+    if not since:
+        return ""
+    before = beats[since - 1]
+    return f"; so since {_date(beats[since]):%Y-%m-%d}, {before.outcome.value} on {_date(before):%Y-%m-%d}"
+
+
+def _date(beat: Beat) -> datetime:
+    return datetime.fromtimestamp(beat.when, UTC)

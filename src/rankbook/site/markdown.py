@@ -1,0 +1,263 @@
+"""A generated page, from Markdown to HTML: headings get anchors, links the addresses of the site, listings go past Markdown untouched.
+
+Nothing that a page holds becomes an element that Markdown does not make: before the Markdown is read each `<` in it is replaced by a
+character that means nothing there, and of what comes out only the few forms in `_ALLOWED` are turned back into elements; every other
+one is shown as text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from rankbook.errors import RankbookError
+from rankbook.site.addresses import Addresses
+from rankbook.site.highlight import highlighted
+
+try:
+    import pyromark
+except ImportError:  # there are no wheels of it for this machine: the engine can still build the pages
+    VERSION = ""
+else:
+    VERSION = pyromark.__version__
+    _OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH
+
+SOURCE = "{#source"
+"""How the options of the fence that holds a page's source begin."""
+_LESS = "\ufdd0"
+"""Stands for `<` while Markdown is read: a character that no text may hold."""
+_FENCE = re.compile(r"(?:\A|(?<=[\n\r]))(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^`\n\r]*)\r?\n")
+_HEADING = re.compile(r"<h([1-6])>(.*?)</h\1>", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+_ADDRESS = re.compile(r'<(a href|img src)="([^"]*)"')
+_ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|\w+);")
+_NOT_A_WORD = re.compile(r"[^\w\s-]")
+_SPACES = re.compile(r"[-\s]+")
+_COUNTED = re.compile(r"^(.*)_([0-9]+)$")
+_FOREIGN = re.compile(r"[a-z]+:|//", re.IGNORECASE)
+"""Addresses on another server, from which no page loads a picture."""
+_SAFE = re.compile(r"(?:https?|mailto):|[^:/?#]*(?:[/?#]|\Z)", re.IGNORECASE)
+"""Addresses that a link may have: of pages and mail, and those that name no scheme."""
+_ALLOWED = re.compile(
+    rf"""
+    (?P<kept><code>[^<]*</code>|<pre><code[^>]*>[^<]*</code></pre>)  # what Markdown has made of backticks
+  | <p>{_LESS}listing\ (?P<listing>\d+)&gt;</p>
+  | {_LESS}code&gt;(?P<code>[^<{_LESS}]*){_LESS}/code&gt;
+  | <p>{_LESS}div\ class=(?:"|&quot;)rankbook-filter(?:"|&quot;)&gt;{_LESS}/div&gt;</p>(?P<filter>)
+  | (?:<p>(?P<note>[^<{_LESS}]*)</p>\s*)?<p>{_LESS}!--\ rankbook:(?P<marker>[a-z-]+)\ --&gt;</p>
+  | <p>{_LESS}!--[^<{_LESS}]*--&gt;</p>(?P<comment>)
+  | {_LESS}!--[^<{_LESS}]*?--&gt;(?P<inner>)
+  | {_LESS}br\ ?/?&gt;(?P<break>)
+  | {_LESS}(?P<other>)
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """An entry of a page's table of contents."""
+
+    level: int
+    anchor: str
+    text: str
+    """Without elements, as HTML."""
+
+
+@dataclass(slots=True)
+class Target:
+    """What a page links to on another page, or on itself."""
+
+    line: int = 0
+    """The last line of its listing that a link leads to."""
+    anchors: set[str] = field(default_factory=set)
+    """Its other anchors that links lead to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A page as HTML."""
+
+    html: str
+    headings: tuple[Heading, ...]
+    lines: int
+    """Lines of the listing, each with an anchor."""
+    targets: Mapping[str, Target]
+    """What the page links to, by path below the folder of all pages; the empty path for itself."""
+    fences: tuple[str, ...] = ()
+    """Digests of its other listings."""
+
+
+def render(text: str, path: str, addresses: Addresses) -> Rendered:
+    """Turn the Markdown of a page into HTML.
+
+    Args:
+        text: the page behind its front matter, with its line ends as they are.
+        path: of the page, below the folder of all pages.
+        addresses: where the pages stand on the site.
+
+    Raises:
+        RankbookError: there is nothing that reads Markdown.
+    """
+    if not VERSION:
+        raise RankbookError("the package pyromark is not installed, which reads Markdown", right="install rankbook[site]")
+    listings: list[Listing] = []
+    prose = "".join(_prose(text, listings))
+    made = pyromark.html(prose, options=_OPTIONS)
+    links = _Links(path, addresses)
+    made = _ADDRESS.sub(links, made)
+    headings = _Headings()
+    made = _HEADING.sub(headings, made)
+    made = _ALLOWED.sub(lambda match: _allowed(match, listings), made)
+    return Rendered(
+        html=made,
+        headings=tuple(headings.found),
+        lines=max((listing.lines for listing in listings), default=0),
+        targets=links.targets,
+        fences=tuple(
+            hashlib.sha256(listing.text.encode(errors="surrogatepass")).hexdigest() for listing in listings if not listing.is_source
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A fence of a page."""
+
+    language: str
+    text: str
+    is_source: bool
+    """Whether it is the source that the page is about, whose lines have anchors."""
+
+    @property
+    def lines(self) -> int:
+        """Number of its anchors."""
+        return len(_LINE_END.findall(self.text)) if self.is_source else 0
+
+    @property
+    def html(self) -> str:
+        """The listing as an element."""
+        shown = highlighted(self.text, self.language, anchors=self.is_source)
+        word = html.escape(self.language)
+        name = "highlight rankbook-source" if self.is_source else "highlight"
+        return f'<div class="language-{word} {name}"><pre><code class="nohighlight">{shown}</code></pre></div>'
+
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+def _prose(text: str, listings: list[Listing]) -> Iterator[str]:
+    """Yield the text between the listings, with a paragraph of its own in the place of each."""
+    end = 0
+    while (match := _FENCE.search(text, end)) is not None:
+        close = _close(text, match)
+        if close is None:
+            break
+        yield _shown(text[end : match.start()])
+        yield f"\n\n{_LESS}listing {len(listings)}>\n\n"
+        language, _, options = match["info"].partition(" ")
+        listings.append(Listing(language, text[match.end() : close[0]], options.lstrip().startswith(SOURCE)))
+        end = close[1]
+    yield _shown(text[end:])
+
+
+def _shown(text: str) -> str:
+    return text.replace(_LESS, "\ufffd").replace("<", _LESS)
+
+
+def _close(text: str, fence: re.Match[str]) -> tuple[int, int] | None:
+    """Find where the listing of a fence ends, and where the text goes on; None for a fence that nothing closes."""
+    ticks = fence["ticks"]
+    start = text.find(ticks, fence.end())
+    while start >= 0:
+        line = re.compile(rf"{re.escape(ticks)}{ticks[0]}*[ \t]*(?:\r?\n|\r|\Z)").match(text, start)
+        if line is not None and text[start - 1] in "\n\r":
+            return start, line.end()
+        start = text.find(ticks, start + 1)
+    return None
+
+
+def _allowed(match: re.Match[str], listings: list[Listing]) -> str:
+    return _FORMS[match.lastgroup or ""](match, listings)
+
+
+_FORMS: Mapping[str, Callable[[re.Match[str], list[Listing]], str]] = {
+    "kept": lambda match, _: match[0].replace(_LESS, "&lt;"),
+    "listing": lambda match, listings: listings[int(match["listing"])].html,
+    "code": lambda match, _: f"<code>{match['code']}</code>",
+    "filter": lambda *_: '<div class="rankbook-filter"></div>',
+    "marker": lambda match, _: f"<!-- rankbook:{match['marker']} -->",
+    "comment": lambda *_: "",
+    "inner": lambda *_: "",
+    "break": lambda *_: "<br>",
+    "other": lambda *_: "&lt;",
+}
+"""What becomes of each form."""
+
+
+class _Links:
+    """Gives links their addresses on the site, and remembers what they lead to."""
+
+    def __init__(self, path: str, addresses: Addresses) -> None:
+        self.path = path
+        self.addresses = addresses
+        self.targets: dict[str, Target] = {}
+        self._known: dict[str, str] = {}
+
+    def __call__(self, match: re.Match[str]) -> str:
+        kind, written = match[1], match[2]
+        made = self._known.get(written)
+        if made is None:
+            made = self._known[written] = self._made(html.unescape(written))
+        if kind != "img src":
+            return f'<a href="{made}"'
+        return '<img src="data:,"' if _FOREIGN.match(made) else f'<img src="{made}"'
+
+    def _made(self, written: str) -> str:
+        if not _SAFE.match(written):
+            return "#"
+        place = self.addresses.resolve(self.path, written)
+        if place is None:
+            return html.escape(written)
+        target = self.targets.get(place.path) or self.targets.setdefault(place.path, Target())
+        if place.line:
+            target.line = max(target.line, place.line)
+        elif place.anchor:
+            target.anchors.add(place.anchor)
+        return html.escape(place.href)
+
+
+class _Headings:
+    """Gives headings the anchors that Python-Markdown gives them."""
+
+    def __init__(self) -> None:
+        self.found: list[Heading] = []
+        self._taken: set[str] = set()
+
+    def __call__(self, match: re.Match[str]) -> str:
+        level, inner = match[1], match[2]
+        text = _TAG.sub("", inner).replace(_LESS, "&lt;").strip()
+        anchor = unique(slug(_ENTITY.sub(lambda entity: html.unescape(entity[0]), text)), self._taken)
+        self.found.append(Heading(int(level), anchor, text))
+        return f'<h{level} id="{anchor}">{inner}<a class="headerlink" href="#{anchor}">¶</a></h{level}>'
+
+
+@lru_cache(maxsize=4096)
+def slug(text: str) -> str:
+    """Make the anchor of a heading from its text, as Python-Markdown does."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
+    return _SPACES.sub("-", _NOT_A_WORD.sub("", plain).strip().lower())
+
+
+def unique(anchor: str, taken: set[str]) -> str:
+    """Give an anchor that is not taken yet, by a number at its end, and take it."""
+    while anchor in taken or not anchor:
+        match = _COUNTED.match(anchor)
+        anchor = f"{match[1]}_{int(match[2]) + 1}" if match else f"{anchor}_1"
+    taken.add(anchor)
+    return anchor

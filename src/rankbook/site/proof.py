@@ -1,0 +1,403 @@
+"""Proof on the page: what the site shows of the runs of each page's tests and listings, and what folders and the front page add up."""
+
+from __future__ import annotations
+
+import html
+import posixpath
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from typing import NamedTuple
+
+from rankbook.front_matter import Stamp
+from rankbook.listing import Outcome, Run
+from rankbook.site import expected
+from rankbook.site.addresses import Addresses
+from rankbook.site.charts import in_words
+from rankbook.site.history import Recorded
+from rankbook.site.outcomes import Group, Shown, badge, circumstances, in_short_of, shown
+from rankbook.site.rollup import Broken, Flaky, Place, Slow, Summary, head, label, rollup, row
+from rankbook.site.runs_table import anchor, last_run
+from rankbook.site.standing import Standing
+from rankbook.terminal import word
+
+COMMAND = "pytest --doctest-glob='*.md' {}"
+"""What runs the listings of a folder."""
+_OF_FOLDERS = frozenset({"index", "folder"})
+
+
+@dataclass(frozen=True, slots=True)
+class PageProof:
+    """What one page shows, as HTML."""
+
+    badge: str = ""
+    """Beside its title."""
+    lines: Mapping[int, str] = field(default_factory=dict)
+    """Behind the link to a test in the table of tests, by the line that it leads to."""
+    otherwise: str = ""
+    """Behind a link to a test whose line is not among these."""
+    last_run: str = ""
+    """In the place of the marker of the last runs."""
+    rollup: str = ""
+    """In the place of the marker of the proof."""
+    rows: Mapping[str, str] = field(default_factory=dict)
+    """Behind a link to a page in a table of files or folders, by that page's path."""
+
+
+class Entry(NamedTuple):
+    """A test or a listing of a page, as it is shown."""
+
+    one: Shown
+    name: str
+    line: int
+    """Of the source; 0 when it is not known, because only an older version was run."""
+    is_test: bool
+
+
+_Placed = tuple[int, Entry]
+"""An entry of a page, and its place among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What is known of one page."""
+
+    entries: tuple[Entry, ...]
+    never: Mapping[str, expected.Want]
+    """Tests that were never run, with what they need."""
+
+
+class Proof:
+    """What all pages show.
+
+    Args:
+        standing: how every test and listing stands.
+        stamps: what each generated page says of itself, by the page's path below the folder of all pages.
+        docs: that folder, below the root; empty when it is the root.
+        addresses: where the pages stand on the site.
+    """
+
+    def __init__(self, standing: Standing, stamps: Mapping[str, Stamp], docs: str, addresses: Addresses) -> None:
+        self._standing = standing
+        self._stamps = stamps
+        self._prefix = f"{docs.strip('/')}/" if docs.strip("/.") else ""
+        self._owners = {path: stamp.owners for path, stamp in stamps.items() if stamp.owners}
+        self._addresses = addresses
+        self._sources: dict[str, dict[str, Recorded]] = defaultdict(dict)
+        self._pages: dict[str, dict[str, Recorded]] = defaultdict(dict)
+        for found in standing.items.values():
+            run = found.newest
+            names = self._sources[run.source] if run.source else self._pages[run.page]
+            known = names.get(found.name)
+            if known is None or known.newest.when < run.when:
+                names[found.name] = found
+
+    @classmethod
+    def of(
+        cls,
+        standing: Standing,
+        stamps: Mapping[str, Stamp],
+        docs: str = "docs",
+        addresses: Addresses | None = None,
+    ) -> Proof:
+        """Put together what all pages show.
+
+        Args:
+            standing: how every test and listing stands.
+            stamps: what each generated page says of itself, by the page's path below the folder of all pages.
+            docs: that folder, below the root.
+            addresses: where the pages stand on the site.
+        """
+        return cls(standing, stamps, docs, addresses or Addresses())
+
+    def digest(self, path: str) -> str:
+        """Give a text that changes when what a page shows changes; empty for a page that shows nothing of any run.
+
+        Args:
+            path: of the page, below the folder of all pages.
+        """
+        if not self._standing.items:
+            return ""
+        stamp = self._stamps.get(path)
+        if stamp is not None and stamp.page in _OF_FOLDERS:
+            folder = posixpath.dirname(path)
+            if not self._totals[folder].is_run:
+                return f"never {sum(self._totals[folder].tests.values())}" + self._digest_of_rows(folder)
+            return _hash([self._totals[folder].facts(), self._digest_of_rows(folder)])
+        known = self._known(path, stamp)
+        if stamp is None:
+            present = self._standing.listings.get(self._prefix + path, {})
+            return _hash([*map(_facts, known), *(f"{name} {present[name]}" for name in sorted(present)), self._totals[""].facts()])
+        if not known:
+            return "never" if stamp.page == "file" else ""
+        return _hash(map(_facts, known))
+
+    def _digest_of_rows(self, folder: str) -> str:
+        return "".join(f"{page}{html}" for page, html in self._rows(folder).items())
+
+    def page(self, path: str, fences: Collection[str] | None = None, tests: Sequence[tuple[str, int]] = ()) -> PageProof | None:
+        """Give what a page shows; None for a page without anything that is run.
+
+        Args:
+            path: of the page, below the folder of all pages.
+            fences: hashes of the texts of its other listings, as they stand between their fences; None when they are not known.
+            tests: names and lines of the tests that its table of tests links to.
+        """
+        stamp = self._stamps.get(path)
+        if stamp is not None and stamp.page in _OF_FOLDERS:
+            folder = posixpath.dirname(path)
+            title = head(self._totals[folder], "") if self._standing.items else ""
+            return PageProof(title, rollup=self._rollup(folder, path), rows=self._rows(folder))
+        if stamp is not None and stamp.page != "file":
+            return None
+        view = self._view(path, stamp, fences)
+        table = last_run(view.entries, view.never, COMMAND.format(word(self._prefix or "./")))
+        if stamp is None:
+            return PageProof(last_run=table, rollup=self.front(path))
+        if not self._standing.items:
+            return PageProof(last_run=table)
+        newest = max((entry.one.run for entry in view.entries if entry.one.group.ran), key=lambda run: run.when, default=None)
+        title = head(self._summary(path, stamp, view), circumstances(newest) if newest else "")
+        return PageProof(title, *_badges(view, tests), last_run=table)
+
+    def front(self, path: str = "index.md") -> str:
+        """Give the charts of the whole book, for a page made by a person.
+
+        Args:
+            path: of that page.
+        """
+        return self._rollup("", path)
+
+    # What is known of a page
+
+    def _known(self, path: str, stamp: Stamp | None) -> list[Recorded]:
+        if stamp is None:
+            return list(self._pages.get(self._prefix + path, {}).values())
+        if stamp.page != "file":
+            return []
+        return [*self._sources.get(stamp.source, {}).values(), *self._pages.get(self._prefix + path, {}).values()]
+
+    def _view(self, path: str, stamp: Stamp | None, fences: Collection[str] | None) -> _View:
+        if stamp is None:
+            present = self._standing.listings.get(self._prefix + path)
+            return _View(tuple(self._by_hand(path, present)), {})
+        known = list(self._sources.get(stamp.source, {}).values())
+        current = (stamp.sha256 or "",)
+        is_current = [any(run.listing in current for run in _runs(found)) for found in known]
+        wanted = expected.tests(stamp.needs)
+        kept = [
+            found
+            for found, current_too in zip(known, is_current, strict=True)
+            if current_too or not any(is_current) or expected.is_expected(wanted, found.name)
+        ]
+        entries = [_entry(found, current) for found in kept]
+        others = [_entry(found, fences) for found in self._pages.get(self._prefix + path, {}).values()]
+        seen = {entry.name for entry in entries if entry.is_test}
+        return _View(tuple(sorted((*entries, *others), key=_place)), expected.missing(wanted, seen))
+
+    def _by_hand(self, path: str, present: Mapping[str, str] | None) -> Iterator[Entry]:
+        """Yield the listings of a page made by a person, as far as the page still has them."""
+        for name, found in self._pages.get(self._prefix + path, {}).items():
+            holder = name
+            while present is not None and holder not in present and "::" in holder:
+                holder = holder.rpartition("::")[0]
+            if present is None or holder in present:
+                yield _entry(found, None if present is None else (present[holder],))
+
+    # What folders add up
+
+    @cached_property
+    def _totals(self) -> Mapping[str, Summary]:
+        """What is known of each folder of pages, with all below it; of the whole book under the empty name."""
+        totals: dict[str, Summary] = defaultdict(Summary)
+        for path, stamp in self._stamps.items():
+            folder = posixpath.dirname(path)
+            if stamp.page == "file":
+                totals[folder].add(self._summaries[path])
+            elif stamp.page in _OF_FOLDERS:
+                totals[folder].add(_NOTHING)
+        for folder in sorted(_with_parents(totals), key=lambda name: -name.count("/") if name else 1):
+            if folder:
+                totals[posixpath.dirname(folder)].add(totals[folder])
+        for page in self._standing.listings:
+            path = page.removeprefix(self._prefix)
+            totals[""].add(self._summary(path, None, self._view(path, None, None)))
+        return totals
+
+    @cached_property
+    def _summaries(self) -> Mapping[str, Summary]:
+        """What is known of the source of each page."""
+        return {path: self._file_summary(path, stamp) for path, stamp in self._stamps.items() if stamp.page == "file"}
+
+    def _file_summary(self, path: str, stamp: Stamp) -> Summary:
+        if stamp.source in self._sources:
+            return self._summary(path, stamp, self._view(path, stamp, None))
+        return self._never(path, stamp.needs)
+
+    def _never(self, path: str, needs: str) -> Summary:
+        """Sum up a page of which nothing was run."""
+        if not needs:
+            return _NOTHING
+        found = Summary()
+        for want, number in expected.counted(needs):
+            found.debt[want, Group.NEVER] += number
+        found.tests[Group.NEVER] = sum(found.debt.values())
+        for owner in self._owners.get(path, ()):
+            found.owners[owner].update(found.tests)
+        return found
+
+    def _summary(self, path: str, stamp: Stamp | None, view: _View) -> Summary:
+        found = Summary()
+        for entry in view.entries:
+            # The commands of a generated page are no tests of anybody; what they run is.
+            if stamp is None or entry.one.run.source:
+                self._count(found, path, entry)
+        found.tests.update({Group.NEVER: len(view.never)} if view.never else {})
+        for want in view.never.values():
+            found.debt[want, Group.NEVER] += 1
+        for owner in self._owners.get(path, ()):
+            found.owners[owner].update(found.tests)
+        return found
+
+    def _count(self, found: Summary, path: str, entry: Entry) -> None:
+        one, run = entry.one, entry.one.run
+        (found.tests if entry.is_test else found.others)[one.group] += 1
+        found.newest = max(found.newest, one.found.newest.when)
+        place = Place(entry.name, path, entry.line)
+        if one.group.ran:
+            found.months[run.when[:7]] += entry.is_test
+            found.slow.append(Slow(round(run.duration, 3), place, run.machine))
+        elif entry.is_test:
+            wanted = one.found.newest.needs
+            found.debt[expected.Want(wanted, self._standing.machines.get(wanted, "")), one.group] += 1
+        if one.group is Group.FAILED:
+            found.broken.append(Broken(run.when, place, one.word, run.machine, run.reason))
+        changes, pairs = one.found.changes()
+        if changes:
+            found.flaky.append(Flaky(changes / pairs, changes, pairs, place))
+            found.flaky_tests += 1
+        if entry.is_test:
+            for where in one.found.beats:
+                found.hardware[where][_on(one, where)] += 1
+
+    def _rollup(self, folder: str, path: str) -> str:
+        where = f"{self._prefix}{folder}".rstrip("/") or "."
+
+        def href(page: str, line: int) -> str:
+            return self._addresses.between(path, page) + (f"#L{line}" if line else "")
+
+        is_book = not folder or bool((stamp := self._stamps.get(path)) and not stamp.source)
+        found = self._totals[folder] if self._standing.items else _NOTHING
+        return rollup(found, href, COMMAND.format(word(f"{where}/")), is_whole=is_book)
+
+    @cached_property
+    def _children(self) -> Mapping[str, list[str]]:
+        """The pages that the page of each folder lists: those of its files, and of its subfolders."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for path, stamp in self._stamps.items():
+            folder = posixpath.dirname(path)
+            if stamp.page == "file":
+                found[folder].append(path)
+            elif stamp.page == "index" and folder:
+                found[posixpath.dirname(folder)].append(path)
+        return found
+
+    def _rows(self, folder: str) -> dict[str, str]:
+        if not self._standing.items:
+            return {}
+        pairs = ((path, self._summaries.get(path) or self._totals[posixpath.dirname(path)]) for path in self._children.get(folder, ()))
+        return {path: html for path, summary in pairs if (html := row(summary))}
+
+
+_NOTHING = Summary()
+
+
+def _with_parents(folders: Iterable[str]) -> set[str]:
+    found = set()
+    for folder in folders:
+        while folder not in found:
+            found.add(folder)
+            folder = posixpath.dirname(folder)  # noqa: PLW2901 - the way up
+    return found
+
+
+def _runs(found: Recorded) -> Iterator[Run]:
+    yield from found.real
+    if found.other is not None:
+        yield found.other
+
+
+def _entry(found: Recorded, current: Collection[str] | None) -> Entry:
+    one = shown(found, current)
+    newest = found.newest
+    is_present = current is not None and newest.listing in current
+    return Entry(one, found.name, newest.case.get("line", 0) if is_present else 0, newest.kind == "test" and bool(newest.source))
+
+
+def _place(entry: Entry) -> tuple[int, str]:
+    return entry.one.found.newest.line, entry.name
+
+
+def _function(name: str) -> str:
+    """Give the name of a test without its classes and its parameters."""
+    return name.partition("[")[0].rpartition("::")[2]
+
+
+def _badges(view: _View, tests: Sequence[tuple[str, int]]) -> tuple[dict[int, str], str]:
+    """Give the badge of each line that a test stands on, and that of all other tests.
+
+    A test of which only an older version was run has no line; it is found by its name.
+    """
+    by_line: dict[int, list[_Placed]] = defaultdict(list)
+    by_name: dict[str, list[_Placed]] = defaultdict(list)
+    for place, entry in enumerate(view.entries):
+        if entry.is_test and entry.line:
+            by_line[entry.line].append((place, entry))
+        elif entry.is_test:
+            by_name[_function(entry.name)].append((place, entry))
+    for name, line in tests:
+        if line not in by_line:
+            by_line[line] += by_name.get(name) or _generated(name, by_name, {other for other, _ in tests})
+    never = badge(Group.NEVER)
+    lines = {line: _badge(entries) if entries else never for line, entries in by_line.items()}
+    return lines, never if tests or not by_name else ""
+
+
+def _generated(name: str, by_name: Mapping[str, list[_Placed]], others: Collection[str]) -> list[_Placed]:
+    """Find the tests that are made from a function, and called after it and what they were made for: `test_sum_cuda`."""
+    return [entry for known, entries in by_name.items() if known.startswith(f"{name}_") and known not in others for entry in entries]
+
+
+def _badge(entries: Sequence[_Placed]) -> str:
+    """Write the badge of a test, or one for all of its variants, which leads to the row of its runs."""
+    (place, first), *more = entries
+    word = badge(first.one.group, first.one.word)
+    said = in_short_of(first.one)
+    if more:
+        counts = Counter(entry.one.group for _, entry in entries)
+        word, said = label(counts), in_words(counts)
+    return f'<a class="rankbook-run" href="#{anchor(place)}" title="{html.escape(said)}">{word}</a>'
+
+
+def _on(one: Shown, hardware: str) -> Group:
+    """Tell how a test stands on one class of hardware, by its last run there."""
+    last = one.found.last(hardware)
+    if not last.is_real:
+        return Group.SKIPPED if last.outcome is Outcome.SKIPPED else Group.UNPROVED
+    if last.listing != one.run.listing or not one.group.ran:
+        return Group.OLDER
+    if last.outcome.is_failure:
+        return Group.FAILED
+    return Group.PASSED if last.outcome is Outcome.PASSED else Group.EXPECTED
+
+
+def _facts(found: Recorded) -> str:
+    run = found.newest
+    said = "\0".join((run.node_id, run.when, run.reason, run.machine, run.engine, run.torch, *found.words))
+    return said + "".join(f"\0{where}{data.hex()}" for where, data in found.beats.items())
+
+
+def _hash(parts: Iterable[str]) -> str:
+    return blake2b("\1".join(parts).encode(errors="backslashreplace"), digest_size=12).hexdigest()

@@ -1,0 +1,302 @@
+"""What a folder, or the whole book, proves: how many of its tests a machine has run as they are now, and what is owed, slow or flaky."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from heapq import nlargest
+from typing import Any, NamedTuple
+
+from rankbook.site.charts import bars, breakdown, count, legend, listed, share, stacked
+from rankbook.site.expected import Want
+from rankbook.site.history import time_of
+from rankbook.site.outcomes import Group, badge
+
+MOST = 10
+"""Rows of a table of tests."""
+Href = Callable[[str, int], str]
+"""Gives the address of a line of a page, as a page writes it; line 0 is the page."""
+
+
+class Place(NamedTuple):
+    """A test, and where it stands."""
+
+    name: str
+    page: str
+    line: int
+    """Of its source; 0 when it is not known."""
+
+
+class Slow(NamedTuple):
+    """A test and how long it took."""
+
+    seconds: float
+    place: Place
+    hardware: str
+
+
+class Flaky(NamedTuple):
+    """A test whose outcome changes though its listing, its hardware and its torch do not."""
+
+    rate: float
+    changes: int
+    pairs: int
+    place: Place
+
+
+class Broken(NamedTuple):
+    """A test that fails."""
+
+    when: str
+    place: Place
+    word: str
+    hardware: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Summary:
+    """What is known of the tests of a page, of a folder with all below it, or of the book."""
+
+    tests: Counter[Group] = field(default_factory=Counter)
+    others: Counter[Group] = field(default_factory=Counter)
+    """Listings that are no tests, as far as they were run."""
+    debt: Counter[tuple[Want, Group]] = field(default_factory=Counter)
+    slow: list[Slow] = field(default_factory=list)
+    flaky: list[Flaky] = field(default_factory=list)
+    broken: list[Broken] = field(default_factory=list)
+    owners: defaultdict[str, Counter[Group]] = field(default_factory=lambda: defaultdict(Counter))
+    hardware: defaultdict[str, Counter[Group]] = field(default_factory=lambda: defaultdict(Counter))
+    months: Counter[str] = field(default_factory=Counter)
+    """Tests that were run as they are now, by the month of that run."""
+    newest: str = ""
+    """Time of the last run."""
+    flaky_tests: int = 0
+
+    @property
+    def is_run(self) -> bool:
+        """Whether anything of it was ever run."""
+        return bool(self.newest)
+
+    def add(self, other: Summary) -> None:
+        """Add what another one knows."""
+        self.tests.update(other.tests)
+        self.debt.update(other.debt)
+        _merge(self.owners, other.owners)
+        _merge(self.hardware, other.hardware)
+        if not other.is_run:
+            return
+        self.others.update(other.others)
+        self.months.update(other.months)
+        self.slow = nlargest(MOST, self.slow + other.slow)
+        self.flaky = nlargest(MOST, self.flaky + other.flaky)
+        self.broken = nlargest(MOST, self.broken + other.broken)
+        self.flaky_tests += other.flaky_tests
+        self.newest = max(self.newest, other.newest)
+
+    def facts(self) -> str:
+        """Write all of it down, the same for the same."""
+        plain: tuple[Mapping[Any, int], ...] = (self.tests, self.others, self.debt, self.months)
+        named = [sorted((name, _written(counts)) for name, counts in groups.items()) for groups in (self.owners, self.hardware)]
+        return repr(([*map(_written, plain)], named, self.slow, self.flaky, self.broken, self.newest, self.flaky_tests))
+
+
+def _written(counts: Mapping[Any, int]) -> list[str]:
+    return sorted(map(repr, counts.items()))
+
+
+def _merge(into: defaultdict[str, Counter[Group]], groups: Mapping[str, Counter[Group]]) -> None:
+    for name, counts in groups.items():
+        into[name].update(counts)
+
+
+def covered(counts: Mapping[Group, int]) -> int:
+    """Count the tests that a machine has run as they are now."""
+    return sum(number for group, number in counts.items() if group.ran)
+
+
+def row(summary: Summary) -> str:
+    """Write the badge of a page or a folder in a table: what fails first, then how much is proved; empty when it has nothing to run."""
+    counts = summary.tests or summary.others
+    if not counts:
+        return ""
+    return f'<span class="rankbook-row">{label(counts)}</span>'
+
+
+def label(counts: Mapping[Group, int]) -> str:
+    """Write one badge for several tests: what fails first, then how much is proved; green only when all of them passed."""
+    whole = sum(counts.values())
+    if counts.get(Group.FAILED):
+        return badge(Group.FAILED, f"{counts[Group.FAILED]:,} failed" if whole > 1 else "")
+    only = next((group for group in Group if counts.get(group) == whole), None)
+    if only is not None:
+        return badge(only)
+    ran = covered(counts)
+    if not ran:
+        return badge(max(Group, key=lambda group: counts.get(group, 0)))
+    return badge(Group.EXPECTED if ran == whole else Group.UNPROVED, f"{ran:,} of {whole:,} proved")
+
+
+def head(summary: Summary, where: str) -> str:
+    """Write the badge beside a page's title, with where and when its last run was.
+
+    Args:
+        summary: of the page.
+        where: circumstances of that run, as HTML.
+    """
+    counts = summary.tests or summary.others
+    small = f" <small>{where}</small>" if where else ""
+    return f'<span class="rankbook-head">{label(counts)}{small}</span>' if counts else ""
+
+
+def rollup(summary: Summary, href: Href, command: str, *, is_whole: bool = True) -> str:
+    """Write the charts of a folder or of the book.
+
+    Args:
+        summary: of it.
+        href: gives addresses for the page that shows it.
+        command: what runs the tests, for a book of which nothing was run.
+        is_whole: whether it is the book; of a folder, whose page is about its files, the tables are folded.
+    """
+    whole = sum(summary.tests.values())
+    if not summary.is_run:
+        what = "its test" if whole == 1 else f"any of its {count(whole, 'test')}" if whole else "anything of it"
+        said = f"No machine has run {what} yet"
+        return f'<p class="rankbook-rollup">{said}: <code>{html.escape(command)}</code> runs what this machine can.</p>'
+    first = "".join(part(summary, href) for part in _FIRST)
+    tables = {name: table for name, part in _TABLES.items() if (table := part(summary, href))}
+    opened = " open" if is_whole else ""
+    names = ", ".join(tables)
+    folded = f"<details{opened}><summary>{names[:1].upper()}{names[1:]}</summary>{''.join(tables.values())}</details>" if tables else ""
+    return f'<div class="rankbook-rollup">{first}{folded}</div>'
+
+
+def _coverage(summary: Summary, _href: Href) -> str:
+    whole, ran = sum(summary.tests.values()), covered(summary.tests)
+    newest = f"Last run: {time_of(summary.newest)}."
+    if not whole:
+        return f"<p>{newest}</p>"
+    sentence = f"Proof coverage: <strong>{share(ran, whole)}</strong>. A machine has run {ran:,} of {count(whole, 'test')} as they are now."
+    return f"<p>{sentence} {newest}</p>{stacked(summary.tests)}{legend(summary.tests)}"
+
+
+def _others(summary: Summary, _href: Href) -> str:
+    if not summary.others:
+        return ""
+    return f"<p>Other listings that were run:</p>{legend(summary.others)}"
+
+
+def _broken(summary: Summary, href: Href) -> str:
+    rows = (
+        (
+            _link(one.place, href),
+            badge(Group.FAILED, one.word),
+            html.escape(one.hardware),
+            time_of(one.when),
+            html.escape(_short(one.reason)),
+        )
+        for one in summary.broken
+    )
+    return listed("Failing", ("Test", "Outcome", "Hardware", "When", "Reason"), rows)
+
+
+def _short(reason: str) -> str:
+    line = reason.partition("\n")[0]
+    return line if len(line) <= 160 else f"{line[:159]}…"
+
+
+def _debts(summary: Summary, _href: Href) -> str:
+    """Write what would have to be run, the need of most tests first."""
+    needs: dict[Want, Counter[Group]] = defaultdict(Counter)
+    for (want, group), number in summary.debt.items():
+        needs[want][group] += number
+    ordered = sorted(needs.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+    rows = [
+        (
+            html.escape(", ".join(want.words) or "nothing that their pages say"),
+            float(sum(groups.values())),
+            f"{count(sum(groups.values()), 'test')}: {', '.join(f'{groups[group]:,} {group.word}' for group in Group if groups.get(group))}"
+            + (f"; smallest machine: {html.escape(want.machine)}" if want.machine else ""),
+        )
+        for want, groups in ordered[:MOST]
+    ]
+    more = f"<p>and {count(len(ordered) - MOST, 'other combination')} of needs.</p>" if len(ordered) > MOST else ""
+    return bars("Skip debt: tests that no machine has run as they are now, by what they need", ("Needs", "Tests"), rows) + more
+
+
+def _slowest(summary: Summary, href: Href) -> str:
+    rows = [(_link(one.place, href), one.seconds, f"{duration(one.seconds)}, {html.escape(one.hardware)}") for one in summary.slow]
+    return bars("Slowest", ("Test", "Time of its last run"), rows)
+
+
+def duration(seconds: float) -> str:
+    """Write how long something took."""
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _flakiest(summary: Summary, href: Href) -> str:
+    rows = [
+        (
+            _link(one.place, href),
+            one.rate,
+            f"{share(one.changes, one.pairs)}: {count(one.changes, 'change')} in {count(one.pairs + 1, 'run')}",
+        )
+        for one in summary.flaky
+    ]
+    more = f"<p>and {count(summary.flaky_tests - MOST, 'other')}.</p>" if summary.flaky_tests > MOST else ""
+    return bars("Flakiest: changes of outcome with the same listing, hardware and torch", ("Test", "Changes"), rows) + more
+
+
+def _owners(summary: Summary, _href: Href) -> str:
+    return breakdown("By owner", "Owner", _ordered(summary.owners))
+
+
+def _hardware(summary: Summary, _href: Href) -> str:
+    return breakdown("By hardware: the last run of each test on it", "Hardware", _ordered(summary.hardware))
+
+
+def _ordered(groups: Mapping[str, Mapping[Group, int]]) -> list[tuple[str, Mapping[Group, int]]]:
+    return sorted(groups.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+
+
+def _freshness(summary: Summary, _href: Href) -> str:
+    months = sorted(summary.months.items(), reverse=True)
+    rows = [(_month(month), float(number), count(number, "test")) for month, number in months[:12]]
+    older = sum(number for _, number in months[12:])
+    rows += [("before", float(older), count(older, "test"))] if older else []
+    return bars("Freshness: tests that were run as they are now, by the month of that run", ("Month", "Tests"), rows)
+
+
+def _month(written: str) -> str:
+    return f'<time datetime="{written}">{written}</time>' if _MONTH.fullmatch(written) else html.escape(written)
+
+
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
+_FIRST = (_coverage, _others, _broken)
+_TABLES: Mapping[str, Callable[[Summary, Href], str]] = {
+    "skip debt": _debts,
+    "flakiest": _flakiest,
+    "slowest": _slowest,
+    "by owner": _owners,
+    "by hardware": _hardware,
+    "freshness": _freshness,
+}
+"""What is folded on the page of a folder."""
+
+
+def _link(place: Place, href: Href) -> str:
+    return f'<a href="{html.escape(href(place.page, place.line))}"><code>{html.escape(place.name)}</code></a>'
+
+
+def total(summaries: Iterable[Summary]) -> Summary:
+    """Put summaries together."""
+    found = Summary()
+    for summary in summaries:
+        found.add(summary)
+    return found

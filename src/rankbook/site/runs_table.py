@@ -1,0 +1,96 @@
+"""The last runs of a page as a table, with what was never run, and the ranks of what failed."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rankbook.site.charts import count, in_words, stacked
+from rankbook.site.history import history, time_of
+from rankbook.site.outcomes import Group, badge, why
+from rankbook.site.rank_diagram import diagram
+from rankbook.site.rollup import duration
+
+if TYPE_CHECKING:
+    from rankbook.site.expected import Want
+    from rankbook.site.proof import Entry
+
+_DIAGRAMS = 3
+"""Failed runs whose ranks are drawn."""
+
+
+def last_run(entries: Sequence[Entry], never: Mapping[str, Want], command: str) -> str:
+    """Write what is known of the runs of a page.
+
+    Args:
+        entries: its tests and listings that were run, in the order of the page.
+        never: its tests that were not, with what they need.
+        command: what runs the pages.
+    """
+    if not entries and not never:
+        return "<p>No listing of this page has been run yet.</p>"
+    if not entries:
+        return (
+            f"<p>None of the {count(len(never), 'test')} of this page has been run yet: <code>{html.escape(command)}</code> runs them.</p>"
+        )
+    counts = Counter(entry.one.group for entry in entries) + Counter({Group.NEVER: len(never)})
+    columns = {name: [cell(entry) for entry in entries] for name, cell in _COLUMNS.items()}
+    shared = {name: cells[0] for name, cells in columns.items() if name in _SHARED and len(set(cells)) == 1 and cells[0]}
+    facts = [in_words(counts), *(f"{name}: {text}" for name, text in shared.items())]
+    table = _table({name: cells for name, cells in columns.items() if name not in shared and any(cells)})
+    chart = stacked(counts) if sum(counts.values()) > 1 else ""
+    return f'<div class="rankbook-runs"><p>{". ".join(facts)}.</p>{chart}{table}{_never(never)}{_ranks(entries)}</div>'
+
+
+def anchor(place: int) -> str:
+    """Name the row of a test, by its place among the entries of its page."""
+    return f"rb-run-{place + 1}"
+
+
+def _table(columns: Mapping[str, list[str]]) -> str:
+    head = "".join(f'<th scope="col">{name}</th>' for name in columns)
+    css = ['<td class="rb-text">' if name == "Reason" else "<td>" for name in columns]
+    rows = ("".join(f"{td}{cell}</td>" for td, cell in zip(css, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    body = "".join(f'<tr id="{anchor(place)}">{row}</tr>' for place, row in enumerate(rows))
+    return (
+        '<div class="rb-scroll" tabindex="0" role="group" aria-label="Last runs"><table class="rb-table">'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _name(entry: Entry) -> str:
+    name = f"<code>{html.escape(entry.name)}</code>"
+    return f'<a href="#L{entry.line}">{name}</a>' if entry.line else name
+
+
+_COLUMNS: Mapping[str, Callable[[Entry], str]] = {
+    "Listing": _name,
+    "Outcome": lambda entry: badge(entry.one.group, entry.one.word),
+    "Reason": lambda entry: why(entry.one),
+    "Ranks": lambda entry: str(entry.one.run.ranks or ""),
+    "Took": lambda entry: duration(entry.one.run.duration) if entry.one.group.ran and entry.one.run.duration else "",
+    "Hardware": lambda entry: html.escape(entry.one.run.machine),
+    "torch": lambda entry: html.escape(entry.one.run.torch),
+    "Engine": lambda entry: html.escape(entry.one.run.engine),
+    "Commit": lambda entry: html.escape(entry.one.run.commit),
+    "When": lambda entry: time_of(entry.one.run.when) if entry.one.run.when else "",
+    "History": lambda entry: history(entry.one.found),
+}
+"""The facts of a run, as HTML; one that no run of the page has is left out."""
+_SHARED = ("Hardware", "torch", "Engine", "Commit", "When")
+
+
+def _never(never: Mapping[str, Want]) -> str:
+    if not never:
+        return ""
+    needs = {name: f" needs {html.escape(', '.join(want.words))}" if want.words else "" for name, want in never.items()}
+    rows = "".join(f"<li><code>{html.escape(name)}</code>{said}</li>" for name, said in needs.items())
+    return f"<details><summary>{count(len(never), 'test')} never run</summary><ul>{rows}</ul></details>"
+
+
+def _ranks(entries: Sequence[Entry]) -> str:
+    failed = [(entry, drawn) for entry in entries if entry.one.group is Group.FAILED and (drawn := diagram(entry.one.run))]
+    newest = sorted(failed, key=lambda pair: pair[0].one.run.when, reverse=True)[:_DIAGRAMS]
+    return "".join(f"<p>Ranks of <code>{html.escape(entry.name)}</code>, which {entry.one.word}:</p>{drawn}" for entry, drawn in newest)

@@ -1,0 +1,89 @@
+"""What a search finds: one line of text for each test, API, keyword, file, owner and requirement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from rankbook.site.search_words import keys, nested
+
+_LONGEST = 300
+"""Characters of a name; a source may hold far longer ones."""
+
+
+class Kind(NamedTuple):
+    """A kind of result."""
+
+    word: str
+    """What a result of it is called."""
+    group: str
+    """Under which the search offers it."""
+
+
+KINDS: Mapping[str, Kind] = {
+    "t": Kind("test", "Test"),
+    "a": Kind("API", "API"),
+    "c": Kind("class", "Keyword"),
+    "y": Kind("type", "Keyword"),
+    "n": Kind("namespace", "Keyword"),
+    "x": Kind("fixture", "Keyword"),
+    "f": Kind("function", "Keyword"),
+    "m": Kind("method", "Keyword"),
+    "g": Kind("kernel", "Keyword"),
+    "q": Kind("macro", "Keyword"),
+    "b": Kind("target", "Keyword"),
+    "p": Kind("file", "File"),
+    "w": Kind("owner", "Owner"),
+    "s": Kind("requirement", "Requirement"),
+    "r": Kind("mark", "Keyword"),
+    "o": Kind("option", "Keyword"),
+    "k": Kind("constant", "Keyword"),
+    "v": Kind("variable", "Keyword"),
+    "e": Kind("environment variable", "Keyword"),
+}
+"""By the letter that begins a row, in the order in which equal results come."""
+LETTERS: Mapping[str, str] = {kind.word: letter for letter, kind in KINDS.items()}
+"""By word."""
+_DOTTED = frozenset("acynfmxgqktov")
+"""Kinds whose names have what they stand in before them."""
+
+
+def row(letter: str, number: int, name: str) -> str:
+    """Write a row.
+
+    Args:
+        letter: a key of `KINDS`.
+        number: line of its place, or, where it has many, how many files they are in; 0 for none.
+        name: with what it stands in before it; on one line.
+    """
+    return f"{letter}{number or ''} {name[:_LONGEST]}"
+
+
+FILE = "p"
+"""The row of a file, whose name is its place's."""
+
+
+def postings(place: str, rows: Iterable[str]) -> Iterator[str]:
+    """Give each row once for each key that it is found by, with key, place and row between tabs.
+
+    Args:
+        place: path of a source, or `/` and the address of a page.
+        rows: those of the place.
+    """
+    folder, _, file = place.rpartition("/")
+    stem = file.partition(".")[0]
+    module = "" if place.startswith("/") else nested(folder.rpartition("/")[2] if stem == "__init__" else stem)
+    around: dict[str, str] = {"": module}
+    for each in rows:
+        _head, _, name = each.partition(" ")
+        if each == FILE:
+            name, outer = file, nested(folder.rpartition("/")[2])
+        elif each[0] in _DOTTED:
+            before, _, name = name.replace("::", ".").rpartition(".")
+            if before not in around:
+                around[before] = nested(before)
+            outer = around[before]
+        else:
+            outer = ""
+        for key in keys(name, outer):
+            yield f"{key}\t{place}\t{each}"

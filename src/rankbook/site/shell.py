@@ -1,0 +1,317 @@
+"""The shell: a page that an engine has built, cut into what all pages share and the places that each page fills."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import posixpath
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from rankbook.errors import RankbookError
+from rankbook.site import lean
+from rankbook.site.markdown import Heading
+
+OPEN = "<!-- rankbook:shell -->"
+CLOSE = "<!-- /rankbook:shell -->"
+"""Between these two lines of its Markdown the shell page holds what each page replaces."""
+_FIRST, _INNER, _LAST = "Rankbook first part", "Rankbook inner part", "Rankbook last part"
+_CUT = "\ufdd1"
+"""Stands on both sides of a place's name while the shell is cut."""
+_PLACES = ("base", "title", "name", "address", "description", "top", "content", "contents")
+_CONTENT = re.compile(
+    rf"{OPEN}.*{CLOSE}"
+    r"|(?<=>)\s*<h1\b(?=(?:(?!</article>).)*</article>).*?(?=<aside class=\"md-source-file|<form class=\"md-feedback|</article>)"
+    r"|<h1\b.*?(?=</main>)",
+    re.DOTALL,
+)
+"""The content of the shell page: what stands between its marks, or an article from its title on."""
+_DROPPED = re.compile(
+    r"""
+    <link\ rel="(?:prev|next)"[^>]*>\s*
+  | <meta\ (?:property="og:|name="twitter:)[^>]*>\s*
+  | <nav\ class="md-footer__inner.*?</nav>\s*
+  | <a\ [^>]*class="md-content__button.*?</a>\s*
+  | <li\ class="nav-item">\s*<a\ [^>]*?rel="(?:prev|next)".*?</li>\s*
+  | <div\ class="rst-footer-buttons".*?</div>\s*
+  | <span><a\ [^>]*style="color:\ \#fcfcfc".*?</span>\s*
+  | <script>\s*//\ Current\ page\ data.*?</script>\s*
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""What themes say of one page only: its neighbours, how to edit it, cards of it."""
+_SPACE = re.compile(r"(?P<kept><(?P<name>script|style|pre|textarea)\b.*?</(?P=name)>)|\s*\n\s*", re.DOTALL)
+_EMPTY = re.compile(r"\n(?=<)(?<=>\n)")
+_ADDRESS = re.compile(r'(\s(?:href|src|action|poster)=)"([^"]*)"')
+_SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
+_ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//|[/#]|\Z", re.IGNORECASE)
+_CANONICAL = re.compile(r'(<link rel="canonical" href=")([^"]*)"')
+_DESCRIPTION = re.compile(r'(<meta name="description" content=")[^"]*"')
+_TITLE = re.compile(r"(<title>)(.*?)(</title>)", re.DOTALL)
+_NAMES = (
+    re.compile(r'(data-md-component="header-topic">\s*<span class="md-ellipsis">)(.*?)(</span>)', re.DOTALL),
+    re.compile(r'(<li class="breadcrumb-item active">)(.*?)(</li>)', re.DOTALL),
+)
+"""Where themes name the page, besides its title."""
+_CURRENT = re.compile(r'(<a class="reference internal current" href=")#"')
+_LIST_ITEM = re.compile(r"<(/?)li\b")
+
+
+def source(title: str) -> str:
+    """Write the Markdown of a shell page whose table of contents shows all that a shell has to know of it.
+
+    Args:
+        title: of the page, as it stands in its front matter.
+    """
+    heading = title.replace("<", "&lt;")
+    return (
+        f"---\ntitle: {_quoted(title)}\nsearch:\n  exclude: true\n---\n\n{OPEN}\n\n# {heading}\n\n"
+        f"## {_FIRST}\n\n### {_INNER}\n\n## {_LAST}\n\n{CLOSE}\n"
+    )
+
+
+def _quoted(title: str) -> str:
+    return "'" + title.replace("'", "''") + "'"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """How the theme writes an entry of the table of contents."""
+
+    leaf: tuple[str, ...]
+    """Pieces with the names of places between them: `anchor` and `text`."""
+    parent: tuple[str, ...]
+    """The same for an entry that has others below it, with a place `inner`; empty when the theme shows none."""
+    inner: tuple[str, ...]
+
+    def of(self, headings: Sequence[Heading]) -> str:
+        """Write the entries of a page."""
+        return "".join(self._entry(heading, below) for heading, below in _nested(headings))
+
+    def _entry(self, heading: Heading, below: Sequence[Heading]) -> str:
+        if below and self.parent:
+            return _filled(self.parent, {**_entry(heading), "inner": "".join(_filled(self.inner, _entry(each)) for each in below)})
+        return _filled(self.leaf, _entry(heading))
+
+
+def _nested(headings: Iterable[Heading]) -> list[tuple[Heading, list[Heading]]]:
+    found: list[tuple[Heading, list[Heading]]] = []
+    for heading in headings:
+        if heading.level == 2:
+            found.append((heading, []))
+        elif heading.level == 3 and found:
+            found[-1][1].append(heading)
+    return found
+
+
+def _entry(heading: Heading) -> dict[str, str]:
+    return {"anchor": heading.anchor, "text": heading.text.replace('"', "&quot;")}
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A page of the engine, ready to be filled again and again."""
+
+    pieces: tuple[str, ...]
+    """Text, name of a place, text, and so on."""
+    contents: Contents | None
+    """None when the theme shows no table of contents."""
+    canonical: str
+    """Address of the site; empty when the engine was not told."""
+    script: str = field(compare=False, repr=False)
+    """What the site holds as `lean.FILE`; empty for nothing."""
+    digest: str = field(compare=False)
+    """Changes whenever a page would look otherwise."""
+
+    @classmethod
+    def of(cls, page: str, *, file: str, title: str, label: str = "", headings: Sequence[Heading] = ()) -> Shell:
+        """Cut a page that an engine has built.
+
+        Args:
+            page: its HTML.
+            file: of the page, below the folder of the site.
+            title: of the page, as its front matter says.
+            label: what the navigation calls the page, where that is something else.
+            headings: of the page; by default those of `source`.
+
+        Raises:
+            RankbookError: the page does not hold its own content.
+        """
+        text = _DROPPED.sub("", page.replace(_CUT, ""))
+        found = _CONTENT.search(text)
+        if found is None:
+            raise RankbookError(
+                "the page that the site's engine has built for the book has no content", where=file, right="build the site again"
+            )
+        known = list(headings) or _own_headings(title)
+        head, tail = text[: found.start()], text[found.end() :]
+        text = f"{head}{_place('content')}{tail}"
+        text, contents = _contents(text, known)
+        canonical = match[2] if (match := _CANONICAL.search(text)) else ""
+        text = _named(text, (title, label or title), known[0] if known else None)
+        text, script = lean.parted(_addressed(_SPACE.sub(_spaced, text), file), _place("base"))
+        pieces = tuple(text.split(_CUT))
+        told = repr((pieces, contents, canonical)).encode(errors="surrogatepass")
+        return cls(pieces, contents, _site(canonical, file), script, hashlib.sha256(told).hexdigest())
+
+    def filled(self, depth: int, values: Mapping[str, str]) -> str:
+        """Fill a page.
+
+        Args:
+            depth: folders of the site that the page's file lies in.
+            values: HTML of each place: `title`, `name`, `address`, `description`, `top`, `content`, `contents`.
+        """
+        return _filled(_rooted(self.pieces, depth), values)
+
+
+@lru_cache(maxsize=256)
+def _rooted(pieces: tuple[str, ...], depth: int) -> tuple[str, ...]:
+    """Put the way up to the site's folder into the pieces."""
+    base = "/".join([".."] * depth) or "."
+    texts, places = [pieces[0]], []
+    for name, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        if name == "base":
+            texts[-1] += base + text
+        else:
+            places.append(name)
+            texts.append(text)
+    return tuple(part for pair in zip(texts, (*places, ""), strict=True) for part in pair)[:-1]
+
+
+def _filled(pieces: Sequence[str], values: Mapping[str, str]) -> str:
+    parts = list(pieces)
+    parts[1::2] = [values[name] for name in pieces[1::2]]
+    return "".join(parts)
+
+
+def _place(name: str) -> str:
+    return f"{_CUT}{name}{_CUT}"
+
+
+def _own_headings(title: str) -> list[Heading]:
+    from rankbook.site.markdown import slug
+
+    texts = ((1, title), (2, _FIRST), (3, _INNER), (2, _LAST))
+    return [Heading(level, slug(html.unescape(text)), text) for level, text in texts]
+
+
+def _spaced(match: re.Match[str]) -> str:
+    return match["kept"] or "\n"
+
+
+def _named(text: str, names: Sequence[str], top: Heading | None) -> str:
+    """Make places of what the page says of itself."""
+    name, *others = [html.escape(html.unescape(each), quote=False) for each in names]
+
+    def titled(match: re.Match[str]) -> str:
+        said = match[2].strip()
+        start = next((each for each in (name, *others) if said.startswith(each)), None)
+        rest = f" - {said}" if start is None else said.removeprefix(start)
+        return f"{match[1]}{_place('title')}{rest}{match[3]}"
+
+    text = _TITLE.sub(titled, text, count=1)
+    for pattern in _NAMES:
+        text = pattern.sub(lambda match: f"{match[1]}{_place('name')}{match[3]}", text)
+    text = _CANONICAL.sub(lambda match: f'{match[1]}{_place("address")}"', text)
+    text = _DESCRIPTION.sub(lambda match: f'{match[1]}{_place("description")}"', text)
+    text = _CURRENT.sub(r'\1"', text).replace('aria-current="page"', 'aria-current="true"')
+    if top is not None:
+        text = re.sub(
+            rf'href="#{re.escape(top.anchor)}"([^>]*>)(\s*{re.escape(name)}(?=\s*<))?',
+            lambda match: f'href="#{_place("top")}"{match[1]}{_place("name") if match[2] else ""}',
+            text,
+        )
+    return text
+
+
+def _addressed(text: str, file: str) -> str:
+    """Make all addresses relative to the site's folder."""
+    folder = posixpath.dirname(file)
+
+    def based(match: re.Match[str]) -> str:
+        address = match[2]
+        if (_ABSOLUTE.match(address) and address) or _CUT in address:
+            return match[0]
+        path, mark, rest = re.fullmatch(r"([^?#]*)([?#]?)(.*)", address, re.DOTALL).groups()  # type: ignore[union-attr]
+        below = posixpath.normpath(posixpath.join(folder, path)) if path else file
+        slash = "/" if path.endswith(("/", "/.", "/..")) or path in (".", "..") else ""
+        return f'{match[1]}"{_place("base")}/{"" if below == "." else below}{slash if below != "." else ""}{mark}{rest}"'
+
+    up = "/".join([".."] * (folder.count("/") + 1)) if folder else "."
+    start = re.compile(rf"""(["']){re.escape(up)}(?=/|\1)""" if folder else r"""(["'])(?:\.(?=/|\1)|(?=(?:assets|search)/))""")
+
+    def rooted(match: re.Match[str]) -> str:
+        slash = "" if match[0].endswith((".", "/")) else "/"
+        return f"{match[1]}{_place('base')}{slash}"
+
+    parts, end = [], 0
+    for script in _SCRIPT.finditer(text):
+        head, opened, body = script[0].partition(">")
+        parts += [_ADDRESS.sub(based, text[end : script.start()]), _ADDRESS.sub(based, head), opened, start.sub(rooted, body)]
+        end = script.end()
+    return "".join([*parts, _ADDRESS.sub(based, text[end:])])
+
+
+def _site(canonical: str, file: str) -> str:
+    for ending in (file, file.removesuffix("index.html")):
+        if canonical.endswith(ending):
+            return canonical.removesuffix(ending) if ending else canonical
+    return ""
+
+
+def _contents(text: str, headings: Sequence[Heading]) -> tuple[str, Contents | None]:
+    """Make a place of each table of contents, and learn from the last one how its entries are written."""
+    entries = _nested(headings)
+    if not entries:
+        return text, None
+    first, last = entries[0][0], entries[-1][0]
+    deep = next(((heading, below[0]) for heading, below in entries if below), None)
+    plain = next((heading for heading, below in reversed(entries) if not below), last)
+    made: Contents | None = None
+    position = 0
+    while (opened := _item(text, first, position)) is not None and (closed := _item(text, last, opened[0])) is not None:
+        leaf = _item(text, plain, opened[0])
+        if leaf is None:
+            break
+        made = _learnt(text, opened[0], plain, leaf, deep)
+        text = f"{text[: opened[0]]}{_place('contents')}{text[closed[1] :]}"
+        position = opened[0]
+    return text, made
+
+
+def _learnt(text: str, start: int, plain: Heading, leaf: tuple[int, int], deep: tuple[Heading, Heading] | None) -> Contents:
+    single = _cut(text[slice(*leaf)], plain)
+    if deep is not None and (outer := _item(text, deep[0], start)) is not None and (inner := _item(text, deep[1], outer[0])) is not None:
+        if inner[1] <= outer[1]:
+            around = f"{text[outer[0] : inner[0]]}{_place('inner')}{text[inner[1] : outer[1]]}"
+            return Contents(single, _cut(around, deep[0]), _cut(text[slice(*inner)], deep[1]))
+        return Contents(single, (), ())
+    if "md-nav__item" not in text[slice(*leaf)]:
+        return Contents(single, (), ())
+    end = _CUT.join(single).rindex("</li>")
+    nested = f'<nav class="md-nav" aria-label="{_place("text")}"><ul class="md-nav__list">{_place("inner")}</ul></nav>'
+    whole = _CUT.join(single)
+    return Contents(single, tuple(f"{whole[:end]}{nested}{whole[end:]}".split(_CUT)), single)
+
+
+def _item(text: str, heading: Heading, start: int) -> tuple[int, int] | None:
+    """Find the list item of a heading's entry, with all below it."""
+    link = text.find(f'href="#{heading.anchor}"', start)
+    opened = text.rfind("<li", start, link) if link >= 0 else -1
+    if opened < 0:
+        return None
+    depth = 0
+    for tag in _LIST_ITEM.finditer(text, opened):
+        depth += -1 if tag[1] else 1
+        if depth == 0:
+            return opened, text.index(">", tag.end()) + 1
+    return None
+
+
+def _cut(item: str, heading: Heading) -> tuple[str, ...]:
+    name = re.escape(heading.text)
+    item = item.replace(f'href="#{heading.anchor}"', f'href="#{_place("anchor")}"')
+    item = re.sub(rf"(?<=[>\"\s]){name}(?=[<\"\s])", lambda _: _place("text"), item)
+    return tuple(_SPACE.sub("\n", item).split(_CUT))

@@ -1,0 +1,167 @@
+"""One page of the site: what an engine has built for all, what the Markdown says, and what only the ledger and the forge know."""
+
+from __future__ import annotations
+
+import html
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import unquote
+
+from rankbook.front_matter import Stamp
+from rankbook.site.addresses import Addresses
+from rankbook.site.lean import compact
+from rankbook.site.markdown import Rendered
+from rankbook.site.shell import Shell
+
+LAST_RUN = "last-run"
+ROLLUP = "proof"
+"""Names of the markers that what the ledger knows replaces."""
+_MARKER = re.compile(rf"<!-- rankbook:({LAST_RUN}|{ROLLUP}) -->")
+_TITLE_END = re.compile(r'(?=<a class="headerlink"[^>]*>¶</a></h1>)')
+_ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
+_LINK = re.compile(r'<a href="([^"]*)"[^>]*>.*?</a>', re.DOTALL)
+_OWN_LINE = re.compile(r"#L(\d+)\Z")
+_TAG = re.compile(r"<[^>]*>")
+_PARAGRAPH = re.compile(r"<p>((?:(?!<a )[^\n])*?)</p>")
+
+
+class PageProof(Protocol):
+    """What the ledger knows of a page, as HTML."""
+
+    @property
+    def badge(self) -> str:
+        """Behind the page's title."""
+
+    @property
+    def lines(self) -> Mapping[int, str]:
+        """Behind the link to a line of the page's own listing, in the first column of a table."""
+
+    @property
+    def otherwise(self) -> str:
+        """The same for a line that `lines` does not have."""
+
+    @property
+    def last_run(self) -> str:
+        """In the place of the marker for the last run."""
+
+    @property
+    def rollup(self) -> str:
+        """In the place of the marker for the proof of a folder, or of all."""
+
+    @property
+    def rows(self) -> Mapping[str, str]:
+        """Behind the first link to another page in a row of a table, by that page's path below the folder of all pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A neighbour of a page in the order of the sources."""
+
+    path: str
+    title: str
+    """As HTML."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A page, and all that is told of it besides its text."""
+
+    path: str
+    """Below the folder of all pages."""
+    stamp: Stamp
+    proof: PageProof | None = None
+    before: Step | None = None
+    after: Step | None = None
+    actions: str = ""
+    """HTML of what the forge offers."""
+
+
+def stamped(leaf: Leaf, rendered: Rendered, shell: Shell, addresses: Addresses) -> str:
+    """Write a page of the site.
+
+    Args:
+        leaf: the page.
+        rendered: its text as HTML.
+        shell: what an engine has built.
+        addresses: where the pages stand on the site.
+    """
+    file = addresses.file(leaf.path)
+    top = next((heading.anchor for heading in rendered.headings if heading.level == 1), "")
+    title = leaf.stamp.title
+    values = {
+        "title": title,
+        "name": title,
+        "address": html.escape(shell.canonical + addresses.url(leaf.path)),
+        "description": _description(rendered.html, title),
+        "top": top,
+        "content": compact(_article(leaf, rendered.html, addresses)),
+        "contents": shell.contents.of(rendered.headings) if shell.contents else "",
+    }
+    return shell.filled(file.count("/"), values)
+
+
+def tests(rendered: Rendered) -> list[tuple[str, int]]:
+    """Give the tests that the page of a source lists, each with its line."""
+    start = rendered.html.find('<h2 id="what-is-tested">')
+    end = rendered.html.find("<h2 ", start + 1)
+    found = []
+    for row in _ROW.finditer(rendered.html, start, end if end >= 0 else len(rendered.html)) if start >= 0 else ():
+        link = _LINK.search(row[0].partition("</td>")[0])
+        line = _OWN_LINE.fullmatch(link[1]) if link else None
+        if link is not None and line is not None:
+            found.append((html.unescape(_TAG.sub("", link[0])), int(line[1])))
+    return found
+
+
+def _article(leaf: Leaf, body: str, addresses: Addresses) -> str:
+    body = _MARKER.sub("", body) if leaf.proof is None else _proved(leaf, leaf.proof, body)
+    actions = f'<div class="rankbook-actions">{leaf.actions}</div>\n' if leaf.actions else ""
+    return f'<div class="rankbook-page" data-rankbook="{leaf.stamp.page}">\n{actions}{body}{_steps(leaf, addresses)}</div>'
+
+
+def _proved(leaf: Leaf, proof: PageProof, body: str) -> str:
+    shown = {LAST_RUN: proof.last_run, ROLLUP: proof.rollup}
+    if proof.badge:
+        body = _TITLE_END.sub(lambda _: f" {proof.badge}", body, count=1)
+    if proof.lines or proof.otherwise or proof.rows:
+        body = _ROW.sub(lambda match: _row(match, leaf, proof), body)
+    return _MARKER.sub(lambda match: shown[match[1]], body)
+
+
+def _row(match: re.Match[str], leaf: Leaf, proof: PageProof) -> str:
+    """Put badges into a row: behind the link to a line in its first cell, and behind its first link to a page that has one."""
+    row = match[0]
+    first, end, rest = row.partition("</td>")
+    if (link := _LINK.search(first)) is not None and (line := _OWN_LINE.fullmatch(link[1])) is not None:
+        badge = proof.lines.get(int(line[1]), proof.otherwise)
+        return f"{first[: link.end()]} {badge}{first[link.end() :]}{end}{rest}" if badge else row
+    if proof.rows and (link := _LINK.search(row)) is not None:
+        badge = proof.rows.get(_target(leaf.path, link[1]), "")
+        return f"{row[: link.end()]} {badge}{row[link.end() :]}" if badge else row
+    return row
+
+
+def _target(page: str, address: str) -> str:
+    """Name the page that an address on a page leads to, as far as it tells."""
+    path = unquote(address.partition("#")[0]).removesuffix(".html")
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), f"{path}.md")) if path else page
+
+
+def _steps(leaf: Leaf, addresses: Addresses) -> str:
+    steps: Sequence[tuple[str, str, Step | None]] = (("prev", "Previous", leaf.before), ("next", "Next", leaf.after))
+    links = [
+        f'<a rel="{rel}" href="{html.escape(addresses.between(leaf.path, step.path))}"><span>{word}</span> {step.title}</a>'
+        for rel, word, step in steps
+        if step is not None
+    ]
+    return f'<nav class="rankbook-steps" aria-label="Files">{"".join(links)}</nav>\n' if links else ""
+
+
+def _description(body: str, title: str) -> str:
+    """Give the first paragraph of a page that is more than the way to it, in one line without elements."""
+    match = _PARAGRAPH.search(body)
+    said = _TAG.sub("", match[1]) if match else ""
+    return (said if said and len(said) < 300 else title).replace('"', "&quot;")

@@ -1,0 +1,24 @@
+"""How every test and listing stands, as the site is told it: plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rankbook.site.history import Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of all tests and listings."""
+
+    items: Mapping[str, Recorded] = field(default_factory=dict)
+    """By node id."""
+    listings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of pages made by people: the hash of each listing as it is now, by the part of its node id behind the page."""
+    machines: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    """The smallest machine for what tests need; empty where that cannot be told."""
+    newest: int = 0
+    """Number of the newest run."""
+    count: int = 0
+    """Number of runs."""

@@ -1,0 +1,154 @@
+"""What a language's table of tokens is, and how it becomes one regular expression.
+
+The expression passes over all that is no token at one go and stops only where a token begins: that is where its speed comes from. Every
+repetition is possessive and every token takes at least one character, so that no text makes it go back: time is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+Written = Callable[[re.Match[str], str], str]
+"""Writes a token: the match, of which the first group is the text passed over before it, and the token."""
+
+ENTITY = r"&\w++;"
+"""An escaped `<`, `>` or `&`: texts are escaped before they are looked at."""
+NEWLINE = r"\n"
+WORD = r"[^\W\d]\w*+"
+NUMBER = r"0[xX][\da-fA-F_]++|0[bBoO][\d_]++|\d[\d_]*+(?:\.\d[\d_]*+|\.(?!\w|\.))?+(?:[eE][+-]?+\d[\d_]*+)?+[jJ]?+"
+
+
+def double(quote: str, *, over_lines: bool = False) -> str:
+    """Give the expression of a string between `quote`s with backslash escapes; one without an end ends with its line, or with the text."""
+    return rf"{quote}(?>[^{quote}\\{'' if over_lines else chr(92) + 'n'}]++|\\.?+)*+{quote}?+"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of token."""
+
+    name: str
+    """Short class name of Pygments, which themes colour."""
+    expression: str
+    """What it looks like, in escaped text, without a numbered group."""
+    written: Written | None = None
+    """Writes it where it is more than one span."""
+    groups: int = 0
+    """Number of named groups inside of the expression, to which it refers back."""
+
+
+def escaped(text: str) -> str:
+    """Escape what HTML reads as markup in a text."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+@dataclass(frozen=True)
+class Table:
+    """The tokens of a language."""
+
+    rules: tuple[Rule, ...]
+    """Tokens that are no words of a fixed list, in the order in which they are tried."""
+    starts: str
+    """Characters with which one of them may begin, as inside of a character class; digits always may."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """Words of a fixed list, apart by spaces, by their class."""
+    stops: tuple[str, ...] = ()
+    """Further expressions of words at which a token may begin: the prefix of a string, the name of a function."""
+    after: str = r"(?<!\.)"
+    """What must hold before a word of the list."""
+    word: str = WORD
+    """What a word looks like."""
+    lines: str = ""
+    """What a line looks like that begins with a token whose rule begins with `^`."""
+    entity: str = ENTITY
+    """The escaped characters that no token begins with."""
+    flags: int = 0
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The expression: what is passed over, then one group for each rule, a word, and any other character."""
+        listed = [rf"{self.after}(?:{trie(self.classes)})(?!\w)"] if self.classes else []
+        stops = "|".join([*listed, *self.stops])
+        passed = rf"(?!{stops}){self.word}" if stops else self.word
+        passed = rf"(?>[^\w&{self.starts}{NEWLINE if self.lines else ''}]++|{passed}{f'|{self.entity}' if self.entity else ''}"
+        passed += rf"|\n(?!{self.lines}))*+" if self.lines else ")*+"
+        passed = rf"(?!^(?:{self.lines})){passed}|" if self.lines else passed
+        groups = "|".join(f"({rule.expression})" for rule in self.rules)
+        return re.compile(rf"({passed})(?:{groups}|({self.word})|\Z|(.))", re.DOTALL | re.MULTILINE | self.flags)
+
+    @cached_property
+    def classes(self) -> dict[str, str]:
+        """The class of each word."""
+        return {word: name for name, words in self.words.items() for word in words.split()}
+
+    def spans(self, escaped: str) -> str:
+        """Put a span around each token.
+
+        Args:
+            escaped: the text, with `<`, `>` and `&` escaped.
+        """
+        return self.pattern.sub(self._write, escaped)
+
+    @cached_property
+    def _write(self) -> Callable[[re.Match[str]], str]:
+        names: list[str] = ["", ""]
+        written: list[Written | None] = [None, None]
+        for rule in self.rules:
+            names += [rule.name] * (1 + rule.groups)
+            written += [rule.written] * (1 + rule.groups)
+        last = len(names) - 1
+        folded = bool(self.flags & re.IGNORECASE)
+        classes = {word.lower() if folded else word: name for word, name in self.classes.items()}.get
+
+        def write(match: re.Match[str]) -> str:
+            group = match.lastindex or 1
+            token = match[group]
+            if group > last:
+                name = classes(token.lower() if folded else token)
+                return f"{match[1]}<span class={name}>{token}</span>" if name else match[1] + token
+            if group == 1:
+                return token
+            if (special := written[group]) is not None:
+                return match[1] + special(match, token)
+            if "\n" in token:
+                return match[1] + spanned(names[group], token)
+            return f"{match[1]}<span class={names[group]}>{token}</span>"
+
+        return write
+
+
+def spanned(name: str, token: str) -> str:
+    """Put a token into a span on each of its lines.
+
+    Args:
+        name: its class.
+        token: its escaped text, which may be empty.
+    """
+    if "\n" not in token:
+        return f"<span class={name}>{token}</span>" if token else ""
+    return "\n".join([f"<span class={name}>{line}</span>" if line else "" for line in token.split("\n")])
+
+
+def starts_line(match: re.Match[str]) -> bool:
+    """Say whether nothing but blanks stands before the token on its line."""
+    before = match[1]
+    newline = before.rfind("\n")
+    if newline < 0 and match.start() and match.string[match.start() - 1] != "\n":
+        return False
+    rest = before[newline + 1 :]
+    return not rest or rest.isspace()
+
+
+def trie(words: Iterable[str]) -> str:
+    """Give an expression that matches any of the words and looks at each character once."""
+    heads: dict[str, list[str]] = {}
+    for word in sorted(words):
+        heads.setdefault(word[:1], []).append(word[1:])
+    optional = heads.pop("", None) is not None
+    branches = [re.escape(head) + trie(rest) for head, rest in heads.items()]
+    if not branches:
+        return ""
+    return f"(?:{'|'.join(branches)}){'?+' if optional else ''}"

@@ -1,0 +1,104 @@
+"""The door `rankbook stamp`: puts the generated pages into a site that any engine has built, one that knows no plugin of ours, say."""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rankbook.config import Settings
+from rankbook.document import survey_tree
+from rankbook.errors import ConfigError, RankbookError
+from rankbook.publish import Docs, Ledgered, Site, finish, publish, shell_of
+from rankbook.report import plural
+from rankbook.site.addresses import Addresses
+
+_FILES = ("mkdocs.yml", "mkdocs.yaml", "properdocs.yml", "zensical.toml")
+"""Where engines are told what to build, the first that is there counts."""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("--root", type=Path, help="folder of the site's settings (default: the project around the current folder)")
+    parser.add_argument("--site-dir", type=Path, help="folder of the built site (default: as the engine's settings say)")
+    parser.add_argument("--docs-dir", type=Path, help="folder of all pages (default: as the engine's settings say)")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when a link of a generated page leads nowhere")
+
+
+def stamp(chosen: argparse.Namespace, settings: Settings, say: Callable[[str], None], warn: Callable[[str], None]) -> int:
+    """Put the generated pages into the site.
+
+    Args:
+        chosen: the options.
+        settings: of the project.
+        say: prints a line.
+        warn: prints a warning.
+
+    Raises:
+        RankbookError: there is no site, or no page of it whose shell the generated pages could take.
+    """
+    engine = _engine(settings.root)
+    path = (settings.root / (chosen.site_dir or engine.site_dir)).resolve()
+    folder = (settings.root / (chosen.docs_dir or engine.docs_dir)).resolve()
+    if not path.is_dir():
+        raise RankbookError("there is no built site", where=path, right="build the site first, or name its folder with --site-dir")
+    site = Site(settings, folder, path)
+    site.unshelter()
+    docs = Docs(site)
+    ledgered = Ledgered(docs, directories=engine.directories)
+    shell = shell_of(docs, directories=engine.directories)
+    forge = site.forge(engine.repo_url)
+    published = publish(docs, shell, directories=engine.directories, ledgered=ledgered, forge=forge)
+    site.write_search(Addresses(engine.directories), partial(survey_tree, settings))
+    finish(docs, directories=engine.directories, ledgered=ledgered)
+    for problem in published.problems:
+        warn(problem)
+    written, removed = len(published.written), len(published.removed)
+    say(f"{plural(published.pages, 'generated page')}: {written:,} written" + (f", {removed:,} removed" if removed else ""))
+    return 1 if chosen.strict and published.problems else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """What the settings of the engine say."""
+
+    docs_dir: str
+    site_dir: str
+    directories: bool
+    repo_url: str
+
+
+def _engine(root: Path) -> _Engine:
+    path = next((root / name for name in _FILES if (root / name).is_file()), None)
+    told = _table(path) if path else {}
+    return _Engine(
+        docs_dir=str(told.get("docs_dir", "docs")),
+        site_dir=str(told.get("site_dir", "site")),
+        directories=bool(told.get("use_directory_urls", True)),
+        repo_url=str(told.get("repo_url") or ""),
+    )
+
+
+def _table(path: Path) -> Mapping[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".toml":
+            told: Any = tomllib.loads(text).get("project")
+        else:
+            told = yaml.load(text, _Loader)  # noqa: S506 - it makes nothing but plain values
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"cannot read the settings of the site: {error}", where=path, right="build the site first") from error
+    return told if isinstance(told, dict) else {}
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads settings in which engines allow tags of their own; what stands behind one is passed over."""
+
+
+_Loader.add_multi_constructor("", lambda *_: None)

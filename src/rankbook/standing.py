@@ -1,0 +1,101 @@
+"""How every test and listing stands, gathered from the ledger as plain data for the site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from rankbook import listings
+from rankbook.config import Settings
+from rankbook.debt import is_real, smallest_machine
+from rankbook.errors import RankbookError
+from rankbook.jobs import plan
+from rankbook.ledger.recent import Brief, extent, recent, unreadable
+from rankbook.listing import Outcome, Run
+from rankbook.site import Recorded, Standing, beat
+
+
+def standing(settings: Settings, pages: Iterable[str] = (), before: Standing | None = None) -> Standing:
+    """Gather what the ledger knows.
+
+    Args:
+        settings: say where the ledger is.
+        pages: pages made by people, as paths below the root: their listings are read, to tell which runs are of their present text.
+        before: what was gathered before; with it only tests are looked at that have been run since.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    path = settings.below_root(settings.ledger)
+    newest, count = extent(path)
+    known = before if before is not None and _has_only_grown(before, newest, count) else Standing()
+    items = known.items
+    if (newest, count) != (known.newest, known.count):
+        items = {**items, **_items(path, known.newest)}
+    ran = {found.newest.page for found in items.values() if not found.newest.source}
+    texts = {page: _fingerprints(settings.root, page) for page in pages if page in ran}
+    needs = {found.newest.needs for found in items.values()}
+    machines = {wanted: known.machines.get(wanted) or smallest_machine(wanted) for wanted in needs if wanted}
+    return Standing(items, texts, machines, newest, count)
+
+
+def _has_only_grown(before: Standing, newest: int, count: int) -> bool:
+    """Tell whether runs were only added since: each takes the next number."""
+    return newest - before.newest == count - before.count >= 0
+
+
+def _items(path: Path, after: int) -> dict[str, Recorded]:
+    found = {}
+    try:
+        for runs in recent(path, after):
+            found[runs[-1][1].node] = _recorded(runs)
+    except (ValueError, TypeError) as error:
+        raise unreadable(path, error) from error
+    return found
+
+
+def _recorded(runs: Sequence[tuple[str, Brief]]) -> Recorded:
+    """Put together what was recorded of one test or listing."""
+    real: dict[tuple[str, str], Brief] = {}
+    other: Brief | None = None
+    words: dict[str, int] = {}
+    beats: dict[str, bytearray] = {}
+    for hardware, run in runs:
+        is_proof = _is_proof(run.outcome, run.reason, run.machine)
+        if is_proof:
+            real.pop((hardware, run.listing), None)
+            real[hardware, run.listing] = run
+        else:
+            other = run
+        listing, torch = (words.setdefault(word, len(words)) for word in (run.listing, run.torch))
+        beats.setdefault(hardware, bytearray()).extend(beat(run.outcome, is_proof, listing, torch, run.at, run.duration))
+    packed = {hardware: bytes(data) for hardware, data in beats.items()}
+    proofs = tuple(run.run() for run in real.values())
+    without = other.run() if other is not None else None
+    return Recorded(without if without is not None and other is runs[-1][1] else proofs[-1], proofs, without, packed, tuple(words))
+
+
+@lru_cache(maxsize=65536)
+def _is_proof(outcome: str, reason: str, machine: str) -> bool:
+    return is_proof(replace(_SOME_RUN, outcome=Outcome(outcome), reason=reason, machine=machine))
+
+
+_SOME_RUN = Run("", "", "", "", 0, "", Outcome.PASSED)
+
+
+def is_proof(run: Run) -> bool:
+    """Say whether a run leaves evidence that its test ran on hardware that is there: GPUs that were only declared prove nothing."""
+    real, _, declared = run.machine.partition("; declared: ")
+    pretended = real.startswith("CPU") and declared not in ("", "no GPUs")
+    return is_real(run) and not pretended
+
+
+def _fingerprints(root: Path, page: str) -> Mapping[str, str]:
+    """Give the hash of each listing of a page as it is now, by the part of its node id behind the page; nothing of a page that is gone."""
+    try:
+        found = listings.collect(root / page, page)
+        return {"::".join(job.names or (job.listing.name,)): job.fingerprint for job in plan(found)}
+    except (RankbookError, OSError):
+        return {}

@@ -1,0 +1,170 @@
+"""What a project says of itself in `pyproject.toml`, `setup.cfg` and `setup.py`; none of them is executed."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+_TORCH = re.compile(r"(?<![\w./-])(?:torch|pytorch)(?![\w/-])")
+"""The requirement `torch`, in a list of requirements."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The project at `root`, in its own words."""
+
+    root: Path
+
+    @cached_property
+    def pyproject(self) -> Mapping[str, Any]:
+        """`pyproject.toml`; empty where it is missing or broken."""
+        return toml(self.root / "pyproject.toml")
+
+    @cached_property
+    def setup_cfg(self) -> configparser.RawConfigParser:
+        """`setup.cfg`."""
+        return ini(self.root / "setup.cfg")
+
+    @cached_property
+    def _setup(self) -> ast.Module:
+        try:
+            return ast.parse((self.root / "setup.py").read_bytes())
+        except (OSError, SyntaxError, ValueError):
+            return ast.Module([], [])
+
+    @property
+    def _project(self) -> Mapping[str, Any]:
+        return table(self.pyproject, "project")
+
+    @property
+    def _poetry(self) -> Mapping[str, Any]:
+        return table(self.pyproject, "tool", "poetry")
+
+    @property
+    def is_package(self) -> bool:
+        """Whether pip can install it."""
+        written = "project" in self.pyproject or "build-system" in self.pyproject
+        return written or (self.root / "setup.py").is_file() or self.setup_cfg.has_section("metadata")
+
+    @property
+    def name(self) -> str:
+        """Name of the package; empty when none is written."""
+        names = (self._project.get("name"), self._poetry.get("name"), self.setup_cfg.get("metadata", "name", fallback=""))
+        return next((name for name in (*names, self._argument("name")) if isinstance(name, str) and name), "")
+
+    @property
+    def requires_python(self) -> str:
+        """The versions of Python that it supports, as pip has them; empty when nothing is said."""
+        written = self._project.get("requires-python") or self.setup_cfg.get("options", "python_requires", fallback="")
+        found = written or self._argument("python_requires")
+        return found if isinstance(found, str) else ""
+
+    @property
+    def classifiers(self) -> tuple[str, ...]:
+        """What it says of itself on a package index."""
+        found = self._project.get("classifiers") or self._argument("classifiers")
+        return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """Names of its optional requirements."""
+        optional = table(self._project, "optional-dependencies")
+        configured = self.setup_cfg.options("options.extras_require") if self.setup_cfg.has_section("options.extras_require") else ()
+        return tuple(dict.fromkeys((*optional, *table(self._poetry, "extras"), *configured, *self._extras_of_setup())))
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of its groups of requirements for development."""
+        return tuple(dict.fromkeys((*table(self.pyproject, "dependency-groups"), *table(self._poetry, "group"))))
+
+    @property
+    def names_torch(self) -> bool:
+        """Whether torch is among its requirements, the optional ones included."""
+        return any(_TORCH.search(text) for text in self._requirements())
+
+    def _requirements(self) -> Iterator[str]:
+        for container in (self._project.get("dependencies"), table(self._project, "optional-dependencies")):
+            yield repr(container).replace("'", " ").replace('"', " ")
+        yield " ".join(table(self._poetry, "dependencies"))
+        for section in ("options", "options.extras_require"):
+            if self.setup_cfg.has_section(section):
+                yield " ".join(value for _, value in self.setup_cfg.items(section))
+        yield " ".join(node.value for node in ast.walk(self._setup) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+        for path in requirement_files(self.root):
+            yield _text(path)
+
+    def _argument(self, name: str) -> object:
+        """Give what `setup.py` hands to `setup()` under a name, where it is written out."""
+        for node in ast.walk(self._setup):
+            if isinstance(node, ast.keyword) and node.arg == name:
+                try:
+                    return ast.literal_eval(node.value)
+                except ValueError:
+                    return None
+        return None
+
+    def _extras_of_setup(self) -> Iterator[str]:
+        """Read names of extras from a dictionary `extras...`, or from its items that are set one by one."""
+        for node in ast.walk(self._setup):
+            if isinstance(node, ast.keyword) and node.arg == "extras_require":
+                yield from _keys(node.value)
+            elif isinstance(node, ast.Assign):
+                for target in node.targets:
+                    if isinstance(target, ast.Name) and "extra" in target.id:
+                        yield from _keys(node.value)
+                    elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and "extra" in target.value.id:
+                        yield from _words([target.slice])
+
+
+def requirement_files(root: Path) -> list[Path]:
+    """List the files with requirements of pip, at the root and in a folder of their own."""
+    return sorted((*root.glob("*requirements*.txt"), *root.glob("requirements/*.txt")))
+
+
+def toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file; empty where it is missing or broken."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def ini(path: Path) -> configparser.RawConfigParser:
+    """Read an INI file; empty where it is missing or broken."""
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read_string(_text(path))
+    except configparser.Error:
+        return configparser.RawConfigParser()
+    return parser
+
+
+def table(values: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """Go down to a table; empty where something else stands on the way."""
+    for name in names:
+        inner = values.get(name)
+        values = inner if isinstance(inner, Mapping) else {}
+    return values
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _keys(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Dict):
+        yield from _words(node.keys)
+
+
+def _words(nodes: list[Any]) -> Iterator[str]:
+    yield from (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))

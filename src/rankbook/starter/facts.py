@@ -1,0 +1,128 @@
+"""What is known of a repository: plain data, from which its files are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+WRITTEN_BY = "# Written by `rankbook init`; yours to change."
+"""First line of the files that are written whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Where a repository is published."""
+
+    host: str
+    """Its name, with its port where the address has one: `github.com`."""
+    path: str
+    """Owner and name: `owner/name`."""
+
+    @property
+    def url(self) -> str:
+        """The address that people open; it never holds what the remote's own address may hold: a user or a token."""
+        return f"https://{self.host}/{self.path}"
+
+    @property
+    def forge(self) -> str:
+        """Which forge it is, as far as the host's name tells: `github`, `gitlab` or nothing."""
+        return next((forge for forge in ("github", "gitlab") if forge in self.host.lower()), "")
+
+    @property
+    def pages_url(self) -> str:
+        """The address at which the forge shows the repository's site; empty where the host's name does not tell."""
+        owner, _, name = self.path.partition("/")
+        domain = {"github.com": "github.io", "gitlab.com": "gitlab.io"}.get(self.host.lower())
+        if domain is None:
+            return ""
+        site = f"{owner.lower()}.{domain}"
+        return f"https://{site}/" if name.lower() == site else f"https://{site}/{name}/"
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """How a project and what its tests need are installed on a machine that has nothing but Python."""
+
+    commands: tuple[str, ...]
+    """Commands of a shell, in order, the one that installs rankbook last."""
+    found: str
+    """What says so: `pyproject.toml with the extra test`."""
+    folder: str = ""
+    """Folder of programs that they make, which later steps need on their path; empty for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the user asks for."""
+
+    title: str = ""
+    """Title of the site; empty to find one."""
+    forges: tuple[str, ...] = ()
+    """Whose CI is wanted; empty to find out."""
+    ignores_pages: bool = False
+    """Whether Git is not to keep the generated pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What the tests need, as a survey of them says."""
+
+    gpus: int = 0
+    """The most GPUs that a test needs."""
+    torch: bool = False
+    """Whether a test imports torch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the written files hang on."""
+
+    root: Path
+    """Folder of the project."""
+    below: str
+    """The project's folder below the top of its repository; empty for the top."""
+    title: str
+    sources: tuple[str, ...]
+    """Files and folders of the tests."""
+    include: tuple[str, ...]
+    """Patterns of the files to take; empty for all."""
+    docs: str
+    """Folder of the site's pages."""
+    is_docs_new: bool
+    """Whether no page of a person stands in it."""
+    config: str
+    """The site's settings: `mkdocs.yml`."""
+    remote: Remote | None
+    branch: str
+    """The branch that the site is published from."""
+    python: str
+    """Version of Python for CI: `3.13`."""
+    install: Install
+    """For the jobs that execute the tests."""
+    site: Install
+    """For the jobs that only generate and build."""
+    rankbook: str
+    """What pip is told to install for rankbook."""
+    needs_torch: bool
+    gpus: int
+    """The most GPUs that a test needs."""
+    forges: tuple[str, ...]
+    """Whose files for CI are written: `github`, `gitlab`."""
+    is_ignored: bool
+    """Whether Git does not keep the generated pages."""
+    stage: str = ""
+    """Stage that jobs of GitLab take; empty for GitLab's own."""
+
+    @property
+    def out(self) -> str:
+        """Folder of the generated pages, below the root."""
+        return f"{self.docs}/suite"
+
+    @property
+    def proved(self) -> str:
+        """What pytest executes: the whole book where all of it is ours, else the generated pages."""
+        return f"{self.docs}/" if self.is_docs_new else f"{self.out}/"
+
+    def at_top(self, path: str) -> str:
+        """Name a path of the project as the top of the repository has it."""
+        return f"{self.below}/{path}" if self.below else path

@@ -1,0 +1,159 @@
+"""Finds out all that can be found out about a repository, and says what says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from rankbook.starter import repository
+from rankbook.starter.declared import Declared
+from rankbook.starter.facts import WRITTEN_BY, Demands, Facts, Remote, Wishes
+from rankbook.starter.installing import install_for_site, install_for_tests, python_for, rankbook_requirement
+from rankbook.starter.suites import Sources
+
+_CONFIGS = ("mkdocs.yml", "mkdocs.yaml", "properdocs.yml", "properdocs.yaml")
+_CI: dict[str, tuple[str, ...]] = {"github": (".github/workflows",), "gitlab": (".gitlab-ci.yml",)}
+"""What shows that a repository uses a forge's CI."""
+
+
+@dataclass(frozen=True, slots=True)
+class Docs:
+    """The site of a project."""
+
+    config: str
+    """Its settings, below the root."""
+    is_config_ours: bool
+    """Whether they are still to be written, or were written by `rankbook init`."""
+    folder: str
+    """Folder of its pages."""
+    is_new: bool
+    """Whether nothing stands in the folder that a person made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Facts, and what says so."""
+
+    facts: Facts
+    said: tuple[tuple[str, str], ...]
+    """What was found: what it is, and its value with what says so."""
+    guessed: tuple[str, ...]
+    """What was not found, each as a sentence that says what is taken instead."""
+
+
+def find_docs(root: Path) -> Docs:
+    """Find the site's settings and its folder; where there are none, choose them so that they meet nothing that is there."""
+    config = next((name for name in _CONFIGS if (root / name).is_file()), "")
+    if config:
+        folder = _docs_dir(root / config)
+        return Docs(config, _is_written_by_us(root / config), folder, _is_ours(root / folder))
+    folder = next(name for name in ("docs", "book", "rankbook-docs") if name == "rankbook-docs" or _is_ours(root / name))
+    return Docs(_CONFIGS[0], is_config_ours=True, folder=folder, is_new=True)
+
+
+def _is_written_by_us(config: Path) -> bool:
+    return config.read_text(encoding="utf-8", errors="replace").startswith(WRITTEN_BY)
+
+
+def _is_ours(folder: Path) -> bool:
+    """Say whether a folder is missing or empty, or holds only what `rankbook init` and `rankbook gen` write."""
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    return not folder.exists() or names <= {"suite"} or (names <= {"suite", "index.md"} and _is_marked(folder / "index.md"))
+
+
+def _is_marked(page: Path) -> bool:
+    return "<!-- rankbook:proof -->" in page.read_text(encoding="utf-8", errors="replace")
+
+
+def _docs_dir(config: Path) -> str:
+    """Read `docs_dir` of MkDocs' settings without obeying their tags."""
+    try:
+        node = yaml.compose(config.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (OSError, ValueError, yaml.YAMLError):
+        return "docs"
+    entries = node.value if isinstance(node, yaml.MappingNode) else ()
+    named = (str(value.value) for key, value in entries if key.value == "docs_dir" and isinstance(value, yaml.ScalarNode))
+    return next(named, "docs").strip("/").removeprefix("./") or "docs"
+
+
+def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> Found:
+    """Put together all that the written files hang on.
+
+    Args:
+        root: folder of the project.
+        tests: where its tests lie.
+        demands: what they need.
+        wishes: what the user asks for.
+    """
+    declared, docs, remote = Declared(root), find_docs(root), repository.remote(root)
+    top = repository.top(root)
+    branch = repository.default_branch(root)
+    python, python_said = python_for(declared)
+    rankbook, lacking = rankbook_requirement()
+    install = install_for_tests(declared)
+    chosen = wishes.forges or tuple(_forges(top, remote))
+    facts = Facts(
+        root=root,
+        below=root.relative_to(top).as_posix() if root != top and root.is_relative_to(top) else "",
+        title=wishes.title or declared.name or (remote.path.rpartition("/")[2] if remote else root.name),
+        sources=tests.sources,
+        include=tests.include,
+        docs=docs.folder,
+        is_docs_new=docs.is_new,
+        config=docs.config,
+        remote=remote,
+        branch=branch or "main",
+        python=python or "3.11",
+        install=install,
+        site=install_for_site(declared, is_ours=docs.is_config_ours),
+        rankbook=rankbook,
+        needs_torch=demands.torch or declared.names_torch,
+        gpus=demands.gpus,
+        forges=chosen or ("github",),
+        is_ignored=wishes.ignores_pages or repository.is_ignored(root, f"{docs.folder}/suite/index.md"),
+        stage=_last_stage(top / ".gitlab-ci.yml"),
+    )
+    refused = repository.refusal(root)
+    lacks = {
+        f"Git does not read the repository: {refused}": bool(refused),
+        "no branch was found: main is taken for the one that the site is published from": not branch,
+        f"rankbook runs on Python 3.11 and newer, and {python_said}: 3.11 is taken for CI": not python,
+        "no remote was found: the site has no address, and no links to its repository": remote is None,
+        "nothing says which CI is used: GitHub Actions is taken; --ci gitlab takes the other": not chosen,
+        lacking: bool(lacking),
+    }
+    return Found(facts, tuple(_said(facts, tests, python_said)), tuple(sentence for sentence, is_lacking in lacks.items() if is_lacking))
+
+
+def _forges(top: Path, remote: Remote | None) -> Iterator[str]:
+    for forge, paths in _CI.items():
+        if (remote is not None and remote.forge == forge) or any((top / path).exists() for path in paths):
+            yield forge
+
+
+def _last_stage(config: Path) -> str:
+    """Name the last stage of a GitLab pipeline that has stages of its own, all of which take jobs that wait for each other."""
+    try:
+        node = yaml.compose(config.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (OSError, ValueError, yaml.YAMLError):
+        return ""
+    entries = node.value if isinstance(node, yaml.MappingNode) else ()
+    stages = [value.value for key, value in entries if key.value == "stages" and isinstance(value, yaml.SequenceNode)]
+    return str(stages[0][-1].value) if stages and stages[0] else ""
+
+
+def _said(facts: Facts, tests: Sources, python_said: str) -> Iterator[tuple[str, str]]:
+    taken = f", of which only {', '.join(tests.include)}" if tests.include else ""
+    yield "tests", f"{', '.join(tests.sources)}{taken}" + (f" ({tests.found})" if tests.found else "")
+    yield "GPUs", f"at most {facts.gpus} for a test" if facts.gpus else "no test needs one"
+    yield "title", facts.title
+    if facts.remote is not None:
+        yield "remote", facts.remote.url
+    yield "branch", facts.branch
+    yield "Python", f"{facts.python} ({python_said})"
+    yield "install", f"{facts.install.found}{'; torch for the CPU' if facts.needs_torch else ''}"
+    yield "site", f"{facts.config}, pages in {facts.docs}/, the suite in {facts.out}/"
+    yield "CI", " and ".join({"github": "GitHub Actions", "gitlab": "GitLab CI"}[forge] for forge in facts.forges)

@@ -1,0 +1,91 @@
+"""Where the tests of a project lie."""
+
+from __future__ import annotations
+
+import fnmatch
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from rankbook.starter import repository
+from rankbook.starter.declared import Declared, ini, table, toml
+
+_PATTERNS = ("test_*.py", "*_test.py")
+"""Names of test modules, as pytest has them."""
+_FOLDERS = ("tests", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What the book of a project is made from."""
+
+    sources: tuple[str, ...]
+    """Files and folders, below the root; empty when no tests were found."""
+    include: tuple[str, ...] = ()
+    """Patterns of the files to take; empty for all."""
+    found: str = ""
+    """What says so."""
+
+
+def find_tests(declared: Declared) -> Sources:
+    """Find the tests: where pytest is told that they are, in folders of the usual names, or wherever test modules are."""
+    root = declared.root
+    modules = [path for path in repository.tracked(root, _PATTERNS) if "/." not in f"/{path}"]
+    for path, words in _configured(declared):
+        folders = tuple(dict.fromkeys(folder for word in words for folder in _expanded(root, word) if _holds(folder, modules)))
+        if folders:
+            return Sources(folders, found=f"testpaths in {path}")
+    usual = tuple(folder for folder in _FOLDERS if _holds(folder, modules))
+    if usual:
+        return Sources(usual, found="the folder's name" if len(usual) == 1 else "the folders' names")
+    return _scattered(modules)
+
+
+def _holds(folder: str, modules: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for path in modules)
+
+
+def _expanded(root: Path, word: str) -> Iterator[str]:
+    """Give what a word of `testpaths` stands for, below the root."""
+    try:
+        found = sorted(root.glob(word.rstrip("/"))) if PurePosixPath(word).name else []
+    except (ValueError, NotImplementedError):
+        return
+    for path in found:
+        resolved = path.resolve()
+        if resolved.is_relative_to(root) and resolved != root:
+            yield resolved.relative_to(root).as_posix()
+
+
+def _configured(declared: Declared) -> Iterator[tuple[str, list[str]]]:
+    """Yield the files in which pytest's `testpaths` stand, in its order, with the words."""
+    root = declared.root
+    for name in ("pytest.toml", ".pytest.toml"):
+        yield name, _words_of(table(toml(root / name), "pytest").get("testpaths"))
+    for name in ("pytest.ini", ".pytest.ini"):
+        yield name, _words_of(ini(root / name).get("pytest", "testpaths", fallback=""))
+    for names in (("tool", "pytest"), ("tool", "pytest", "ini_options")):
+        yield "pyproject.toml", _words_of(table(declared.pyproject, *names).get("testpaths"))
+    yield "tox.ini", _words_of(ini(root / "tox.ini").get("pytest", "testpaths", fallback=""))
+    yield "setup.cfg", _words_of(declared.setup_cfg.get("tool:pytest", "testpaths", fallback=""))
+
+
+def _words_of(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [word for word in value if isinstance(word, str)]
+    try:
+        return shlex.split(value) if isinstance(value, str) else []
+    except ValueError:
+        return []
+
+
+def _scattered(modules: list[str]) -> Sources:
+    """Take the folders that hold test modules somewhere below; of them only the folders of tests, where all modules are in such."""
+    found = "the names of test modules"
+    inside = [path for path in modules if any(fnmatch.fnmatch(part, "test*") for part in PurePosixPath(path).parts[:-1])]
+    if inside and len(inside) == len(modules):
+        names = tuple(sorted({next(part for part in PurePosixPath(path).parts if part.startswith("test")) for path in inside}))
+        return Sources(tuple(dict.fromkeys(path.partition("/")[0] for path in inside)), names, found)
+    return Sources(tuple(dict.fromkeys(path.partition("/")[0] for path in modules)), found=found if modules else "")

@@ -1,0 +1,129 @@
+"""Adds entries to YAML files of people: text goes in at one place, and every other byte, comments and custom tags included, stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import yaml
+
+Path = Sequence[str]
+"""Keys from the top of a file down to a list or a table."""
+
+
+class CannotEdit(Exception):  # noqa: N818 - a refusal, which its caller turns into a sentence
+    """The file is not as the edit needs it."""
+
+
+def added(text: str, path: Path, entry: str, *, key: str = "") -> str:
+    """Add an entry to the list that stands at a path, or to the table there, and make sure that nothing else has changed.
+
+    Args:
+        text: the whole file.
+        path: keys that lead to the list.
+        entry: the item, as it stands behind its dash; with line breaks where it is longer, indented as below `- `.
+        key: the item's key where a table stands in the place of the list; empty where that cannot be.
+
+    Raises:
+        CannotEdit: the file cannot be read, or holds something else there.
+    """
+    before = _read(text)
+    node = _at(before, path)
+    table = isinstance(node, yaml.MappingNode)
+    if not isinstance(node, (yaml.SequenceNode, yaml.MappingNode)) or (table and not key) or not node.value:
+        raise CannotEdit(f"`{'.'.join(path)}` is no list with entries")
+    changed = _with(text, node, f"{key}: {{}}" if table else entry)
+    alone = _plain(_read(f"{key}: {{}}" if table else f"- {_indented(entry, '  ')}"))[1][0]
+    if _plain(before, node, alone) != _plain(_read(changed)):
+        raise CannotEdit(f"nothing can be added to `{'.'.join(path)}` without changing more")
+    return changed
+
+
+def appended(text: str, lines: str) -> str:
+    """Add a key of its own at the end of a file.
+
+    Raises:
+        CannotEdit: the file cannot be read, or something else would change.
+    """
+    before = _read(text) if text.strip() else yaml.MappingNode("tag:yaml.org,2002:map", [])
+    changed = f"{text.rstrip()}\n\n{lines}" if text.strip() else lines
+    after = _read(changed)
+    count = len(before.value) if isinstance(before, yaml.MappingNode) else -1
+    if not isinstance(after, yaml.MappingNode) or _plain(after)[1][:count] != _plain(before)[1]:
+        raise CannotEdit("nothing can be added at its end")
+    return changed
+
+
+def has(text: str, path: Path, is_there: Callable[[str], bool]) -> bool:
+    """Say whether a word below a path, be it a value or a key, is what is looked for.
+
+    Raises:
+        CannotEdit: the file cannot be read.
+    """
+    node = _at(_read(text), path)
+    return node is not None and any(is_there(word) for word in _words(node))
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Give the keys at the top of a file.
+
+    Raises:
+        CannotEdit: the file cannot be read.
+    """
+    node = _read(text)
+    return tuple(str(key.value) for key, _ in node.value) if isinstance(node, yaml.MappingNode) else ()
+
+
+def _read(text: str) -> Any:
+    # Composed, not constructed: tags such as `!!python/name:` and `!ENV` are neither obeyed nor refused.
+    try:
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise CannotEdit("it is no valid YAML") from error
+
+
+def _at(node: Any, path: Path) -> Any:
+    for name in path:
+        entries = node.value if isinstance(node, yaml.MappingNode) else ()
+        node = next((value for key, value in entries if key.value == name), None)
+    return node
+
+
+def _words(node: Any) -> list[str]:
+    if isinstance(node, yaml.ScalarNode):
+        return [str(node.value)]
+    parts = [part for each in node.value for part in (each if isinstance(each, tuple) else (each,))]
+    return [word for part in parts for word in _words(part)]
+
+
+def _with(text: str, node: Any, entry: str) -> str:
+    last = node.value[-1]
+    end = _end(last[1] if isinstance(last, tuple) else last)
+    if node.flow_style:
+        return f"{text[:end]}, {entry}{text[end:]}"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    indent = " " * node.start_mark.column
+    dash = "" if isinstance(node, yaml.MappingNode) else "- "
+    lines = f"{indent}{dash}{_indented(entry, indent + '  ')}".replace("\n", newline)
+    place = text.find("\n", end - 1 if text[end - 1 : end] == "\n" else end) + 1
+    return f"{text[:place]}{lines}{newline}{text[place:]}" if place else f"{text}{newline}{lines}{newline}"
+
+
+def _indented(entry: str, indent: str) -> str:
+    return entry.replace("\n", f"\n{indent}")
+
+
+def _end(node: Any) -> int:
+    """Find where the text of a node ends; that of a block ends with its last entry, not with the comments below it."""
+    if isinstance(node, yaml.ScalarNode) or node.flow_style or not node.value:
+        return int(node.end_mark.index)
+    last = node.value[-1]
+    return _end(last[1] if isinstance(last, tuple) else last)
+
+
+def _plain(node: Any, grown: Any = None, entry: Any = None) -> Any:
+    """Copy a node without its marks, so that two can be compared; one of its nodes with an entry more."""
+    if isinstance(node, yaml.ScalarNode):
+        return node.tag, node.value
+    parts = [tuple(_plain(part, grown, entry) for part in (each if isinstance(each, tuple) else (each,))) for each in node.value]
+    return node.tag, [*parts, entry] if node is grown else parts

@@ -1,0 +1,43 @@
+"""Texts of others on a terminal and in its commands: names and outputs that may hold anything."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff\U000e0000-\U000e007f]"
+)
+"""Characters that move the cursor, colour, rename the window or turn the direction of what follows, and halves of pairs, which nothing can write."""
+
+
+def harmless(text: str) -> str:
+    r"""Give a text in which nothing steers the terminal: ESC is written `\u001b`, as in JSON, so that JSON stays what it is.
+
+    Args:
+        text: one or several lines.
+    """
+    return _STEERING.sub(_written, text) if not (text.isascii() and text.isprintable()) else text
+
+
+def _written(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
+
+
+def word(path: str, rest: str = "") -> str:
+    """Write a path as one word of a command, which no shell takes apart and no program takes for an option.
+
+    Args:
+        path: of a file or folder.
+        rest: what follows it without a space, such as `::TestRing`.
+    """
+    text = f"./{path}{rest}" if path.startswith("-") else f"{path}{rest}"
+    return shlex.quote(text) if text.isprintable() else f"$'{''.join(map(_spelled, text))}'"
+
+
+def _spelled(character: str) -> str:
+    """Spell a character within `$'…'`, as Bash reads it."""
+    if character in "\\'":
+        return f"\\{character}"
+    return character if character.isprintable() else "".join(f"\\x{byte:02x}" for byte in character.encode(errors="surrogateescape"))

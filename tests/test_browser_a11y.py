@@ -1,0 +1,318 @@
+"""The book for every reader: what axe finds on each kind of page, keys alone, paper, chosen colours, and nothing wider than the screen."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from proved_site import DESKTOP, LONG, LONGEST, PHONE, STATES, WORDS, browser, build_site, served
+
+pytest.importorskip("material", reason="the site needs the extra `site`")
+pytest.importorskip("pyromark", reason="pages are stamped with it")
+axe_playwright_python = pytest.importorskip("axe_playwright_python", reason="axe comes with it")
+
+pytestmark = pytest.mark.browser
+STATES_PAGE = f"book/{STATES}_docs.html"
+KINDS = {
+    "front": "index.html",
+    "guide": "guide.html",
+    "book": "book/index.html",
+    "folder": "book/suite/index.html",
+    "about": "book/suite/doc.html",
+    "keywords": "book/suite/sub.html",
+    "keywords of a file": f"book/{STATES}_kw.html",
+    "file": STATES_PAGE,
+    "file with long names": f"book/{LONGEST}_docs.html",
+    "hostile file": "book/suite/inner/hostile.py_docs.html",
+    "document": "book/suite/inner/notes.md_docs.html",
+    "not Python": "book/suite/.settings/ring.toml_docs.html",
+    "hardware": "book/suite-hardware.html",
+    "words": "book/suite-words.html",
+    "marks": "book/suite-marks.html",
+    "owners": "book/suite-owners.html",
+}
+"""A page of each kind."""
+LOOKS = [(scheme, viewport) for scheme in ("light", "dark") for viewport in (PHONE, DESKTOP)]
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+FOUND = """tags => axe.run(document, {runOnly: {type: "tag", values: tags}}).then(({violations, passes}) => [
+  passes.length,
+  violations.filter(({impact}) => ["serious", "critical"].includes(impact)).map(({id, help, nodes}) =>
+    `${id}: ${help}: ${nodes.slice(0, 3).map(({html, any, all, none}) => `${html} (${[...any, ...all, ...none][0]?.message})`).join("; ")}`),
+])"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with served(build_site(tmp_path_factory.mktemp("reader"))) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture
+def visit(chromium, address):
+    """A function that opens a page of the site and gives the browser's page; no script of it may fail."""
+    contexts, errors = [], []
+
+    def open_page(path=STATES_PAGE, **options):
+        context = chromium.new_context(**{"viewport": DESKTOP, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(address + path)
+        settle(page)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+def settle(page):
+    """Wait until the scripts have done what they do when a page opens."""
+    page.wait_for_function("document.readyState === 'complete' && document.querySelector('.rankbook-search-button')")
+    page.evaluate("new Promise(done => setTimeout(done, 100))")
+
+
+def found_by_axe(page):
+    """Run axe on a page; give the number of rules that it keeps, and what is serious or critical."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate((Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    return page.evaluate(FOUND, TAGS)
+
+
+@pytest.mark.parametrize(("scheme", "viewport"), LOOKS, ids=[f"{scheme}-{viewport['width']}" for scheme, viewport in LOOKS])
+def test_axe_finds_nothing_serious(visit, address, scheme, viewport):
+    """On no kind of page, in light and in dark, on a phone and on a desk, is there a serious or critical issue."""
+    page = visit(color_scheme=scheme, viewport=viewport)
+    for kind, path in KINDS.items():
+        page.goto(address + path)
+        settle(page)
+        kept, issues = found_by_axe(page)
+        assert kept > 20, kind
+        assert not issues, (kind, issues)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_what_opens(visit, scheme):
+    """The same holds while the search shows results, a history is open, lines are picked, and a page is filtered."""
+    page = visit(f"{STATES_PAGE}#L3-L9", color_scheme=scheme)
+    page.evaluate("document.querySelectorAll('details').forEach(each => (each.open = true))")
+    assert found_by_axe(page)[1] == []
+    page.keyboard.press("t")
+    page.get_by_role("combobox", name="Find a test").fill("test")
+    page.wait_for_selector(".rankbook-search__list [role=option]")
+    assert found_by_axe(page)[1] == []
+    page = visit(KINDS["words"], color_scheme=scheme)
+    page.get_by_role("searchbox", name="Filter this page").fill("states")
+    page.wait_for_function("/\\d of/.test(document.querySelector('.rankbook-filter [role=status]').textContent)")
+    assert found_by_axe(page)[1] == []
+
+
+def test_axe_finds_what_is_wrong(visit):
+    """A button without a name and grey on grey are found: the check can fail."""
+    page = visit()
+    page.evaluate("document.querySelector('article').insertAdjacentHTML('afterbegin', '<button></button><p style=\"color: #aaa\">grey</p>')")
+    assert {issue.partition(":")[0] for issue in found_by_axe(page)[1]} == {"button-name", "color-contrast"}
+
+
+OVERFLOWING = """() => [...document.querySelectorAll("body *")].filter(each => {
+  const box = each.getBoundingClientRect(), style = getComputedStyle(each);
+  if (!box.width || !box.height || style.visibility === "hidden") return false;
+  for (let up = each; up; up = up.parentElement) {
+    const {overflowX, position, clipPath} = getComputedStyle(up);
+    if (overflowX !== "visible" || clipPath !== "none") return false;
+    if (position === "fixed") return false;
+  }
+  return box.right > document.documentElement.clientWidth + 1 || box.left < -1;
+}).map(each => each.outerHTML.slice(0, 200))"""
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_nothing_is_wider_than_the_screen(visit, address, viewport):
+    """With names that nobody broke into words no page scrolls sideways, and no element but what scrolls by itself reaches out of it."""
+    page = visit(viewport=viewport)
+    for kind, path in KINDS.items():
+        page.goto(address + path)
+        settle(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), kind
+        assert page.evaluate(OVERFLOWING) == [], kind
+
+
+def test_long_names_are_there_whole(visit):
+    """What does not fit is broken, not cut."""
+    page = visit(KINDS["file with long names"], viewport=PHONE)
+    heading = page.locator("article h1")
+    assert heading.evaluate("each => each.scrollWidth <= each.clientWidth")
+    assert LONG in page.locator("article").inner_text()
+
+
+FOCUS = """() => {
+  const each = document.activeElement;
+  if (!each || each === document.body) return null;
+  const box = each.getBoundingClientRect(), style = getComputedStyle(each);
+  return {
+    name: `${each.tagName}.${each.className} ${(each.getAttribute("aria-label") || each.textContent || "").trim().slice(0, 60)}`,
+    role: each.getAttribute("role") || each.tagName.toLowerCase(),
+    isMarked: (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none",
+    isInSight: box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
+    isInArticle: Boolean(each.closest("article")),
+  };
+}"""
+
+
+def test_keys_alone_reach_all_of_a_page(visit):
+    """The key Tab goes from the skip link through each control to the end, and each place it comes to is marked and in sight."""
+    page = visit()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.classList.contains('md-skip')")
+    page.keyboard.press("Enter")
+    page.wait_for_function("location.hash === '#states'")
+    reached = []
+    for _ in range(400):
+        page.keyboard.press("Tab")
+        place = page.evaluate(FOCUS)
+        if place is None or (reached and not place["isInArticle"]):
+            break
+        if place["isInArticle"]:
+            reached.append(place)
+    else:
+        pytest.fail("the focus does not leave the article")
+    assert [place["name"] for place in reached if not place["isMarked"]] == []
+    assert [place["name"] for place in reached if not place["isInSight"]] == []
+    named = " | ".join(place["name"] for place in reached)
+    for control in ("Copy the command that runs test_passed", "Copy this command", "rankbook-run", "Last runs", "line "):
+        assert control in named, control
+    assert {"a", "button", "summary", "group", "input"} <= {place["role"] for place in reached}
+
+
+def test_keys_alone_open_a_history(visit):
+    """Enter follows a badge to its run and opens and closes the history."""
+    page = visit()
+    page.locator("a.rankbook-run", has_text="failed").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("location.hash.startsWith('#rb-run-')")
+    row = page.locator("tr:target")
+    assert "TestStates::test_failed" in row.inner_text()
+    summary = row.locator("summary")
+    summary.focus()
+    page.keyboard.press("Enter")
+    assert row.locator("details ul").is_visible()
+    assert "passed" in row.locator("details ul").inner_text()
+    page.keyboard.press("Enter")
+    assert row.locator("details ul").is_hidden()
+
+
+def test_keys_alone_search_and_come_back(visit):
+    """A key opens the search, arrows choose, Escape closes it and gives the focus back to where it was."""
+    page = visit()
+    page.get_by_role("button", name="Find a test, an API or an owner").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.type("test_number")
+    page.wait_for_selector(".rankbook-search__list [role=option]")
+    page.keyboard.press("ArrowDown")
+    assert page.locator("[role=option]").nth(1).get_attribute("aria-selected") == "true"
+    page.keyboard.press("Escape")
+    assert page.locator("dialog.rankbook-search").is_hidden()
+    assert page.evaluate("document.activeElement.classList.contains('rankbook-search-button')")
+
+
+def test_keys_alone_filter_a_page(visit):
+    """The box above a long list takes words, says how many rows are left, and gives them back when it is emptied."""
+    page = visit(KINDS["words"])
+    box = page.get_by_role("searchbox", name="Filter this page")
+    before = page.locator("article li:visible").count()
+    box.focus()
+    page.keyboard.type("test_flaky")
+    page.wait_for_function("/^\\d+ of \\d+$/.test(document.querySelector('.rankbook-filter [role=status]').textContent)")
+    left = page.locator("article li:visible").all_inner_texts()
+    assert left
+    assert all("test_flaky" in text for text in left)
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Delete")
+    page.wait_for_function("count => [...document.querySelectorAll('article li')].filter(each => !each.hidden).length >= count", arg=before)
+    assert page.locator("article li:visible").count() == before
+
+
+def test_a_wide_table_without_links_is_reached_by_keys(visit):
+    """A table that the theme lets scroll has a name and takes the focus where it is too wide, and only there."""
+    page = visit(KINDS["guide"], viewport=PHONE)
+    box = page.locator(".md-typeset__scrollwrap").first
+    box.evaluate("each => (each.querySelector('td').style.minWidth = '60rem')")
+    page.wait_for_function("document.querySelector('.md-typeset__scrollwrap').tabIndex === 0")
+    assert page.get_by_role("group", name="Table").count() == 1
+    box.evaluate("each => (each.querySelector('td').style.minWidth = '')")
+
+
+def test_each_way_to_stand_is_told_by_a_word(visit):
+    """On one page each way in which a test can stand has a badge with its word; those that no machine has run are not green."""
+    page = visit()
+    badges = page.locator(".rankbook-runs td > .rankbook-outcome").evaluate_all("all => all.map(each => [each.innerText, each.className])")
+    assert {word for word, _ in badges} == set(WORDS)
+    assert {word for word, css in badges if css.endswith(("rankbook-passed", "rankbook-expected"))} == {"passed", "failed as expected"}
+    never = page.locator("tr", has_text="test_never").locator(".rankbook-outcome")
+    assert never.inner_text() == "never run"
+    assert page.locator("figure.rb-ranks svg[role=img]").count() == 2
+
+
+def test_paper_has_words_and_no_controls(visit):
+    """Printed, a page has no bar, menu or button; badges keep their words, what is folded is shown, and listings are broken into the page."""
+    page = visit()
+    page.emulate_media(media="print")
+    for control in (".md-header", ".md-sidebar", ".md-footer", ".rankbook-copy", ".rankbook-lines", ".rankbook-actions", ".rankbook-steps"):
+        assert page.locator(f"{control}:visible").count() == 0, control
+    assert page.locator(".rankbook-outcome:visible", has_text="crashed").count() > 0
+    assert page.locator(".rankbook-runs details ul").first.evaluate("each => each.checkVisibility({contentVisibilityAuto: true})")
+    page.set_viewport_size({"width": 720, "height": 1000})
+    wide = page.evaluate(
+        "[...document.querySelectorAll('article *')].filter(each => each.getBoundingClientRect().right > innerWidth + 1)"
+        ".map(each => each.outerHTML.slice(0, 160))"
+    )
+    assert wide == []
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", page.locator(".rankbook-runs").inner_text())
+    assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_the_filter_is_not_printed(visit):
+    """On paper nothing can be filtered."""
+    page = visit(KINDS["words"])
+    assert page.locator(".rankbook-filter").is_visible()
+    page.emulate_media(media="print")
+    assert page.locator(".rankbook-filter").is_hidden()
+
+
+def test_chosen_colours_keep_shapes(visit):
+    """With the colours of the system each part of a bar still has a ground of its own and a line around it, and what is chosen is marked."""
+    page = visit(forced_colors="active")
+    parts = page.locator(".rb-bar > i").evaluate_all(
+        "all => all.map(each => { const style = getComputedStyle(each); return [style.outlineStyle, style.backgroundColor + style.backgroundImage] })"
+    )
+    assert {line for line, _ in parts} == {"solid"}
+    assert len({ground for _, ground in parts}) >= 6
+    assert page.locator(".rankbook-outcome").first.evaluate("each => getComputedStyle(each).borderTopWidth") != "0px"
+    page.keyboard.press("t")
+    page.get_by_role("combobox", name="Find a test").fill("test")
+    page.wait_for_selector("[role=option][aria-selected=true]")
+    lines = page.locator("[role=option]").evaluate_all("all => all.map(each => getComputedStyle(each).outlineStyle)")
+    assert lines[0] == "solid"
+    assert set(lines[1:]) == {"none"}
+
+
+def test_who_wants_no_motion_gets_none(visit):
+    """Where the system asks for less motion nothing of the article moves, and no jump glides."""
+    page = visit(reduced_motion="reduce")
+    longest = page.evaluate(
+        "Math.max(...[...document.querySelectorAll('article, article *')].flatMap(each => { const style = getComputedStyle(each);"
+        " return [...style.transitionDuration.split(','), ...style.animationDuration.split(',')].map(parseFloat) }))"
+    )
+    assert longest < 0.01
+    assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"

@@ -1,0 +1,233 @@
+"""The page of a file in a real browser: lines that are picked, old addresses, permalinks, commands to copy, keyboard, and no script."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import re
+import shutil
+import threading
+
+import pytest
+
+from rankbook.site.forge import FACTS, Forge
+from test_browser import ARGUMENTS, DESKTOP, PHONE, Quiet, unavailable
+from tiny_site import build, write_project
+
+pytest.importorskip("material", reason="the site needs the extra `site`")
+pytest.importorskip("pyromark", reason="pages are stamped with it")
+
+pytestmark = pytest.mark.browser
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+PAGE = "book/suite/test_ring.py_docs.html"
+COMMAND = "pytest suite/test_ring.py::TestRing::test_token_comes_back"
+FORGE = Forge.of("https://github.com/owner/name", "main")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """A built site whose pages have the links of a forge."""
+    site = build(write_project(tmp_path_factory.mktemp("page")))
+    page = site / PAGE
+    text = re.sub(r'<div class="rankbook-actions">.*?</div>\n', "", page.read_text())
+    actions = f'<div class="rankbook-actions">{FORGE.actions("suite/test_ring.py")}</div>'
+    page.write_text(re.sub(r'(<div class="rankbook-page"[^>]*>)', lambda match: match[1] + actions, text, count=1))
+    (site / FACTS).write_text(FORGE.facts(COMMIT))
+    handler = functools.partial(Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        unavailable("no Chromium on the PATH")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        unavailable("playwright is not installed")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium, address):
+    """A function that opens a page of the site; no script of it may fail."""
+    contexts, errors = [], []
+
+    def open_page(path=PAGE, **options):
+        context = chromium.new_context(**{"viewport": DESKTOP, "permissions": ["clipboard-read", "clipboard-write"], **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.route("https://github.com/**", lambda route: route.fulfill(body="the forge"))
+        page.goto(address + path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+PICKED = "[...document.querySelectorAll('.rankbook-picked')].map(each => Number(each.id.slice(1)))"
+
+
+def picked(page):
+    """The numbers of the lines that are marked."""
+    return page.evaluate(PICKED)
+
+
+def until(page, lines):
+    """Wait until just these lines are marked."""
+    page.wait_for_function(f"lines => JSON.stringify({PICKED}) === JSON.stringify(lines)", arg=list(lines))
+
+
+def click_number(page, line, **options):
+    """Click on the number that is drawn before a line."""
+    place = page.locator(f"#L{line}").evaluate(
+        "each => { each.scrollIntoView({block: 'center'}); const box = each.getClientRects()[0];"
+        " return [each.parentElement.getBoundingClientRect().left, box.top + box.height / 2] }"
+    )
+    page.mouse.move(place[0] + 12, place[1])
+    if options.get("shift"):
+        page.keyboard.down("Shift")
+    page.mouse.click(place[0] + 12, place[1])
+    if options.get("shift"):
+        page.keyboard.up("Shift")
+
+
+def test_lines_of_the_address_are_marked_and_in_sight(visit):
+    """An address that names lines marks them, in any order, and brings the first into sight; one of no such line marks none."""
+    page = visit(f"{PAGE}#L19-L9")
+    until(page, range(9, 20))
+    assert page.locator("#L9").evaluate("each => { const top = each.getBoundingClientRect().top; return 0 <= top && top < innerHeight }")
+    page.evaluate("location.hash = '#L3'")
+    until(page, [3])
+    page.evaluate("location.hash = '#L900'")
+    until(page, [])
+
+
+def test_an_old_address_leads_to_its_line(visit):
+    """The address that engines give to a line leads to the same line of a stamped page."""
+    page = visit(f"{PAGE}#__codelineno-source-12")
+    until(page, [12])
+    assert page.url.endswith("#L12")
+
+
+def test_a_click_on_a_number_picks_its_line_and_shift_a_range(visit):
+    """The address follows what is clicked, without a jump; a click on the text picks nothing."""
+    page = visit()
+    click_number(page, 9)
+    until(page, [9])
+    assert page.url.endswith("#L9")
+    before = page.evaluate("scrollY")
+    click_number(page, 14, shift=True)
+    until(page, range(9, 15))
+    assert page.url.endswith("#L9-L14")
+    click_number(page, 6, shift=True)
+    until(page, range(6, 10))
+    assert abs(page.evaluate("scrollY") - before) < 600
+    page.locator("#L11").click(position={"x": 200, "y": 5})
+    assert picked(page) == [6, 7, 8, 9]
+
+
+def test_lines_are_picked_by_the_keyboard(visit):
+    """The box above the listing takes a line or a range, says what it did, and shares the address."""
+    page = visit()
+    box = page.get_by_role("textbox", name="Lines")
+    box.focus()
+    page.keyboard.type("3-9")
+    page.keyboard.press("Enter")
+    until(page, range(3, 10))
+    page.wait_for_function("document.getElementById('rankbook-said').textContent === 'Lines 3 to 9'")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.getElementById('rankbook-said').textContent.startsWith('Copied: http')")
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+    box.fill("none")
+    box.press("Enter")
+    page.wait_for_function("document.getElementById('rankbook-said').textContent === 'There is no such line.'")
+    assert picked(page) == [*range(3, 10)]
+
+
+def test_the_permalink_names_the_commit_and_the_lines(visit):
+    """The link to the branch becomes one to the commit, with the lines that are picked; the key y follows it, but not while one types."""
+    page = visit(f"{PAGE}#L3-L9")
+    link = page.get_by_role("link", name="Permalink")
+    address = f"https://github.com/owner/name/blob/{COMMIT}/suite/test_ring.py"
+    page.wait_for_function("address => document.querySelector('.rankbook-permalink').href === address", arg=f"{address}#L3-L9")
+    page.evaluate("location.hash = '#L4'")
+    page.wait_for_function("address => document.querySelector('.rankbook-permalink').href === address", arg=f"{address}#L4")
+    assert link.is_visible()
+    page.get_by_role("textbox", name="Lines").press("y")
+    page.get_by_role("textbox", name="Lines").evaluate("each => each.blur()")
+    assert page.url.endswith("#L4")
+    page.keyboard.press("y")
+    page.wait_for_url(f"{address}#L4")
+
+
+def test_each_test_has_a_button_that_copies_its_command(visit):
+    """The button beside a test has a name of its own, copies the command and says so; the link keeps no title that is read twice."""
+    page = visit()
+    button = page.get_by_role("button", name="Copy the command that runs test_token_comes_back alone")
+    button.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("command => document.getElementById('rankbook-said').textContent === `Copied: ${command}`", arg=COMMAND)
+    assert page.evaluate("navigator.clipboard.readText()") == COMMAND
+    assert page.locator("a[title^='pytest ']").count() == 0
+    assert page.get_by_role("button", name="Copy this command").count() == 3
+
+
+def test_without_a_clipboard_the_command_is_copied_all_the_same(visit):
+    """Where a browser gives no clipboard to a page, the older way is taken."""
+    page = visit()
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    page.evaluate("document.addEventListener('copy', () => (window.taken = document.activeElement.value))")
+    page.locator("[data-copy]").first.click()
+    page.wait_for_function("command => window.taken === command", arg=COMMAND)
+    assert page.locator(".rankbook-clip").count() == 0
+
+
+def test_without_script_all_of_it_can_be_read(visit):
+    """The links to the forge lead to the branch, the commands stand on the page, and no control does nothing."""
+    page = visit(java_script_enabled=False)
+    assert (
+        page.get_by_role("link", name="Edit this file").get_attribute("href")
+        == "https://github.com/owner/name/edit/main/suite/test_ring.py"
+    )
+    assert page.get_by_role("link", name="View on GitHub").get_attribute("href").endswith("/blob/main/suite/test_ring.py")
+    assert page.locator("a.rankbook-permalink").is_hidden()
+    assert page.locator("article a[title]", has_text="test_token_comes_back").first.get_attribute("title") == COMMAND
+    assert page.get_by_text(COMMAND, exact=True).is_visible()
+    assert page.locator(".rankbook-copy, .rankbook-lines").count() == 0
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP])
+def test_what_the_script_adds_fits_the_screen(visit, viewport):
+    """On a phone and on a desk nothing that the page offers lies outside of the screen."""
+    page = visit(f"{PAGE}#L3-L9", viewport=viewport)
+    until(page, range(3, 10))
+    outside = page.evaluate(
+        "[...document.querySelectorAll('.rankbook-actions a, .rankbook-lines *, .rankbook-steps a')].filter(each => {"
+        " const box = each.getBoundingClientRect(); return box.width && (box.left < 0 || box.right > innerWidth) })"
+        ".map(each => each.outerHTML)"
+    )
+    assert outside == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_controls_are_not_printed(visit):
+    """On paper there is nothing to press."""
+    page = visit()
+    page.emulate_media(media="print")
+    assert page.locator(".rankbook-copy").first.is_hidden()
+    assert page.locator(".rankbook-lines").is_hidden()
+    assert page.locator(".rankbook-actions").is_hidden()

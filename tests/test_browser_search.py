@@ -1,0 +1,377 @@
+"""The search of the book in a real browser: what is found, how it is shown, and the keys that steer it."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import shutil
+import threading
+
+import pytest
+
+from rankbook import searching
+from rankbook.config import load
+from rankbook.document import survey_tree
+from tiny_site import RING, build, write_project
+
+pytest.importorskip("material", reason="the site needs the extra `site`")
+
+pytestmark = pytest.mark.browser
+PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+COLLECTIVES = '''\
+"""Collectives under all their names."""
+
+import torch.distributed as dist
+
+MOST_RANKS = 8
+"""A name with two words."""
+
+
+def allreduce_all(tensors):
+    return [dist.all_reduce(tensor) for tensor in tensors]
+
+
+class AllReduceWorker:
+    def forward(self):
+        """As every module does."""
+
+
+class Other:
+    def forward(self):
+        """As every module does, too."""
+
+
+class ÜberGroß:
+    """A name with letters that are not English."""
+
+
+def test_all_reduce():
+    dist.all_reduce(None)
+'''
+SPOTS = {"allreduce_all": "def allreduce_all", "AllReduceWorker": "class AllReduceWorker"}
+HOSTILE = '# Owner(s): ["<img src=x onerror=document.title=1>"]\n\n\ndef test_owned():\n    pass\n'
+
+
+def unavailable(reason):
+    """Skip, or fail where a browser is required."""
+    if os.environ.get("RANKBOOK_REQUIRE_BROWSER"):
+        pytest.fail(f"{reason}, and RANKBOOK_REQUIRE_BROWSER is set")
+    pytest.skip(reason)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        """Say nothing: a request is no news here."""
+
+
+def project(root, *, theme=True):
+    """Write and build the tiny project with sources to search in; give its site."""
+    write_project(root, theme=theme)
+    (root / "suite/test_collectives.py").write_text(COLLECTIVES, encoding="utf-8")
+    (root / "suite/test_hostile.py").write_text(HOSTILE, encoding="utf-8")
+    site = build(root)
+    settings = load(root)
+    written = searching.write(settings, site, base="book", survey=lambda: survey_tree(settings))
+    assert written.files > 1
+    return site
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory):
+    """The site below a path of its own, as on a forge's pages, with Material and with MkDocs' own theme."""
+    folder = tmp_path_factory.mktemp("search")
+    project(folder / "material-project").rename(folder / "material")
+    project(folder / "plain-project", theme=False).rename(folder / "plain")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(sites):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(sites))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/material/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        unavailable("no Chromium on the PATH")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        unavailable("playwright is not installed")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium, address):
+    """A function that opens a page of the site at a size and gives the browser's page; no error may come up on it."""
+    contexts, errors = [], []
+
+    def open_page(path="", viewport=DESKTOP, **options):
+        context = chromium.new_context(viewport=viewport, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("pageerror", lambda error: errors.append(error))  # noqa: PLW0108 - playwright takes no method of a list
+        page.goto(path if "://" in path else address + path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not errors
+
+
+def line_of(text, source=COLLECTIVES):
+    return next(number for number, line in enumerate(source.splitlines(), 1) if text in line)
+
+
+def ask(page, text):
+    """Open the search, type, and give the results as kind, name and place."""
+    if not page.locator("dialog.rankbook-search").is_visible():
+        page.keyboard.press("t")
+    box = page.get_by_role("combobox", name="Find a test")
+    box.fill(text)
+    page.wait_for_function("text => document.querySelector('.rankbook-search__status').dataset.query === text", arg=text)
+    return results(page)
+
+
+def results(page):
+    return [tuple(option.locator("> *").all_inner_texts()) for option in page.get_by_role("option").all()]
+
+
+def status(page):
+    return page.locator(".rankbook-search").get_by_role("status").inner_text()
+
+
+API = ("API", "torch.distributed.all_reduce", "in 1 file")
+TEST = ("test", "test_all_reduce", f"suite/test_collectives.py:{line_of('def test_all_reduce')}")
+FUNCTION = ("function", "allreduce_all", f"suite/test_collectives.py:{line_of('def allreduce_all')}")
+CLASS = ("class", "AllReduceWorker", f"suite/test_collectives.py:{line_of('class AllReduceWorker')}")
+
+
+@pytest.mark.parametrize("query", ["all_reduce", "AllReduce", "allreduce", "all reduce", "allre"])
+def test_one_name_however_it_is_written(visit, query):
+    """A name is found with and without underscores, capitals and blanks between its words; exact names come first."""
+    found = ask(visit(), query)
+    assert {API, TEST, FUNCTION, CLASS} <= set(found)
+    assert query == "allre" or found[0] == API
+
+
+@pytest.mark.parametrize(("query", "first"), [("reduce", TEST), ("dist.all_reduce", API), ("torch.distributed.all_reduce", API)])
+def test_a_part_of_a_name(visit, query, first):
+    """A name is found by any of its words, and by what it stands in; tests come first among equals."""
+    assert ask(visit(), query)[0] == first
+
+
+def test_what_a_name_stands_in_chooses(visit):
+    """Of many methods of one name, the one of the class that is asked for is found, however that is written."""
+    page = visit()
+    place = f"suite/test_collectives.py:{line_of('def forward') + 5}"
+    for query in ("Other.forward", "other forward", "Other::forward"):
+        assert ask(page, query) == [("method", "Other.forward", place)]
+    assert len(ask(page, "forward")) == 2
+
+
+def test_letters_of_other_languages(visit):
+    """A name that is not English is found."""
+    assert ask(visit(), "übergroß")[0][:2] == ("class", "ÜberGroß")
+
+
+def test_a_file_by_its_name(visit):
+    """A file is found by its name as it is written, and by its words; its result opens its page."""
+    page = visit()
+    ring = ("file", "test_ring.py", "suite/test_ring.py")
+    assert ring in ask(page, "file:ring")
+    for query in ("test_ring.py", "suite/test_ring"):
+        assert ask(page, query)[0] == ring
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/material/book/suite/test_ring.py_docs.html")
+
+
+def test_a_result_opens_its_line(visit):
+    """Enter opens the page of the result that is chosen by the arrow keys, at its line, from any page of the book."""
+    page = visit("book/suite/inner/hostile.py_docs.html")
+    found = ask(page, "neighbour")
+    assert found[0] == ("function", "neighbour", f"suite/test_ring.py:{line_of('def neighbour', RING)}")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/material/book/suite/test_ring.py_docs.html#L{line_of('def neighbour', RING)}")
+    assert not page.locator("dialog.rankbook-search").is_visible()
+
+
+def test_an_api_leads_to_its_tests(visit):
+    """The result of an API opens the index of APIs at the heading of its namespace, where its tests are."""
+    page = visit()
+    assert ask(page, "api:all_reduce") == [API]
+    page.get_by_role("option").click()
+    page.wait_for_url("**/material/book/suite-apis.html#torchdistributed")
+    assert page.locator("#torchdistributed").inner_text().startswith("torch.distributed")
+
+
+def test_an_owner_is_found_and_leads_to_the_owners(visit):
+    """An owner is found by any word of its name, and its result opens the page on owners."""
+    page = visit()
+    assert ask(page, "owner:distributed") == [("owner", "oncall: distributed", "in 1 file")]
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/material/book/suite-owners.html")
+
+
+def test_keys_steer_the_list(visit):
+    """Arrow keys go through the results in a circle, the box says which one is chosen, and Escape closes and gives the focus back."""
+    page = visit()
+    page.get_by_role("button", name="Find a test, an API or an owner").focus()
+    page.keyboard.press("Enter")
+    count = len(ask(page, "reduce"))
+    box = page.get_by_role("combobox", name="Find a test")
+    assert box.get_attribute("aria-expanded") == "true"
+    chosen = []
+    for key in ("ArrowDown", "ArrowUp", "ArrowUp"):
+        page.keyboard.press(key)
+        selected = page.locator('[role=option][aria-selected="true"]')
+        assert selected.count() == 1
+        assert box.get_attribute("aria-activedescendant") == selected.get_attribute("id")
+        chosen.append(int(selected.get_attribute("id").rpartition("-")[2]))
+    assert chosen == [1, 0, count - 1]
+    page.keyboard.press("Escape")
+    assert not page.locator("dialog.rankbook-search").is_visible()
+    assert page.evaluate("document.activeElement.className").find("rankbook-search-button") >= 0
+
+
+def test_the_number_of_results_is_announced(visit):
+    """A live region tells how many results there are, and what to do when there are none."""
+    page = visit()
+    assert len(ask(page, "Other.forward")) == 1
+    assert status(page) == "1 result"
+    ask(page, "zzzznothing")
+    assert status(page).startswith("Nothing found.")
+    assert page.get_by_role("combobox", name="Find a test").get_attribute("aria-expanded") == "false"
+
+
+def test_chips_narrow_to_a_kind(visit):
+    """A chip leaves results of its kind only, says that it is pressed, and is let go by a second click."""
+    page = visit()
+    everything = ask(page, "reduce")
+    chip = page.get_by_role("button", name="API", exact=True)
+    chip.click()
+    page.wait_for_function("document.querySelectorAll('[role=option]').length === 1")
+    assert results(page) == [API]
+    assert chip.get_attribute("aria-pressed") == "true"
+    chip.click()
+    page.wait_for_function("count => document.querySelectorAll('[role=option]').length === count", arg=len(everything))
+    assert results(page) == everything
+
+
+def test_what_was_asked_for_is_marked(visit):
+    """The letters that fit are marked, also over an underscore."""
+    page = visit()
+    ask(page, "allred")
+    option = page.get_by_role("option").filter(has_text="torch.distributed.all_reduce")
+    assert option.locator("mark").all_inner_texts() == ["all_red"]
+
+
+@pytest.mark.parametrize("key", ["t", "Control+k", "Meta+k"])
+def test_it_opens_by_keyboard(visit, key):
+    """T, Ctrl+K and Cmd+K open the search with the focus in its box."""
+    page = visit()
+    page.keyboard.press(key)
+    assert page.locator("dialog.rankbook-search").is_visible()
+    assert page.evaluate("document.activeElement.getAttribute('role')") == "combobox"
+
+
+def test_the_engine_keeps_its_keys(visit):
+    """The keys of the engine's own search still open that, T types a letter in its box, and they do nothing behind the open dialog."""
+    page = visit()
+    page.keyboard.press("/")
+    page.wait_for_function("document.activeElement.matches('.md-search__input')")
+    page.keyboard.press("t")
+    assert page.locator(".md-search__input").input_value() == "t"
+    assert not page.locator("dialog.rankbook-search").is_visible()
+    page = visit()
+    page.keyboard.press("t")
+    page.get_by_role("button", name="File", exact=True).focus()
+    for key in ("s", "f", "/"):
+        page.keyboard.press(key)
+    assert not page.evaluate("document.activeElement.matches('.md-search__input')")
+
+
+def test_text_of_a_source_is_no_html(visit):
+    """What a source holds is shown as text."""
+    page = visit()
+    assert ask(page, "owner:onerror")[0][1] == "<img src=x onerror=document.title=1>"
+    assert page.locator("dialog.rankbook-search img").count() == 0
+    assert page.title() != "1"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_it_fits_and_is_readable(visit, viewport, scheme):
+    """The dialog fits the screen, scrolls nothing sideways, and every text in it has a contrast of at least 4.5 to 1."""
+    page = visit(viewport=viewport, color_scheme=scheme)
+    ask(page, "reduce")
+    box = page.locator("dialog.rankbook-search").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= viewport["width"]
+    assert box["y"] + box["height"] <= viewport["height"]
+    assert page.evaluate(
+        "document.querySelector('.rankbook-search__list').scrollWidth <= document.querySelector('.rankbook-search__list').clientWidth"
+    )
+    ratios = page.locator(
+        "dialog.rankbook-search :is(input, button, p, code, mark, .rankbook-search__kind, .rankbook-search__where)"
+    ).evaluate_all(CONTRAST)
+    assert len(ratios) > 10
+    assert min(ratios) >= 4.5
+
+
+CONTRAST = """elements => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const over = (colours) => {
+    canvas.clearRect(0, 0, 1, 1);
+    colours.forEach((colour) => { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); });
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const linear = value => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  const luminance = rgb => rgb.map(linear).reduce((sum, value, at) => sum + value * [0.2126, 0.7152, 0.0722][at], 0);
+  return elements.filter(element => element.checkVisibility()).map(element => {
+    const grounds = [];
+    const ground = (each) => grounds.unshift(getComputedStyle(each).backgroundColor);
+    for (let each = element; !each.matches("dialog"); each = each.parentElement) ground(each);
+    ground(element.closest("dialog"));
+    const [light, dark] = [over(grounds), over([...grounds, getComputedStyle(element).color])].map(luminance).sort((a, b) => b - a);
+    return (light + 0.05) / (dark + 0.05);
+  });
+}"""
+
+
+def test_a_theme_without_a_header_of_material(visit, address):
+    """With MkDocs' own theme the button stands in a corner, and the search works the same."""
+    page = visit(address.replace("/material/", "/plain/"))
+    page.get_by_role("button", name="Find a test, an API or an owner").click()
+    assert ask(page, "neighbour")[0][1] == "neighbour"
+
+
+def test_a_page_from_disk_says_why_it_cannot_search(chromium, sites):
+    """On a page that is opened from disk, where browsers read no other file, a sentence says what to do."""
+    page = chromium.new_page()
+    page.goto((sites / "material/index.html").as_uri())
+    page.keyboard.press("t")
+    page.wait_for_function("document.querySelector('.rankbook-search__status').textContent.includes('python -m http.server')")
+    page.close()
+
+
+def test_a_site_without_shards_says_so(visit, address, sites):
+    """Where the shards are missing, the search says that its index could not be read, and the page lives on."""
+    (sites / "material/assets/rankbook-search").rename(sites / "aside")
+    try:
+        page = visit()
+        page.keyboard.press("t")
+        page.wait_for_function("document.querySelector('.rankbook-search__status').textContent.includes('could not be read')")
+    finally:
+        (sites / "aside").rename(sites / "material/assets/rankbook-search")

@@ -1,0 +1,241 @@
+"""`rankbook check`: which pages are out of step with their sources, and which side has changed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rankbook import freshness
+from rankbook.cli import main
+from rankbook.config import load
+from rankbook.pages.seals import Edited, look
+
+HOOKS = Path(__file__).parents[1] / ".pre-commit-hooks.yaml"
+SUITE = "import unittest\n\n\nclass TestRing(unittest.TestCase):\n    def test_token(self):\n        assert 7 % 7 == 0\n"
+
+
+def run(root, command, *options):
+    return main([command, "--root", str(root), "--jobs", "1", *options])
+
+
+def check(root, capsys, *options):
+    """Run the check; give its exit status, what it says, and its warnings."""
+    capsys.readouterr()
+    status = run(root, "check", *options)
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def page(root, source="s/test_ring.py"):
+    return root / f"out/{source}_docs.md"
+
+
+def edit(file, old, new):
+    """Change a page by hand; what is changed must be there."""
+    text = file.read_bytes()
+    assert text.count(old.encode()) >= 1
+    file.write_bytes(text.replace(old.encode(), new.encode()))
+
+
+def tree(folder):
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "s").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["s"]\nout = "out"\ntitle = "Book"\nfindings = []\n')
+    (tmp_path / "s/test_ring.py").write_text(SUITE)
+    (tmp_path / "s/other.py").write_text("x = 1\n")
+    assert run(tmp_path, "gen") == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_each_kind_of_drift_is_named_and_nothing_is_written(project, capsys, has_cache):
+    """Missing, outdated and obsolete pages, with and without what earlier runs kept."""
+    status, said, errors = check(project, capsys)
+    assert (status, said.partition(" (")[0], errors) == (0, "2 sources, 13 pages: all in step", "")
+    (project / "s/test_ring.py").write_text(SUITE.replace("7 % 7", "6 % 6"))
+    (project / "s/other.py").unlink()
+    (project / "s/new.py").write_text("z = 1\n")
+    if not has_cache:
+        shutil.rmtree(freshness.cache_folder(load(project)))
+    before, kept = tree(project), tree(freshness.cache_base())
+    status, said, _ = check(project, capsys)
+    assert status == 1
+    for line in (
+        "outdated  out/s/test_ring.py_docs.md",
+        "missing   out/s/new.py_docs.md",
+        "obsolete  out/s/other.py_kw.md",
+    ):
+        assert line in said.splitlines()
+    assert "3 missing" not in said
+    assert said.rstrip().endswith("run `rankbook gen`")
+    assert tree(project) == before
+    assert tree(freshness.cache_base()) == kept
+    assert run(project, "gen") == 0
+    assert check(project, capsys)[0] == 0
+
+
+def test_an_error_is_neither_in_step_nor_drift(project, capsys):
+    """The exit status of an error is its own."""
+    assert check(project, capsys, "nowhere")[0] == 2
+
+
+def test_the_first_check_finds_all_pages_missing(project, capsys):
+    """A book that was never generated is out of step as a whole, and not every page is named unless asked for."""
+    shutil.rmtree(project / "out")
+    for number in range(60):
+        (project / f"s/m{number}.py").write_text("x = 1\n")
+    status, said, _ = check(project, capsys)
+    assert status == 1
+    assert said.count("missing  ") == 100
+    assert "pages more; `--all` names all" in said
+    assert check(project, capsys, "--all")[1].count("missing  ") > 120
+    assert not (project / "out").exists()
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_it_is_said_which_side_of_a_listing_has_changed(project, capsys, has_cache):
+    """The page alone, the page and its source, the text around the listing: each has its own way out."""
+
+    def told():
+        if not has_cache:
+            shutil.rmtree(freshness.cache_folder(load(project)), ignore_errors=True)
+        status, said, errors = check(project, capsys)
+        assert status == 1
+        assert errors == ""
+        return next(line for line in said.splitlines() if line.startswith("hand-edited  out/s/test_ring.py_docs.md: ")).split(": ", 1)[1]
+
+    edit(page(project), "7 % 7", "5 % 5")
+    assert told() == (
+        "its listing was edited, s/test_ring.py was not; `rankbook accept out/s/test_ring.py_docs.md` takes the edit into the source"
+    )
+    (project / "s/test_ring.py").write_text(SUITE + "\n")
+    assert told().startswith("its listing was edited, and s/test_ring.py has changed as well")
+    edit(page(project), "5 % 5", "7 % 7")
+    edit(page(project), "## What is tested", "## What I test")
+    assert told().startswith("its text was edited outside of notes")
+
+
+def test_gen_leaves_what_somebody_has_edited(project, capsys):
+    """Each run says so; `--force` writes the page anew; an edit that is taken back is no edit."""
+    for old, new in (("7 % 7", "5 % 5"), ("## What is tested", "## What I test")):
+        edit(page(project), old, new)
+        edited = page(project).read_bytes()
+        for source in (SUITE, SUITE + "\n\n", SUITE):
+            (project / "s/test_ring.py").write_text(source)
+            capsys.readouterr()
+            assert run(project, "gen") == 0
+            assert page(project).read_bytes() == edited
+            assert "s/test_ring.py_docs.md is left as it is: somebody has edited it" in capsys.readouterr().err
+        edit(page(project), new, old)
+        assert check(project, capsys)[0] == 0
+        edit(page(project), old, new)
+        run(project, "gen")
+        assert run(project, "gen", "--force") == 0
+        assert old in page(project).read_text()
+        assert check(project, capsys)[0] == 0
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_an_edited_page_outlives_its_source(project, capsys, has_cache):
+    """The page of a source that is gone stays while it holds somebody's work, and goes when they say so."""
+    edit(page(project), "## What is tested", "## What I test")
+    (project / "s/test_ring.py").unlink()
+    for _ in range(2):
+        if not has_cache:
+            shutil.rmtree(freshness.cache_folder(load(project)), ignore_errors=True)
+        assert run(project, "gen") == 0
+        assert page(project).exists()
+    status, said, _ = check(project, capsys)
+    assert (status, "hand-edited  out/s/test_ring.py_docs.md" in said) == (1, True)
+    assert run(project, "gen", "--force") == 0
+    assert not page(project).exists()
+    assert check(project, capsys)[0] == 0
+
+
+def test_an_edited_page_that_a_person_deletes_is_forgotten(project, capsys):
+    """The page of a source that is gone, left for its edits, is nobody's any more once it is deleted."""
+    edit(page(project), "## What is tested", "## What I test")
+    (project / "s/test_ring.py").unlink()
+    run(project, "gen")
+    page(project).unlink()
+    run(project, "gen")
+    status, said, errors = check(project, capsys)
+    assert (status, errors) == (0, "")
+    assert "1 source, 10 pages: all in step" in said
+
+
+def test_tidied_pages_are_not_edited(project, capsys):
+    """CRLF, as Git may check pages out on Windows, and stripped spaces are no work of a person; the page is only outdated."""
+    page(project).write_bytes(page(project).read_bytes().replace(b"\n", b"\r\n"))
+    seen = look(page(project).read_bytes())
+    assert (seen.edited, seen.source) == (Edited.NOTHING, SUITE.encode())
+    status, said, _ = check(project, capsys)
+    assert (status, "outdated  out/s/test_ring.py_docs.md" in said) == (1, True)
+    run(project, "gen")
+    assert b"\r" not in page(project).read_bytes()
+
+
+def test_a_page_of_a_merge_conflict_is_edited(project):
+    """What Git leaves in a page when two branches changed it is not overwritten without a word."""
+    edit(page(project), "## What is tested", "<<<<<<< ours\n## What is tested\n=======\n## What\n>>>>>>> theirs")
+    before = page(project).read_bytes()
+    run(project, "gen")
+    assert page(project).read_bytes() == before
+
+
+def test_the_diff_shows_what_gen_would_do(project, capsys):
+    """A unified diff from the pages as they are, bounded unless all is asked for; `--stat` counts its lines."""
+    (project / "s/test_ring.py").write_text(SUITE.replace("7 % 7", "6 % 6"))
+    said = check(project, capsys, "--diff", "--stat")[1]
+    assert "outdated  out/s/test_ring.py_docs.md | +" in said
+    assert "--- a/out/s/test_ring.py_docs.md\n+++ b/out/s/test_ring.py_docs.md\n" in said
+    assert "\n-        assert 7 % 7 == 0\n+        assert 6 % 6 == 0\n" in said
+    (project / "s/new.py").write_text("".join(f"x{number} = 1\n" for number in range(900)))
+    said = check(project, capsys, "--diff")[1]
+    assert "... `--all` shows the whole diff" in said
+    assert len(said.splitlines()) < 450
+    whole = check(project, capsys, "--diff", "--all")[1]
+    assert "\n+x899 = 1\n" in whole
+    assert "--- /dev/null\n+++ b/out/s/new.py_docs.md\n" in whole
+
+
+def test_the_diff_of_an_edited_page_is_what_would_be_lost(project, capsys):
+    """Also when the last run has left the page, so that this one has nothing to do."""
+    edit(page(project), "7 % 7", "5 % 5")
+    run(project, "gen")
+    assert "\n-        assert 5 % 5 == 0\n+        assert 7 % 7 == 0\n" in check(project, capsys, "--diff")[1]
+
+
+def test_the_diff_cannot_steer_the_terminal(project, capsys):
+    """A source is untrusted text: its control characters are shown as words."""
+    (project / "s/test_ring.py").write_text(f"# \x1b[2J\x9b2J\u202e\n{SUITE}")
+    said = check(project, capsys, "--diff")[1]
+    assert "\\x1b[2J\\x9b2J\\u202e" in said
+    assert said.replace("\n", "").replace("\t", "").isprintable()
+
+
+def test_gen_tells_hooks_that_pages_were_written(project):
+    """With `--exit-code` only."""
+    (project / "s/other.py").write_text("x = 2\n")
+    assert run(project, "gen", "--exit-code") == 1
+    assert run(project, "gen", "--exit-code") == 0
+    (project / "s/other.py").unlink()
+    assert run(project, "gen") == 0
+
+
+def test_the_hooks_stop_what_is_not_in_step(project, monkeypatch):
+    """Each hook's command says no to a project out of step and yes afterwards; the one that generates mends it on the way."""
+    hooks = {hook["id"]: hook["entry"].split() for hook in yaml.safe_load(HOOKS.read_text())}
+    monkeypatch.chdir(project)
+    (project / "s/other.py").write_text("x = 2\n")
+    said = {name: [main(words[1:]) for _ in range(2)] for name, words in sorted(hooks.items())}
+    assert {words[0] for words in hooks.values()} == {"rankbook"}
+    assert said == {"rankbook-check": [1, 1], "rankbook-gen": [1, 0]}
+    assert main(hooks["rankbook-check"][1:]) == 0

@@ -1,0 +1,307 @@
+"""The book while somebody works on it: a real `mkdocs serve`, files that are really saved, and a browser that shows them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+
+from rankbook.config import Settings
+from rankbook.ledger import Ledger
+from rankbook.listing import Outcome, Run
+from rankbook.serving import Live, Window
+from tiny_site import RING, environment, write_project
+
+pytest.importorskip("mkdocs", reason="the site needs the extra `site`")
+
+MINUTE = 60.0
+"""Patience with a machine that has much else to do."""
+PAGE = "book/suite/test_ring.py_docs.html"
+DOCS = "docs/book/suite/test_ring.py_docs.md"
+
+
+def get(address):
+    """What a server answers: the text of a page; empty when there is none."""
+    try:
+        with urllib.request.urlopen(address, timeout=MINUTE) as response:
+            return response.read().decode()
+    except (urllib.error.URLError, ConnectionError, TimeoutError):
+        return ""
+
+
+def until(found, what):
+    """Wait until something is so; give it."""
+    end = time.monotonic() + MINUTE
+    while time.monotonic() < end:
+        if value := found():
+            return value
+        time.sleep(0.05)
+    pytest.fail(f"waited in vain for {what}")
+
+
+def save(path, text):
+    """Save a file as editors do: beside it, then renamed."""
+    beside = path.with_name(f".{path.name}.swp")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
+
+
+class Served:
+    """A project under `mkdocs serve`."""
+
+    def __init__(self, root, process, address, log):
+        self.root, self.process, self.address, self.log = root, process, address, log
+
+    def shows(self, path, text):
+        """Wait until a page holds a text, and give the page."""
+        return until(lambda: text in (page := get(self.address + path)) and page, f"{text!r} on {path}\n{self.said()}")
+
+    def loses(self, path, text):
+        """Wait until a page is there without a text, and give the page."""
+        return until(lambda: (page := get(self.address + path)) and text not in page and page, f"{path} without {text!r}\n{self.said()}")
+
+    def said(self):
+        """What the server has printed."""
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def builds(self):
+        """How often the engine has built."""
+        return self.said().count("Building documentation")
+
+
+@contextmanager
+def serving(root, *options):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    log = root.parent / f"{root.name}.log"
+    with log.open("wb") as stream:
+        command = [sys.executable, "-m", "mkdocs", "serve", "--dev-addr", address, *options]
+        process = subprocess.Popen(command, cwd=root, env=environment(), stdout=stream, stderr=subprocess.STDOUT)
+    served = Served(root, process, f"http://{address}/", log)
+    try:
+        until(lambda: get(served.address) or process.poll() is not None, "the server")
+        assert process.poll() is None, served.said()
+        yield served
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(timeout=MINUTE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    assert "Traceback" not in served.said(), served.said()
+
+
+@pytest.fixture
+def served(tmp_path):
+    root = write_project(tmp_path / "project", theme=False)
+    (root / "docs/guide.md").write_text("# How to read it\n\n<!-- rankbook:proof -->\n\nFirst words.\n")
+    with serving(root) as found:
+        yield found
+
+
+def run_that(outcome, node="ring"):
+    """A recorded run of the tiny project's only test."""
+    line = RING.splitlines().index("    def test_token_comes_back(self):") + 1
+    return Run(page=DOCS, node_id=f"{DOCS}::{node}", listing="", source="", line=line, kind="test", outcome=outcome, reason="r")
+
+
+def test_a_saved_source_shows_without_a_build(served):
+    """A saved source, a new one and one that is gone show on their pages and in the index of their folder; the engine builds nothing."""
+    ring = served.root / "suite/test_ring.py"
+    assert "Ranks pass a token" in served.shows(PAGE, "Ranks pass a token")
+    built = served.builds()
+    save(ring, RING.replace("around a ring", "around a wide circle"))
+    served.shows(PAGE, "around a wide circle")
+    served.shows("book/suite/doc.html", "around a wide circle")
+    (served.root / "suite/test_late.py").write_text('"""A late guest."""\n\n\ndef test_late():\n    """Comes last."""\n')
+    served.shows("book/suite/test_late.py_docs.html", "Comes last.")
+    served.shows("book/suite/doc.html", "A late guest.")
+    (served.root / "suite/test_late.py").unlink()
+    served.loses("book/suite/doc.html", "A late guest.")
+    until(lambda: "Comes last." not in get(f"{served.address}book/suite/test_late.py_docs.html"), "the page of a source that is gone")
+    assert served.builds() == built, served.said()
+
+
+def test_a_mistake_is_shown_and_what_was_right_stays(served):
+    """A source with a mistake says so on its page; broken settings and templates are told under the last good page until put right."""
+    ring, settings = served.root / "suite/test_ring.py", served.root / "pyproject.toml"
+    served.shows(PAGE, "Ranks pass a token")
+    save(ring, RING + "\ndef broken(:\n")
+    served.shows(PAGE, "broken")
+    assert re.search(r"line \d+|syntax", get(served.address + PAGE), re.IGNORECASE)
+    save(ring, RING)
+    served.loses(PAGE, "broken")
+    good = settings.read_text()
+    save(settings, good + "no-such-setting = 1\n")
+    page = served.shows(PAGE, "rankbook-mistake")
+    assert "no-such-setting" in page
+    assert "Ranks pass a token" in page
+    assert "unknown setting 'no-such-setting'" in served.said()
+    save(settings, good)
+    served.loses(PAGE, "rankbook-mistake")
+    template = served.root / "templates/rankbook/file.md.jinja"
+    template.parent.mkdir(parents=True)
+    template.write_text("{% if %}")
+    save(settings, good + "findings = []\n")  # the folder of templates is new
+    page = served.shows(PAGE, "rankbook-mistake")
+    assert "file.md.jinja" in page
+    assert "Ranks pass a token" in page
+    shutil.rmtree(template.parents[1])
+    served.loses(PAGE, "rankbook-mistake")
+    served.shows(PAGE, "Ranks pass a token")
+
+
+def test_runs_of_tests_show_on_pages(served):
+    """What is recorded while the server runs shows on the page of the test and on pages of people, the last state at the end."""
+    served.shows(PAGE, "Ranks pass a token")
+    built = served.builds()
+    ledger = Ledger(served.root / Settings().ledger)
+    ledger.record([run_that(Outcome.FAILED)])
+    served.shows(PAGE, "rankbook-failed")
+    for _ in range(20):
+        ledger.record([run_that(Outcome.FAILED)])
+    ledger.record([run_that(Outcome.PASSED)])
+    served.shows(PAGE, "rankbook-passed")
+    served.shows("guide.html", "rankbook-")
+    assert served.builds() == built
+
+
+def test_what_people_write_is_built_by_the_engine(served):
+    """A saved page of a guide shows; one that the engine cannot build leaves the last good site, and says what is wrong."""
+    served.shows(PAGE, "Ranks pass a token")
+    guide, settings = served.root / "docs/guide.md", served.root / "mkdocs.yml"
+    save(guide, "# How to read it\n\nOther words.\n")
+    served.shows("guide.html", "Other words.")
+    served.shows(PAGE, "Ranks pass a token")
+    good = settings.read_text()
+    save(settings, good + "hooks: [no_such_hook.py]\n")
+    page = served.shows("guide.html", "rankbook-mistake")
+    assert "Other words." in page
+    assert "Ranks pass a token" in get(served.address + PAGE)
+    save(settings, good)
+    served.loses("guide.html", "rankbook-mistake")
+    (served.root / "hook.py").write_text("def on_page_markdown(markdown, **_):\n    if 'Bad' in markdown: raise OSError('a bad word')\n")
+    save(settings, good + "hooks: [hook.py]\n")
+    served.shows("guide.html", "Other words.")
+    until(lambda: "hook.py" in settings.read_text() and served.said().rstrip().endswith("Reloading browsers"), "the build with a hook")
+    save(guide, "# How to read it\n\nBad words.\n")
+    page = served.shows("guide.html", "a bad word")
+    assert "Other words." in page
+    assert "Ranks pass a token" in get(served.address + PAGE)
+    save(guide, "# How to read it\n\nGood words.\n")
+    served.shows("guide.html", "Good words.")
+    served.loses("guide.html", "rankbook-mistake")
+
+
+def test_new_settings_build_anew(served):
+    """Another title of the book is in the navigation, which only the engine can write."""
+    settings = served.root / "pyproject.toml"
+    save(settings, settings.read_text().replace("The tiny suite", "The renamed suite"))
+    served.shows("guide.html", "The renamed suite")
+    served.shows("book/index.html", "The renamed suite")
+
+
+def test_without_live_reload_all_pages_are_there(tmp_path):
+    """A server that reloads nothing is never asked to show a page: all are made at the start."""
+    root = write_project(tmp_path / "project", theme=False)
+    with serving(root, "--no-livereload") as served:
+        assert "Ranks pass a token" in get(served.address + PAGE)
+        assert "rankbook-open" not in get(served.address + PAGE)
+
+
+def test_directory_addresses_lead_to_pages(tmp_path):
+    """A page that is the index of a folder of its own is made under both of its addresses."""
+    root = write_project(tmp_path / "project", theme=False)
+    settings = root / "mkdocs.yml"
+    settings.write_text(settings.read_text().replace("use_directory_urls: false", "use_directory_urls: true"))
+    with serving(root) as served:
+        assert "Ranks pass a token" in get(f"{served.address}book/suite/test_ring.py_docs")
+        assert "Ranks pass a token" in get(f"{served.address}book/suite/test_ring.py_docs/")
+
+
+def test_many_files_at_once(served):
+    """A change of branch writes many sources within moments; all of them show, and those that it takes away are gone."""
+    served.shows(PAGE, "Ranks pass a token")
+    for number in range(40):
+        (served.root / f"suite/many_{number}.py").write_text(f'"""Number {number} of many."""\n')
+    (served.root / "suite/inner/hostile.py").rename(served.root / "suite/inner/renamed.py")
+    for number in (0, 17, 39):
+        served.shows(f"book/suite/many_{number}.py_docs.html", f"Number {number} of many.")
+    served.shows("book/suite/inner/renamed.py_docs.html", "AVeryLongClassName")
+    until(lambda: "AVeryLongClassName" not in get(f"{served.address}book/suite/inner/hostile.py_docs.html"), "the old name to go")
+
+
+@pytest.mark.browser
+def test_an_open_page_follows_its_source(tmp_path):
+    """In a browser the page of a saved source reloads by itself, keeps the reader's place, and what was opened on it is open."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if path is None:
+        if os.environ.get("RANKBOOK_REQUIRE_BROWSER"):
+            pytest.fail("no Chromium on the PATH, and RANKBOOK_REQUIRE_BROWSER is set")
+        pytest.skip("no Chromium on the PATH")
+    pytest.importorskip("material", reason="the site needs the extra `site`")
+    root = write_project(tmp_path / "project")
+    long = RING + "\n".join(f"LINE_{number} = {number}" for number in range(300)) + "\n"
+    (root / "suite/test_ring.py").write_text(long)
+    with serving(root) as served, playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1000, "height": 600})
+        page.set_default_timeout(MINUTE * 1000)
+        page.goto(served.address + PAGE)
+        page.evaluate("document.querySelector('article').insertAdjacentHTML('beforeend', '<p>before</p>')")
+        page.evaluate("scrollTo(0, 2500)")
+        page.wait_for_function("scrollY === 2500")
+        save(root / "suite/test_ring.py", long.replace("LINE_150 = 150", "LINE_150 = 'saved'"))
+        page.wait_for_function("document.body && document.body.textContent.includes(\"LINE_150 = 'saved'\")")
+        page.wait_for_function("Math.abs(scrollY - 2500) < 5")
+        Ledger(root / Settings().ledger).record([run_that(Outcome.FAILED)])
+        page.wait_for_function("document.querySelector('h1 .rankbook-failed, h1 [class*=failed]')")
+        save(root / "pyproject.toml", "[tool.rankbook\n")
+        page.get_by_role("alert").filter(has_text="pyproject.toml").wait_for()
+        browser.close()
+
+
+def answer(body, status="200 OK", kind="text/html"):
+    """An application that always answers the same."""
+
+    def app(environ, start_response):
+        start_response(status, [("Content-Type", kind), ("Content-Length", str(len(body)))])
+        return [body]
+
+    return app
+
+
+def asked(app, path="/x.html"):
+    """What an application answers, with its headers."""
+    told = []
+    body = b"".join(app({"PATH_INFO": path}, lambda *said: told.append(said)))
+    return told[0][0], dict(told[0][1]), body
+
+
+def test_a_mistake_is_text_on_the_page():
+    """What is wrong is shown as text whatever it holds, the length is that of the page, and no other file is touched."""
+    import logging
+
+    live = Live(logging.getLogger("test"))
+    live.mistakes["gen"] = "<script>alert(1)</script> & more"
+    status, headers, body = asked(Window(answer(b"<html><body>Words</body></html>"), live, "/"))
+    assert status == "200 OK"
+    assert int(headers["Content-Length"]) == len(body)
+    assert b"&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in body
+    assert body.startswith(b"<html><body>Words<div")
+    assert body.endswith(b"</body></html>")
+    assert asked(Window(answer(b"<body>", kind="application/json"), live, "/"))[2] == b"<body>"
+    assert asked(Window(answer(b"no end"), live, "/"))[2].startswith(b"no end<div")

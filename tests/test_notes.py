@@ -1,0 +1,344 @@
+"""Notes that a person writes on a generated page: every run keeps them byte for byte, wherever their source or test goes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import markdown
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankbook import listings
+from rankbook.cli import main
+from rankbook.errors import PageError
+from rankbook.pages.notes import Note, notes_of, placed, without_notes
+
+END = "<!-- /rankbook-notes -->\n"
+SUITE = '''\
+import unittest
+
+
+class TestRing(unittest.TestCase):
+    def test_token(self):
+        """The token comes back."""
+        self.assertEqual(7 % 7, 0)
+
+    def test_size(self):
+        self.assertEqual(len("ring"), 4)
+
+
+class TestTree(unittest.TestCase):
+    def test_root(self):
+        self.assertTrue("root")
+'''
+STRANGE = (
+    "Ends with spaces   \r\nand a tab\t\n\n\n| a | b |\n|---|---|\n| [x](y.md) | `<b>` |\n\n"
+    "```md\n<!-- /rankbook-notes -->\n```\n\u00e9\u2028\x0c\n"
+)
+
+
+def gen(root, *options):
+    return main(["gen", "--root", str(root), "--jobs", "1", *options])
+
+
+def page(root, source="s/test_ring.py"):
+    return root / f"out/{source}_docs.md"
+
+
+def note(text, name=""):
+    return f"<!-- rankbook-notes{' ' + name if name else ''} -->\n{text}{END}"
+
+
+def write_note(file, text, name=""):
+    """Write a note where a person may: below the title."""
+    head, title, rest = file.read_bytes().decode().partition("\n# ")
+    line, _, tail = rest.partition("\n")
+    file.write_bytes(f"{head}{title}{line}\n{note(text, name)}{tail}".encode())
+
+
+def texts(file):
+    return [(each.name, each.text.decode()) for each in notes_of(file.read_bytes(), file.name)]
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "s").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["s"]\nout = "out"\ntitle = "Book"\nfindings = []\n')
+    (tmp_path / "s/test_ring.py").write_text(SUITE)
+    (tmp_path / "s/other.py").write_text("x = 1\n")
+    assert gen(tmp_path) == 0
+    return tmp_path
+
+
+def git(root, *words):
+    settings = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", "-C", str(root), *settings, *words], check=True, capture_output=True)
+
+
+def test_notes_are_kept_byte_for_byte_through_a_hundred_runs(project):
+    """Whatever a note holds, and whatever changes around it, its bytes stay."""
+    write_note(page(project), STRANGE, "TestRing::test_token")
+    write_note(page(project), "About the whole page.\n")
+    wanted = [("", "About the whole page.\n"), ("TestRing::test_token", STRANGE)]
+    for number in range(100):
+        (project / "s/test_ring.py").write_text(f"# {number}\n{SUITE}")
+        assert gen(project) == 0
+        assert texts(page(project)) == wanted
+    assert f"# 99\n{SUITE}" in page(project).read_text()
+
+
+@pytest.mark.parametrize("pack", ["rankbook", "repository", "repo-book"])
+def test_a_note_stands_where_it_belongs(project, pack):
+    """Wherever a person wrote it: one about the page behind its head, one about a test behind the table of its class."""
+    gen(project, "--pack", pack)
+    for name in ("TestTree::test_root", "", "TestRing::test_size"):
+        write_note(page(project), f"About {name}.\n", name)
+    gen(project, "--pack", pack)
+    made = page(project).read_text()
+    head, _, rest = made.partition("\n## ")
+    assert note("About .\n") in head
+    if pack == "rankbook":
+        ring = rest.index("`test_size`")
+        assert ring < rest.index("About TestRing::test_size.") < rest.index("`test_root`") < rest.index("About TestTree::test_root.")
+    again = page(project).read_bytes()
+    assert gen(project, "--pack", pack) == 0
+    assert page(project).read_bytes() == again
+
+
+def test_a_run_without_what_earlier_ones_kept_makes_the_same_page(project):
+    """A fresh checkout has the pages and no cache."""
+    write_note(page(project), STRANGE, "TestTree::test_root")
+    gen(project)
+    warm = page(project).read_bytes()
+    shutil.copytree(project, project.parent / "clone")
+    assert gen(project.parent / "clone") == 0
+    assert page(project.parent / "clone").read_bytes() == warm
+
+
+def test_a_note_does_not_hide_the_listing_from_the_proof(project):
+    """The proof wing finds the source on a page with notes, and takes no marker for a comment of its own."""
+    write_note(page(project), "```python\nx = 1\n```\n", "TestRing::test_token")
+    gen(project)
+    found = listings.collect(page(project), "page.md")
+    assert [each.problem for each in found] == [None] * len(found)
+    assert [each.data() for each in found if each.about] == [SUITE.encode()]
+
+
+@pytest.mark.parametrize("how", ["mv", "mv and edit", "git mv", "git mv and edit", "git mv, commit, edit", "rewritten"])
+def test_a_note_goes_along_with_a_moved_source(project, how):
+    """By content, by what Git says, by the lines that are the same, or by the tests that the notes name."""
+    if how.startswith("git"):
+        git(project, "init", "-q")
+        git(project, "add", "s", "pyproject.toml")
+        git(project, "commit", "-qm", "one")
+    for name in ("", "TestRing::test_token"):
+        write_note(page(project), f"About {name}.\n", name)
+    gen(project)
+    (project / "s/below").mkdir()
+    new = project / "s/below/test_circle.py"
+    if how.startswith("git"):
+        git(project, "mv", "s/test_ring.py", "s/below/test_circle.py")
+    else:
+        (project / "s/test_ring.py").rename(new)
+    if "commit" in how:
+        git(project, "commit", "-qm", "two")
+        new.write_text(SUITE.replace("self.assert", "\n        self.a = 1\n        self.assert").replace("    def", "    # one\n    def"))
+    elif "edit" in how:
+        new.write_text(SUITE + "\n# more\n")
+    elif how == "rewritten":
+        new.write_text("from unittest import TestCase as Case\nclass TestRing(Case):\n  def test_token(me): pass\n")
+    (project / "s/unrelated.py").write_text("y = 2\n")
+    assert gen(project) == 0
+    assert not page(project).exists()
+    assert texts(page(project, "s/below/test_circle.py")) == [("", "About .\n"), ("TestRing::test_token", "About TestRing::test_token.\n")]
+    assert not (project / "out/orphaned-notes.md").exists()
+
+
+def test_a_note_on_a_folder_goes_along_with_it(project):
+    """A folder is moved where most of its files went."""
+    write_note(project / "out/s/index.md", "About s.\n")
+    gen(project)
+    (project / "s").rename(project / "t")
+    (project / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["t"]\nout = "out"\ntitle = "Book"\nfindings = []\n')
+    assert gen(project) == 0
+    assert texts(project / "out/t/index.md") == [("", "About s.\n")]
+    assert not (project / "out/s").exists()
+
+
+def test_a_note_goes_along_with_a_test_that_moves_to_another_file(project):
+    """The only changed file that has the test now, and did not before, gets its note."""
+    write_note(page(project), "About the root.\n", "TestTree::test_root")
+    gen(project)
+    ring, tree = SUITE.split("\n\nclass TestTree")
+    (project / "s/test_ring.py").write_text(ring)
+    (project / "s/other.py").write_text(f"import unittest\n\n\nclass TestTree{tree}")
+    assert gen(project) == 0
+    assert texts(page(project, "s/other.py")) == [("TestTree::test_root", "About the root.\n")]
+    assert texts(page(project)) == []
+
+
+def test_a_test_of_the_same_name_elsewhere_does_not_take_a_note(project):
+    """A file that had a test of this name before is not where the note's test went."""
+    (project / "s/twin.py").write_text(SUITE)
+    gen(project)
+    write_note(page(project), "About the root.\n", "TestTree::test_root")
+    gen(project)
+    (project / "s/test_ring.py").write_text(SUITE.partition("\n\nclass TestTree")[0])
+    (project / "s/twin.py").write_text(f"{SUITE}# more\n")
+    assert gen(project) == 0
+    assert texts(page(project, "s/twin.py")) == []
+    assert texts(project / "out/orphaned-notes.md") == [("s/test_ring.py_docs.md::TestTree::test_root", "About the root.\n")]
+
+
+def test_a_note_without_its_test_is_told_of_and_kept_until_the_test_comes_back(project, capsys):
+    """It stands on a page of its own, each run and each check names it, and it goes back with its bytes."""
+    write_note(page(project), STRANGE, "TestTree::test_root")
+    gen(project)
+    (project / "s/test_ring.py").write_text(SUITE.partition("\n\nclass TestTree")[0])
+    capsys.readouterr()
+    assert main(["check", "--root", str(project)]) == 1
+    said = capsys.readouterr()
+    assert "missing   out/orphaned-notes.md" in said.out
+    assert "out/s/test_ring.py_docs.md:" in said.err
+    assert not (project / "out/orphaned-notes.md").exists()
+    assert gen(project) == 0
+    assert texts(project / "out/orphaned-notes.md") == [("s/test_ring.py_docs.md::TestTree::test_root", STRANGE)]
+    line = (project / "out/orphaned-notes.md").read_text().splitlines().index(
+        "<!-- rankbook-notes s/test_ring.py_docs.md::TestTree::test_root -->"
+    ) + 1
+    sentence = f"out/orphaned-notes.md:{line}: this note is about the test TestTree::test_root of s/test_ring.py, which is gone"
+    assert sentence in capsys.readouterr().err
+    assert gen(project) == 0
+    assert sentence in capsys.readouterr().err
+    assert main(["check", "--root", str(project)]) == 0
+    assert sentence in capsys.readouterr().err
+    (project / "s/test_ring.py").write_text(SUITE)
+    assert gen(project) == 0
+    assert texts(page(project)) == [("TestTree::test_root", STRANGE)]
+    assert not (project / "out/orphaned-notes.md").exists()
+    assert "orphaned" not in capsys.readouterr().err
+
+
+def test_notes_of_a_source_that_is_gone_are_kept(project):
+    """All of them, beside those that are there, and what a person wrote around them."""
+    for name in ("", "TestRing::test_token", "TestRing::test_size"):
+        write_note(page(project), f"About {name}.\n", name)
+    gen(project)
+    (project / "s/test_ring.py").unlink()
+    gen(project)
+    orphans = project / "out/orphaned-notes.md"
+    assert len(texts(orphans)) == 3
+    orphans.write_text(orphans.read_text().replace("# Notes without a place\n", "# Notes without a place\n\nMine.\n"))
+    (project / "s/test_ring.py").write_text(SUITE.replace("test_size", "test_length"))
+    assert gen(project) == 0
+    assert texts(orphans) == [("s/test_ring.py_docs.md::TestRing::test_size", "About TestRing::test_size.\n")]
+    assert "Mine." in orphans.read_text()
+    assert sorted(texts(page(project))) == [("", "About .\n"), ("TestRing::test_token", "About TestRing::test_token.\n")]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "sentence"),
+    [
+        ("<!-- rankbook-notes -->\nmine\n", 1, "nothing ends this note"),
+        (f"mine\n{END}", 2, "this marker ends a note that nothing begins"),
+        (f"<!-- rankbook-notes a -->\n<!-- rankbook-notes b -->\n{END}", 2, "this note begins within the one of line"),
+        (f"<!-- rankbook-notes --> mine\n{END}", 1, "does not stand alone on its line"),
+        (f"<!-- rankbook-notes -->\n```\nopen\n{END}", 2, "nothing closes this fence"),
+    ],
+)
+@pytest.mark.parametrize("is_warm", [True, False])
+def test_a_broken_marker_is_an_error_before_anything_is_written(project, capsys, text, line, sentence, is_warm):
+    """One sentence names the page and the line, and no page changes."""
+    lines = page(project).read_text().split("\n")
+    at = next(number for number, each in enumerate(lines) if each.startswith("# ")) + 1
+    fence = next(number for number, each in enumerate(lines) if "{#source" in each)
+    if "fence" in sentence:  # below the listing, whose own fence would close it
+        at = next(number for number, each in enumerate(lines) if number > fence and each == "```") + 1
+    page(project).write_text("\n".join([*lines[:at], *text.split("\n"), *lines[at:]]))
+    (project / "s/test_ring.py").write_text("x = 1\n")
+    (project / "s/other.py").write_text("x = 2\n")
+    before = {path: path.read_bytes() for path in (project / "out").rglob("*") if path.is_file()}
+    capsys.readouterr()
+    assert main(["gen", "--root", str(project), *([] if is_warm else ["--jobs", "2", "--force"])]) == 2
+    said = capsys.readouterr().err
+    assert f"out/s/test_ring.py_docs.md:{at + line}: " in said
+    assert sentence in said
+    assert {path: path.read_bytes() for path in (project / "out").rglob("*") if path.is_file()} == before
+
+
+def test_a_source_that_shows_markers_has_no_notes(tmp_path):
+    """What a listing holds is no note, whatever it looks like."""
+    (tmp_path / "s").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["s"]\nout = "out"\ntitle = "Book"\nfindings = []\n')
+    (tmp_path / "s/a.md").write_text(f"# A\n\n```\n{note('inner')}```\n\n{note('outer')}<!-- rankbook-notes -->\n")
+    (tmp_path / "s/b.py").write_text(f'"""<!-- rankbook-notes -->\n\n<!-- rankbook-notes -->\n"""\n# {END}')
+    for _ in range(2):
+        assert gen(tmp_path) == 0
+        assert main(["check", "--root", str(tmp_path)]) == 0
+    assert not (tmp_path / "out/orphaned-notes.md").exists()
+
+
+@pytest.mark.parametrize("extensions", [[], ["tables", "md_in_html", "attr_list", "admonition", "pymdownx.superfences"]])
+def test_markers_are_comments_of_the_site_and_notes_are_markdown(project, extensions):
+    """What stands between the markers is rendered, the table above it ends where it did, and neither marker nor seal shows."""
+    write_note(page(project), "It is *slow*:\n\n- once\n- [twice](other.py_docs.md)\n", "TestRing::test_size")
+    write_note(page(project), "# Mine\nright below the marker\n")
+    gen(project)
+    text = page(project).read_text().split("\n---\n", 1)[1]
+    html = markdown.markdown(text, extensions=extensions)
+    shown = re.sub(r"<!--.*?-->", "", html, flags=re.DOTALL)
+    assert html.count("<!--") == len(re.findall(r"^<!-- ", text, re.MULTILINE))
+    assert "rankbook-" not in shown
+    assert "<em>slow</em>" in shown
+    assert re.search(r"<h1[^>]*>Mine</h1>\s*<p>right below the marker</p>", shown)
+    assert '<a href="other.py_docs.md">twice</a>' in shown
+    if "tables" in extensions:
+        assert re.search(r"</table>\s*<p>It is", shown)
+
+
+def test_the_page_of_a_source_without_text_goes_with_it(tmp_path):
+    """A source that is nothing but a byte order mark has no listing, which is no edit of one."""
+    (tmp_path / "s").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["s"]\nout = "out"\nfindings = []\n')
+    for name, data in (("empty.py", b""), ("mark.py", b"\xef\xbb\xbf"), ("other.py", b"x = 1\n")):
+        (tmp_path / "s" / name).write_bytes(data)
+    gen(tmp_path)
+    for name in ("empty.py", "mark.py"):
+        assert page(tmp_path, f"s/{name}").exists()
+        (tmp_path / "s" / name).unlink()
+    gen(tmp_path)
+    assert [path.name for path in sorted((tmp_path / "out/s").glob("*_docs.md"))] == ["other.py_docs.md"]
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        ["text", "", "## Section", "| `test_a` | x |", "|---|", "- `T::test_a`", "`T`", "```py", "```", "~~~", "> quoted", "\ttab", "é"]
+    ),
+    max_size=12,
+).map(lambda lines: "".join(f"{line}\n" for line in lines))
+
+
+@given(PIECES, st.lists(st.tuples(st.sampled_from(["", "test_a", "T::test_a", "T::test_b[1]"]), PIECES), max_size=4))
+def test_what_is_placed_is_read_again(page_text, wanted):
+    """Notes put on any page that is not broken are read back byte for byte, and the page without them is the page."""
+    data = f"---\ntitle: x\n---\n\n# T\n\n{page_text}".encode()
+    notes = []
+    for name, text in wanted:
+        made = Note("p.md", 0, name, text.encode())
+        try:
+            (found,) = notes_of(placed(b"# T\n", [made]), "p.md")
+        except (PageError, ValueError):
+            continue
+        assert found.text == made.text
+        notes.append(made)
+    try:
+        found = notes_of(placed(data, notes), "p.md")
+    except PageError:
+        return
+    if page_text.count("```") + page_text.count("~~~") == 0:
+        assert sorted((each.name, each.text) for each in found) == sorted((each.name, each.text) for each in notes)
+        assert [*filter(None, without_notes(placed(data, notes)).splitlines())] == [*filter(None, data.splitlines())]
+        assert placed(data, found) == placed(data, notes)

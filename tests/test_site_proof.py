@@ -1,0 +1,540 @@
+"""Proof on the page: badges, histories, roll-ups and rank diagrams, from a real ledger; never greener than what was run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ledgers import CPU, TWO_GPUS, run, runs
+from rankbook.config import Settings
+from rankbook.debt import current_runs, owed
+from rankbook.front_matter import Stamp
+from rankbook.ledger import Ledger
+from rankbook.ledger.recent import MOST, recent
+from rankbook.listing import Outcome, RankEnd, Receipt
+from rankbook.site import Proof, Standing, expected
+from rankbook.site.charts import share
+from rankbook.site.outcomes import Group, shown
+from rankbook.site.rank_diagram import diagram, lanes
+from rankbook.standing import standing
+
+NOW, BEFORE = "aa" * 32, "bb" * 32
+PAGE = "s/a.py_docs.md"
+DECLARED = f"{CPU}; declared: 2 × NVIDIA H200"
+
+
+def a_run(name="TestA::test_a", outcome=Outcome.PASSED, day=20, **values):
+    """Make a run of a test of `a.py` as its page shows it now."""
+    values = {"listing": NOW, "when": f"2026-11-{day:02d}T10:00:00+00:00", "case": {"id": name, "line": 7}, "torch": "2.13.0", **values}
+    return run(f"docs/{PAGE}::{name}", outcome, **values)
+
+
+def stamps_of(*tests, needs=(), sha256=NOW, owners=()):
+    """Give the stamps of a small book whose `a.py` has these tests."""
+    line = json.dumps({"needs": [list(need) for need in needs], "tests": {"": list(tests)}})
+    return {
+        "s/index.md": Stamp("index", "Suite", ""),
+        "s/sub/index.md": Stamp("index", "sub", "sub"),
+        "s/sub/b.py_docs.md": Stamp("file", "b", "sub/b.py", sha256=NOW, needs='{"needs": [["gpus", "4"]], "tests": {"": ["test_b"]}}\n'),
+        PAGE: Stamp("file", "a", "a.py", sha256=sha256, needs=f"{line}\n" if tests else "", owners=owners),
+        "s/a.py_kw.md": Stamp("keywords", "a", "a.py"),
+    }
+
+
+@pytest.fixture
+def proof_of(tmp_path):
+    """A function that records runs and gives what pages show of them."""
+
+    def made(*recorded, stamps=None, **values):
+        Ledger(tmp_path / Settings().ledger).record(recorded)
+        return Proof.of(standing(Settings(root=tmp_path)), stamps_of() if stamps is None else stamps, **values)
+
+    return made
+
+
+class Seen(HTMLParser):
+    """The elements of some HTML, and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text, self.open = [], "", []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("line", "path", "circle"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+# How a test is shown
+
+STATES = {
+    "passed": ([a_run()], "passed", "passed"),
+    "passed elsewhere, skipped here since": ([a_run(machine=TWO_GPUS), a_run(outcome=Outcome.SKIPPED, day=21)], "passed", "passed"),
+    "failed": ([a_run(day=19), a_run(outcome=Outcome.FAILED)], "failed", "failed"),
+    "failed on GPUs, passed on a CPU since": ([a_run(outcome=Outcome.HUNG, machine=TWO_GPUS), a_run(day=21)], "hung", "failed"),
+    "mended": ([a_run(outcome=Outcome.CRASHED, day=19), a_run()], "passed", "passed"),
+    "passed before it changed": ([a_run(listing=BEFORE)], "older version", "older"),
+    "failed before it changed": ([a_run(outcome=Outcome.FAILED, listing=BEFORE)], "older version", "older"),
+    "passed before it changed, skipped since": ([a_run(listing=BEFORE, day=19), a_run(outcome=Outcome.SKIPPED)], "skipped", "skipped"),
+    "skipped": ([a_run(outcome=Outcome.SKIPPED, reason="needs 4 GPUs")], "skipped", "skipped"),
+    "vacuous": ([a_run(outcome=Outcome.VACUOUS)], "vacuous", "unproved"),
+    "degenerate": ([a_run(outcome=Outcome.DEGENERATE)], "degenerate", "unproved"),
+    "not run": ([a_run(outcome=Outcome.NOT_RUN)], "not run", "unproved"),
+    "passed on GPUs that were only declared": ([a_run(machine=DECLARED)], "no proof", "unproved"),
+    "failed because its need was promised": ([a_run(outcome=Outcome.FAILED, reason="`gpu=2` promises it")], "no proof", "unproved"),
+    "failed as expected": ([a_run(outcome=Outcome.SKIPPED, reason="expected to fail: slow")], "failed as expected", "expected"),
+}
+
+
+@pytest.mark.parametrize(("recorded", "word", "css"), STATES.values(), ids=STATES.keys())
+def test_a_test_is_shown_by_its_best_evidence(proof_of, recorded, word, css):
+    """Its badge says how it ended for the text that stands on the page; only a real pass of that text is green."""
+    page = proof_of(*recorded).page(PAGE)
+    assert f'<span class="rankbook-outcome rankbook-{css}">{word}</span>' in page.last_run
+    badges = set(re.findall(r"rankbook-outcome rankbook-([\w-]+)", page.badge + page.last_run + "".join(page.lines.values())))
+    assert badges == {css}
+    assert bool(page.lines) is (recorded[-1].listing == NOW)
+
+
+def test_what_stands_beside_it(proof_of):
+    """Beside the outcome stand hardware, torch and date as text, the reason, and what there was before."""
+    page = proof_of(a_run(day=19), a_run(machine=TWO_GPUS), a_run("TestA::test_s", Outcome.SKIPPED, reason="needs 4 GPUs")).page(PAGE)
+    assert '<time datetime="2026-11-20T10:00:00+00:00">2026-11-20 10:00 UTC</time>' in page.badge
+    assert "on 2 × NVIDIA H200, torch 2.13.0, " in page.badge
+    said = Seen(page.last_run).text
+    assert "1 passed, 1 skipped. torch: 2.13.0." in said
+    assert "needs 4 GPUs" in said
+    assert "CPU, x86_64: passed, torch 2.13.0, 2026-11-19 10:00 UTC (1 run: 1 passed)" in said
+
+
+def test_an_older_version_says_what_became_of_it(proof_of):
+    """A test whose listing has changed says how the older one ended, and no line of the new one is taken for its place."""
+    page = proof_of(a_run(listing=BEFORE)).page(PAGE, tests=[("test_a", 9)])
+    assert "an older version of this listing passed" in page.last_run
+    assert page.lines.keys() == {9}
+    assert "older version" in page.lines[9]
+
+
+def test_tests_that_never_ran_are_named(proof_of):
+    """The page of a source says which of its tests no machine has run, with what they need."""
+    page = proof_of(a_run(), stamps=stamps_of("TestA::test_a", "TestA::test_new<x>", needs=[("gpus", "2")])).page(
+        PAGE, tests=[("test_a", 7), ("test_new<x>", 9)]
+    )
+    assert "1 passed, 1 never run" in page.last_run
+    assert "<code>TestA::test_new&lt;x&gt;</code> needs 2 GPUs" in page.last_run
+    assert "never run" in page.lines[9]
+    assert "passed" in page.lines[7]
+
+
+def test_a_test_that_is_gone_is_shown_no_more(proof_of):
+    """Once the present text was run, a test that only an older version had is left out; one that is still there says that it is older."""
+    recorded = [a_run("test_a"), a_run("test_gone", listing=BEFORE, day=19), a_run("test_kept", listing=BEFORE, day=19)]
+    said = proof_of(*recorded, stamps=stamps_of("test_a", "test_kept")).page(PAGE).last_run
+    assert "test_gone" not in said
+    assert "1 passed, 1 older version" in said
+
+
+def test_variants_of_a_test_share_a_badge(proof_of):
+    """Tests on the same line have one badge: green when all passed, else what failed, else how many."""
+    names = [f"test_a[{number}]" for number in range(3)]
+    passed = [a_run(name) for name in names]
+    assert "passed</span>" in proof_of(*passed).page(PAGE).lines[7]
+    skipped = a_run(names[0], Outcome.SKIPPED, listing="cc", day=21)
+    lines = proof_of(skipped, *(replace(one, listing="cc") for one in passed[1:]), stamps=stamps_of(sha256="cc")).page(PAGE).lines
+    assert "2 of 3 proved" in lines[7]
+    assert "rankbook-passed" not in lines[7]
+
+
+def test_the_command_of_a_page_is_green_only_for_its_own_text(proof_of):
+    """A listing beside the source counts as passed when the page still shows the text that was run."""
+    text = hashlib.sha256(b"pytest a.py\n").hexdigest()
+    proof = proof_of(run(f"docs/{PAGE}::how-to-run-it", source="", kind="shell", listing=text, when="2026-11-20T10:00:00+00:00"))
+    assert "rankbook-passed" in proof.page(PAGE, [text]).last_run
+    assert "rankbook-passed" not in proof.page(PAGE, [NOW]).last_run
+    assert "rankbook-passed" not in proof.page(PAGE).last_run
+
+
+HAND_MADE = "# Guide\n\n```python\nprint(1)\n```\n\n<!-- rankbook:last-run -->\n"
+
+
+def test_a_listing_of_a_page_made_by_hand_is_green_for_its_own_text_only(tmp_path):
+    """Pages of people are read: a listing that was edited since it ran says so, one that is gone is not shown."""
+    page = tmp_path / "docs/guide.md"
+    page.parent.mkdir()
+    page.write_text(HAND_MADE)
+    from rankbook import jobs, listings
+
+    (job,) = jobs.plan(listings.collect(page, "docs/guide.md"))
+    when = "2026-11-20T10:00:00+00:00"
+    recorded = [
+        run(job.name, source="", kind="script", listing=job.fingerprint, when=when),
+        run("docs/guide.md::gone", source="", when=when),
+    ]
+    Ledger(tmp_path / Settings().ledger).record(recorded)
+
+    def proof():
+        return Proof.of(standing(Settings(root=tmp_path), ["docs/guide.md"]), {})
+
+    first = proof().page("guide.md").last_run
+    assert "1 passed" in first
+    assert "gone" not in first
+    before = proof().digest("guide.md")
+    page.write_text(HAND_MADE.replace("print(1)", "print(2)"))
+    assert "rankbook-passed" not in proof().page("guide.md").last_run
+    assert "1 older version" in proof().page("guide.md").last_run
+    assert proof().digest("guide.md") != before
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(runs, max_size=12))
+def test_what_counts_as_run_is_what_owes_no_run(tmp_path_factory, recorded):
+    """The site and `rankbook ledger debt` agree on which tests a machine has really run as they are now."""
+    root = tmp_path_factory.mktemp("l")
+    ledger = Ledger(root / Settings().ledger)
+    ledger.record(recorded)
+    items = standing(Settings(root=root)).items
+    owing = {node for debt in owed(ledger, current_runs(ledger)) for node in debt.node_ids}
+    for node, found in items.items():
+        newest = max((one for one in recorded if one.node_id == node), key=lambda one: one.when)
+        if sum(one.when == newest.when for one in recorded if one.node_id == node) > 1 or found.newest.outcome is Outcome.NOT_CODE:
+            continue
+        assert found.newest.when == newest.when
+        assert shown(found, (found.newest.listing,)).group.ran is (node not in owing)
+
+
+# What is kept of a ledger
+
+
+def test_a_history_is_bounded_on_each_hardware(proof_of, tmp_path):
+    """Of each class of hardware the last runs are shown, whatever the number of its cores."""
+    machines = [CPU, CPU.replace("2 cores", "8 cores"), TWO_GPUS]
+    recorded = [a_run(day=1 + day, machine=machine, duration=day) for day in range(28) for machine in machines]
+    page = proof_of(*recorded).page(PAGE).last_run
+    assert page.count(f"last {MOST} runs: {MOST} passed") == 4
+    (rows,) = recent(tmp_path / Settings().ledger)
+    assert Counter(hardware for hardware, _ in rows) == {"CPU, x86_64": MOST, TWO_GPUS: MOST}
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(runs, max_size=8), st.lists(runs, max_size=4))
+def test_what_is_added_is_found_without_reading_all(tmp_path_factory, first, second):
+    """Looking only at what is new gives the same as looking at everything."""
+    root = tmp_path_factory.mktemp("l")
+    ledger, own = Ledger(root / Settings().ledger), Settings(root=root)
+    ledger.record(first)
+    before = standing(own)
+    ledger.record(second)
+    assert standing(own, before=before) == standing(own)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(runs, max_size=8), runs)
+def test_a_digest_tells_whether_a_page_shows_something_else(tmp_path_factory, first, more):
+    """Of each page: with the same digest it shows the same, and with another one something else."""
+    root = tmp_path_factory.mktemp("l")
+    stamps = {**stamps_of("a", "b", sha256="00"), "p.md": Stamp("file", "p", "b.py", sha256="ff"), "index.md": Stamp("index", "", "")}
+    ledger, own = Ledger(root / Settings().ledger), Settings(root=root)
+    ledger.record(first)
+    before = Proof.of(standing(own), stamps)
+    ledger.record([replace(more, source="b.py")])
+    after = Proof.of(standing(own), stamps)
+    for path in (*stamps, "q.md"):
+        assert before.digest(path) != after.digest(path) or before.page(path) == after.page(path), path
+    assert before.digest("s/sub/b.py_docs.md") == after.digest("s/sub/b.py_docs.md") or not first
+
+
+def test_a_ledger_that_cannot_be_read_is_told(tmp_path):
+    """An outcome that this rankbook does not know ends in the ledger's own sentence."""
+    ledger = Ledger(tmp_path / Settings().ledger)
+    ledger.record([a_run()])
+    import sqlite3
+
+    from rankbook.errors import LedgerError
+
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute("UPDATE texts SET text = 'dreamt' WHERE text = 'passed'")
+    connection.close()
+    with pytest.raises(LedgerError, match="cannot read"):
+        standing(Settings(root=tmp_path))
+
+
+# What is untrusted
+
+HOSTILE = (
+    st.text(alphabet="<>&\"'`|{}\\\n\x00\ud800aé", max_size=20) | st.just("<script>alert(1)</script>") | st.just('"><img src=x onerror=y>')
+)
+ELEMENTS = frozenset(
+    (
+        *("p", "span", "div", "a", "b", "i", "small", "strong", "code", "time", "ul", "li", "details", "summary", "figure", "figcaption"),
+        *("table", "caption", "thead", "tbody", "tr", "th", "td", "svg", "g", "line", "path", "circle", "text", "title"),
+    )
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(HOSTILE, HOSTILE, HOSTILE, HOSTILE, st.sampled_from(list(Outcome)), st.integers(0, 3))
+def test_text_of_a_ledger_stays_text(tmp_path_factory, name, reason, machine, owner, outcome, ranks):
+    """Whatever is called whatever: what pages show is well-formed, and holds no element or attribute of anybody else."""
+    root = tmp_path_factory.mktemp("l")
+    ends = tuple(RankEnd(f"{name} {rank}", -rank or None, 0.1, 1.0) for rank in range(ranks))
+    one = a_run(f"test_{name}", outcome, reason=f"rank 1 {reason}", machine=machine, torch=machine, ranks=ranks, receipt=Receipt(ends))
+    Ledger(root / Settings().ledger).record([replace(one, needs=(reason,), engine=owner, commit=owner)])
+    proof = Proof.of(standing(Settings(root=root)), stamps_of("test_x", owners=(owner,)))
+    for path in (PAGE, "s/index.md", "s/sub/index.md"):
+        page = proof.page(path)
+        for part in (page.badge, *page.lines.values(), page.last_run, page.rollup, *page.rows.values()):
+            seen = Seen(part)
+            assert not seen.open
+            assert {tag for tag, _ in seen.tags} <= ELEMENTS
+            assert not any(key.startswith("on") or key == "src" for _, values in seen.tags for key in values)
+            assert all(re.match(r"#|[\w./%-]+\.html", values.get("href") or "#") for _, values in seen.tags)
+            part.encode(errors="xmlcharrefreplace")
+
+
+# What adds up
+
+
+def test_a_folder_adds_up_what_lies_below(proof_of):
+    """Coverage, debt with the smallest machine, what fails, is slow or flaky, owners, hardware and months of all tests below it."""
+    recorded = [
+        *(a_run("test_flaky", Outcome.FAILED if day % 2 else Outcome.PASSED, day, duration=1) for day in range(1, 5)),
+        a_run("test_slow", duration=75, machine=TWO_GPUS, when="2026-10-03T00:00:00+00:00"),
+        a_run("test_bad", Outcome.FAILED, reason="assert 1 == 2"),
+        a_run("test_gpus", Outcome.SKIPPED, needs=("2 GPUs",)),
+    ]
+    tests = ("test_flaky", "test_slow", "test_bad", "test_gpus", "test_new")
+    proof = proof_of(*recorded, stamps=stamps_of(*tests, owners=("oncall: distributed",)))
+    said = Seen(proof.page("s/index.md").rollup).text
+    assert "Proof coverage: 50 %. A machine has run 3 of 6 tests as they are now." in said
+    assert "2 passed 33 %" in said
+    assert "test_badfailedCPU, 2 cores, x86_64" in said
+    assert "2 GPUs1 test: 1 skipped; smallest machine: 2 GPUs" in said
+    assert "4 GPUs1 test: 1 never run; smallest machine: 4 GPUs" in said
+    assert "test_flaky99 %" not in said
+    assert "test_flaky100 %: 3 changes in 4 runs" in said
+    assert said.index("test_slow1 min 15 s") < said.index("test_flaky1 s")
+    assert "oncall: distributed60 %2 passed, 1 failed, 1 skipped, 1 never run" in said
+    assert "2 × NVIDIA H200100 %1 passed" in said
+    assert "2026-112 tests2026-101 test" in said
+    assert 'href="a.py_docs.html#L7"' in proof.page("s/index.md").rollup
+    assert 'href="s/a.py_docs.html#L7"' in proof.front()
+
+
+def test_rows_of_folders_say_how_much_is_proved(proof_of):
+    """Beside each file and each subfolder stands how it is: what fails first; nothing beside what has no tests."""
+    stamps = {**stamps_of("test_a", "test_b"), "s/c.py_docs.md": Stamp("file", "c", "c.py", sha256=NOW)}
+    rows = proof_of(a_run("test_a"), stamps=stamps).page("s/index.md").rows
+    assert {path: Seen(row).text for path, row in rows.items()} == {PAGE: "1 of 2 proved", "s/sub/index.md": "never run"}
+
+
+def test_a_suite_without_any_run_says_so_once(proof_of):
+    """It has one line with the command that runs it, no chart and no badge."""
+    proof = proof_of(stamps=stamps_of("test_a"))
+    assert (
+        Seen(proof.front()).text == "No machine has run anything of it yet: pytest --doctest-glob='*.md' docs/ runs what this machine can."
+    )
+    assert "docs/s/sub/" in proof.page("s/sub/index.md").rollup
+    page = proof.page(PAGE)
+    assert (page.badge, page.lines, page.otherwise) == ("", {}, "")
+    assert proof.page("s/a.py_kw.md") is None
+    assert {proof.digest(path) for path in stamps_of()} == {""}
+
+
+@given(st.integers(0, 10**6), st.integers(1, 10**6))
+def test_a_share_is_never_rounded_to_all_or_nothing(part, whole):
+    """100 % is all of it and 0 % is none of it."""
+    part = min(part, whole)
+    assert (share(part, whole) == "100 %") is (part == whole)
+    assert (share(part, whole) == "0 %") is (part == 0)
+
+
+def test_expected_tests_are_counted_as_they_are_read():
+    """The quick count of a page's tests is that of the tests themselves, however they are folded."""
+    from rankbook import needs
+    from rankbook.requirements import Requirement
+
+    two, none = (Requirement("gpus", "2", ""),), ()
+    found = {f"A::test_shard_along_dim_{kind}": two for kind in ("a", "b", "ab")} | {"B::test_x": two, "test_family*": two}
+    text = needs.write(found)
+    assert [(want.words, number) for want, number in expected.counted(text)] == [(("2 GPUs",), len(found))]
+    assert expected.counted("{") == ()
+    assert expected.missing({"test_family*": two, "test_p": none, "test_q": none}, {"test_family_cpu", "test_p[1]"}).keys() == {"test_q"}
+
+
+# Ranks
+
+ENDS = (
+    RankEnd("rank 0", None, 0.25, 4.1),
+    RankEnd("rank 1", -9, 0.31, 2.2, 0.9),
+    RankEnd("rank 2", 0, 0.3, 3.9),
+    RankEnd("rank 3", 3, 0.33, 1.2),
+)
+HEARD = "rank 1 died by SIGKILL 2.2 s after its start; rank 0 waits in all_reduce (a.py:40); rank 2 waits in barrier (a.py:41)"
+
+
+def test_a_failed_run_of_several_ranks_has_a_lane_for_each(proof_of):
+    """Each lane has the rank's start and end, how it ended, and what was last heard of it; a table says the same."""
+    crashed = a_run(outcome=Outcome.CRASHED, ranks=4, reason=HEARD, receipt=Receipt(ENDS))
+    found = lanes(crashed)
+    assert [(lane.name, lane.mark, lane.end) for lane in found] == [
+        ("rank 0", "alive", "still alive when the run ended"),
+        ("rank 1", "died", "died by SIGKILL"),
+        ("rank 2", "done", "ended in order"),
+        ("rank 3", "died", "left with exit status 3"),
+    ]
+    assert [lane.said for lane in found][0::2] == ["waits in all_reduce (a.py:40)", "waits in barrier (a.py:41)"]
+    drawn = proof_of(crashed).page(PAGE).last_run
+    assert diagram(crashed) in drawn
+    seen = Seen(drawn)
+    labels = [values["aria-label"] for tag, values in seen.tags if tag == "svg"]
+    assert labels == [
+        "rank 0 still alive when the run ended; rank 1 died by SIGKILL; rank 2 ended in order; rank 3 left with exit status 3"
+    ]
+    assert "rank 10.310 s0.900 s2.510 sdied by SIGKILL" in seen.text
+
+
+def test_many_ranks_show_those_that_did_not_end_in_order():
+    """Of hundreds of ranks the diagram has those that died; the table has all."""
+    ends = tuple(RankEnd(f"rank {number}", -11 if number == 200 else 0, 0.1, 1.0) for number in range(256))
+    drawn = diagram(a_run(outcome=Outcome.CRASHED, receipt=Receipt(ends)))
+    assert "<title>rank 200 died by SIGSEGV" in drawn
+    assert "224 more ranks are in the table only" in drawn
+    assert drawn.count("<tr>") == 257
+
+
+def test_a_run_that_passed_or_had_one_rank_has_no_diagram(proof_of):
+    """There is nothing to compare."""
+    alone = a_run(outcome=Outcome.CRASHED, receipt=Receipt(ENDS[:1]))
+    assert diagram(alone) == ""
+    assert "<svg" not in proof_of(a_run(receipt=Receipt(ENDS), ranks=4)).page(PAGE).last_run
+
+
+def test_the_colour_of_a_group_is_its_own():
+    """No two groups look alike, and only what passed has the green of what passed."""
+    assert len({group.css for group in Group}) == len(Group) == len({group.word for group in Group})
+    assert [group.word for group in Group if group.ran] == ["passed", "failed as expected", "failed"]
+
+
+def test_nothing_is_shown_of_an_empty_book():
+    """Without pages and runs there is nothing, and it is no error."""
+    assert "No machine has run anything of it yet" in Proof.of(Standing(), {}).front()
+
+
+# On the site
+
+
+SHOTS = {"light": {"color_scheme": "light"}, "dark": {"color_scheme": "dark"}, "phone": {"viewport": {"width": 390, "height": 844}}}
+READABLE = """items => {
+  const channels = text => text.match(/[\\d.]+/g).map(Number);
+  const linear = value => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  const luminance = rgb => rgb.map(linear).reduce((sum, value, at) => sum + value * [0.2126, 0.7152, 0.0722][at], 0);
+  const over = (rgba, ground) => ground.map((value, at) => rgba[at] * (rgba[3] ?? 1) + value * (1 - (rgba[3] ?? 1)));
+  const ground = element => {
+    const colour = channels(getComputedStyle(element).backgroundColor);
+    return over(colour, element.parentElement ? ground(element.parentElement) : [255, 255, 255]);
+  };
+  return items.map(item => {
+    const below = ground(item);
+    const [light, dark] = [below, over(channels(getComputedStyle(item).color), below)].map(luminance).sort((a, b) => b - a);
+    return [item.className, (light + 0.05) / (dark + 0.05)];
+  });
+}"""
+
+
+@pytest.fixture(scope="module")
+def shown_pages(tmp_path_factory):
+    """A site of two pages with the real style sheet and script, around what the room gives: a file's and a folder's."""
+    from rankbook.site import script, style
+
+    root = tmp_path_factory.mktemp("shown")
+    crashed = a_run("test_crashed", Outcome.CRASHED, ranks=4, reason=HEARD, receipt=Receipt(ENDS))
+    recorded = [one for states, _, _ in STATES.values() for one in states]
+    named = [replace(one, node_id=f"{one.node_id}_{place}") for place, one in enumerate(recorded)]
+    Ledger(root / Settings().ledger).record(
+        [*named, crashed, *(replace(crashed, outcome=Outcome.PASSED, when=f"2026-11-0{d}") for d in (1, 2))]
+    )
+    proof = Proof.of(standing(Settings(root=root)), stamps_of("test_new", owners=("oncall: distributed",)))
+    page, folder = proof.page(PAGE), proof.page("s/index.md")
+    bodies = {"file": f"<h1>a {page.badge}</h1>{page.last_run}{''.join(page.lines.values())}", "folder": f"<h1>s</h1>{folder.rollup}"}
+    (root / "rankbook.js").write_text(script())
+    (root / "rankbook.css").write_text(style())
+    for name, body in bodies.items():
+        head = f"<meta charset=utf-8><meta name=viewport content='width=device-width'><title>{name}</title>"
+        head += "<link rel=stylesheet href=rankbook.css>"
+        (root / f"{name}.html").write_text(
+            f"<!doctype html><html lang=en><head>{head}</head><body data-md-color-scheme=default style='--md-default-bg-color:#fff'>"
+            f"<script>if (matchMedia('(prefers-color-scheme: dark)').matches) {{ document.body.dataset.mdColorScheme = 'slate';"
+            "document.body.style = 'background:#1e2129;color:#e2e4e9;--md-default-bg-color:#1e2129' }</script>"
+            f"<main class=md-typeset>{body}</main><script src=rankbook.js></script></body></html>"
+        )
+    return root
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None and not os.environ.get("RANKBOOK_REQUIRE_BROWSER"):
+        pytest.skip("no Chromium on the PATH")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("options", SHOTS.values(), ids=SHOTS.keys())
+@pytest.mark.parametrize("name", ["file", "folder"])
+def test_proof_reads_well_everywhere(browser, shown_pages, name, options):
+    """In light, in dark and on a phone nothing is wider than the screen, and every badge, sign and small text has enough contrast."""
+    context = browser.new_context(**options)
+    page = context.new_page()
+    page.goto(f"file://{shown_pages}/{name}.html")
+    widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert widths[0] <= widths[1]
+    ratios = page.locator(".rankbook-outcome, .rb-strip b, small, time, figcaption").evaluate_all(READABLE)
+    assert len(ratios) > 10
+    assert min(ratio for _, ratio in ratios) >= 4.5, ratios
+    context.close()
+
+
+@pytest.mark.browser
+def test_proof_reads_without_a_script_and_is_short_with_one(browser, shown_pages):
+    """Without script the date stands there and each history opens by the keyboard; with it the time is told from today."""
+    still = browser.new_context(java_script_enabled=False)
+    page = still.new_page()
+    page.goto(f"file://{shown_pages}/file.html")
+    assert page.locator("time").first.inner_text() == "2026-11-21 10:00 UTC"
+    summary = page.locator(".rankbook-runs td summary").first
+    assert not page.locator(".rankbook-runs td details ul").first.is_visible()
+    summary.focus()
+    page.keyboard.press("Enter")
+    assert page.locator(".rankbook-runs td details ul").first.is_visible()
+    still.close()
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"file://{shown_pages}/file.html")
+    first = page.locator("time").first
+    assert first.get_attribute("title") == "2026-11-21 10:00 UTC"
+    assert re.fullmatch(r"\d+ \w+ ago|yesterday|this minute|last \w+|in .*|tomorrow", first.inner_text())
+    context.close()

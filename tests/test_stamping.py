@@ -1,0 +1,626 @@
+"""Stamping: Markdown pages to HTML, the shell, what is made anew and what is left, and that every way to a site gives the same bytes."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+
+import markdown as python_markdown
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+pytest.importorskip("pyromark", reason="stamping needs the extra `site`")
+pytest.importorskip("mkdocs", reason="the site needs the extra `site`")
+pytest.importorskip("material", reason="the site needs the extra `site`")
+
+from markdown.extensions.toc import slugify
+from markdown.extensions.toc import unique as python_unique
+
+from rankbook import front_matter, publish
+from rankbook.config import load
+from rankbook.embedding import Embedding, embed
+from rankbook.errors import RankbookError
+from rankbook.front_matter import PAGE_KINDS, Stamp
+from rankbook.pages.fence import source_fence
+from rankbook.site import lean, sheltering
+from rankbook.site.addresses import Addresses
+from rankbook.site.markdown import Heading, render, slug, unique
+from rankbook.site.shell import Shell, source
+from tiny_site import REPOSITORY, RING, Html, broken_links, build, environment, mkdocs, write_project
+
+PLAIN = Addresses()
+LISTING = re.compile(r'<div class="language-\S+ highlight rankbook-source"><pre><code[^>]*>(.*?)</code></pre></div>', re.DOTALL)
+TAG = re.compile(r"<[^>]*>")
+
+
+def shown(page):
+    """The text of the listing of a page, as a browser copies it."""
+    return html.unescape(TAG.sub("", LISTING.search(page)[1]))
+
+
+def rendered(text, path="book/x.py_docs.md"):
+    return render(text, path, PLAIN)
+
+
+# Markdown
+
+
+def python_markdown_of(text):
+    """What the engines make of a page: with this repository's extensions, but for those that colour listings."""
+    extensions = ["admonition", "attr_list", "def_list", "md_in_html", "tables", "toc", "pymdownx.details", "pymdownx.superfences"]
+    settings = {"toc": {"permalink": True}, "pymdownx.superfences": {"preserve_tabs": True}}
+    return python_markdown.Markdown(extensions=extensions, extension_configs=settings).convert(text)
+
+
+def outline(page, *, rewritten):
+    """Text and links of a page, without the spaces and the listings, which the two ways write each in their own."""
+    page = re.sub(r"<pre.*?</pre>", "", page, flags=re.DOTALL)
+    links = [link for link in Html(page).links if not link.startswith("#") or "__codelineno" in link or re.match(r"#L\d", link)]
+    if rewritten:
+        links = [re.sub(r"\.md(?=#|\Z)", ".html", link.replace("#__codelineno-source-", "#L")) for link in links]
+    text = html.unescape(TAG.sub(" ", page)).replace("\xb6", "")
+    anchors = re.findall(r'<h\d id="([^"]*)"', page)
+    return " ".join(text.split()), links, anchors
+
+
+GENERATED = sorted((REPOSITORY / "docs/suite").rglob("*.md"))
+
+
+@pytest.mark.parametrize("path", GENERATED, ids=lambda path: path.relative_to(REPOSITORY / "docs/suite").as_posix())
+def test_generated_pages_show_what_python_markdown_shows(path):
+    """A generated page of the bundled suite has the same text, links and anchors as where an engine builds it."""
+    text = path.read_bytes().decode()
+    body = text[front_matter.split(text)[1] :]
+    ours = render(body, path.name, PLAIN)
+    assert outline(
+        ours.html.replace("<!-- rankbook:last-run -->", NOTE.search(body)[0] if NOTE.search(body) else ""), rewritten=False
+    ) == outline(python_markdown_of(body), rewritten=True)
+
+
+NOTE = re.compile(r"^.*(?=\n\n<!-- rankbook:[a-z-]+ -->)", re.MULTILINE)
+
+
+def test_nested_lists_and_tables_are_read_as_by_the_engines():
+    """Lists in lists, alignment of columns, code with pipes and entities are the same in both."""
+    text = (
+        "# A `b` & c\n\n- one\n    - two\n        - three, [line 3](#__codelineno-source-3)\n\n"
+        "| A | B |\n| --- | --: |\n| <code>a &#124; b</code> | 1 |\n| `x < y` | &lt;i&gt; |\n\n**bold** *empty*\n"
+    )
+    ours = rendered(text)
+    assert outline(ours.html, rewritten=False) == outline(python_markdown_of(text), rewritten=True)
+    assert 'style="text-align: right"' in ours.html
+
+
+@given(st.text(max_size=30))
+@example("Extended Latin: žlutý kůň")
+@example("x_1")
+@example("<&>")
+@example("")
+def test_anchors_of_headings_are_those_of_python_markdown(text):
+    """The anchor of a heading is what the toc extension makes of its text, also for a text that stands twice."""
+    assert slug(text) == slugify(text, "-")
+    ours, theirs = set(), set()
+    for _ in range(3):
+        assert unique(slug(text), ours) == python_unique(slugify(text, "-"), theirs)
+
+
+SOURCES = st.text(max_size=300).filter(lambda text: text.strip() and isinstance_text(text))
+
+
+def isinstance_text(text):
+    """Whether a page can hold the text as a listing."""
+    try:
+        return hasattr(embed(text.encode()), "text")
+    except UnicodeEncodeError:
+        return False
+
+
+@given(SOURCES)
+@example("```\n")
+@example("a\r\nb\rc\n")
+@example("````\n```python {#source}\n")
+@example("\n\n  x\t\n\x0c\u2028\ufdd0</code></pre><script>\n")
+@example("<!-- rankbook:last-run -->\n")
+@example("~~~\n")
+def test_the_listing_is_shown_exactly(text):
+    """Whatever a source holds, the text of its listing on the site is the source, with an anchor for each line."""
+    kept = embed(text.encode()).text
+    page = f"# x\n\n{source_fence(kept, 'text')}\n[Folder](index.md)\n"
+    found = rendered(page)
+    assert shown(found.html) == kept
+    assert found.lines == len(re.findall(r"\r\n|\n|\r", kept))
+    assert list(found.targets) == ["book/index.md"]
+    assert "<script" not in found.html
+
+
+HOSTILE = st.lists(
+    st.sampled_from(
+        [
+            "<script>",
+            "</p>",
+            "<img src=x onerror=alert(1)>",
+            "[a](javascript:alert(1))",
+            "[a](JAVA&#83;cript:x)",
+            "<!--",
+            "-->",
+            "\ufdd0",
+            "\ufdd1",
+            "`",
+            "```\n",
+            "\n",
+            "\n\n",
+            "|",
+            "<code>",
+            "</code>",
+            "&lt;",
+            '"',
+            "'",
+            "![a](//x.org/i.png)",
+            "<http://x.org>",
+            "[a](data:text/html,x)",
+            '<div class="rankbook-filter">',
+            "<!-- rankbook:last-run -->",
+            "{: onclick=x}",
+            "# ",
+            "- ",
+            "    ",
+            "text",
+            "<style>",
+            "<a href='x'>",
+        ]
+    ),
+    max_size=20,
+).map("".join)
+ELEMENTS = {
+    "p",
+    "a",
+    "code",
+    "pre",
+    "div",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "ul",
+    "ol",
+    "li",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+}
+ELEMENTS |= {"em", "strong", "blockquote", "hr", "br", "img", "del", "span"}
+ATTRIBUTES = {"href", "id", "class", "title", "src", "alt", "style", "start"}
+
+
+@given(HOSTILE)
+@example("<script>alert(1)</script>")
+@example("`<code>` <code>x</code>")
+@example("[a]( javascript:alert(1))")
+@example("[a](\tjavascript:alert(1))")
+@example("![x](https://example.org/x.png)")
+def test_a_page_holds_no_element_but_those_that_markdown_makes(text):
+    """No input becomes an element, an attribute or an address that Markdown and the marks of our templates do not make."""
+    page = Html(rendered(text).html)
+    assert {tag for tag, _ in page.tags} <= ELEMENTS
+    assert {name for _, values in page.tags for name in values} <= ATTRIBUTES
+    for tag, values in page.tags:
+        for name in ("href", "src"):
+            address = (values.get(name) or "").strip().lower()
+            assert not re.match(r"(?!https?:|mailto:|data:,\Z)[^/?#]*:", address), (tag, address)
+        assert not (tag == "img" and re.match(r"[a-z]+://|//", values.get("src") or ""))
+
+
+def test_raw_html_is_shown_as_text_and_comments_are_left_out():
+    """What looks like HTML is text, but for the few marks that templates write; a comment is not shown at all."""
+    found = rendered('a <b>c</b>\n\n<!-- gone -->\n\n<div class="rankbook-filter"></div>\n\n<code>x&#124;y</code> `<code>`\n').html
+    assert "a &lt;b&gt;c&lt;/b&gt;" in found
+    assert "gone" not in found
+    assert '<div class="rankbook-filter"></div>' in found
+    assert "<code>x|y</code> <code>&lt;code&gt;</code>" in found
+
+
+def test_a_marker_takes_its_note_along():
+    """On a generated page the paragraph before a marker is the note for readers elsewhere, and goes with it."""
+    found = rendered("## Last run\n\nThe site shows.\n\n<!-- rankbook:last-run -->\n\nAfter.\n").html
+    assert "The site shows." not in found
+    assert "<!-- rankbook:last-run -->" in found
+    assert "<p>After.</p>" in found
+
+
+LINKS = [
+    ("x.py_docs.md#__codelineno-source-12", "x.py_docs.html#L12", "x.py_docs/#L12"),
+    ("../index.md", "../index.html", "../../"),
+    ("#__codelineno-source-3", "#L3", "#L3"),
+    ("sub/index.md#files", "sub/index.html#files", "../sub/#files"),
+    ("imports.svg", "imports.svg", "../imports.svg"),
+    ("a%20b.md", "a%20b.html", "../a%20b/"),
+    ("README.md", "index.html", "../"),
+    ("https://example.org/x.md", "https://example.org/x.md", "https://example.org/x.md"),
+]
+
+
+@pytest.mark.parametrize(("link", "plain", "directory"), LINKS)
+def test_links_lead_where_the_engine_puts_the_pages(link, plain, directory):
+    """A link to a page becomes one to its file on the site, with and without a folder for each page."""
+    made = [Html(render(f"[a]({link})", "book/t/y.md", Addresses(each)).html).links[0] for each in (False, True)]
+    assert made[0] == plain
+    assert made[1].removeprefix("../") == directory.removeprefix("../")
+
+
+@given(
+    st.builds(
+        Stamp,
+        page=st.sampled_from(PAGE_KINDS),
+        title=st.text(max_size=20),
+        source=st.text(max_size=20),
+        size=st.none() | st.integers(0, 10**9),
+        sha256=st.none() | st.just("0" * 64),
+        embedding=st.none() | st.just(Embedding("utf-8", bom=False, newline="lf", final_newline=True, size=1, sha256="0" * 64)),
+        owners=st.lists(st.text(max_size=5), max_size=2).map(tuple),
+        needs=st.just("") | st.just('{"needs": [["a|b", "2", ""]]}\n{"tests": {}}\n'),
+    )
+)
+def test_front_matter_is_read_quickly_as_it_is_read_slowly(tmp_path_factory, stamp):
+    """What is told of a page by the quick way is what the whole YAML tells, without how its listing is embedded."""
+    path = tmp_path_factory.mktemp("pages") / "x.md"
+    text = front_matter.write(stamp) + "\n# x\n"
+    path.write_bytes(text.encode(errors="surrogatepass"))
+    found = publish._stamp_of(path)
+    told = front_matter.read(front_matter.split(text)[0])
+    assert found == replace(told, embedding=None)
+
+
+# The shell
+
+HEADINGS = [Heading(1, "all", "All"), Heading(2, "a", "A"), Heading(3, "b", "B &lt;b&gt;"), Heading(2, "c", 'C "c"')]
+VALUES = {
+    "title": "T & t",
+    "name": "T & t",
+    "address": "https://x.org/y.html",
+    "description": "D",
+    "top": "all",
+    "content": "<p>Content</p>",
+}
+
+
+def shell_of(root, theme):
+    """The shell that a theme gives."""
+    docs = root / "docs/book"
+    docs.mkdir(parents=True)
+    (root / "docs/index.md").write_text("# Home\n")
+    (docs / "index.md").write_text(source("The &amp; suite"))
+    nav = "nav:\n  - index.md\n  - Book: book/index.md\n"
+    (root / "mkdocs.yml").write_text(
+        f"site_name: A site\nsite_url: https://example.org/s/\nuse_directory_urls: false\ntheme:\n  name: {theme}\n  font: false\n{nav}"
+    )
+    done = mkdocs(root, "build", "--strict")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return Shell.of((root / "site/book/index.html").read_text(), file="book/index.html", title="The &amp; suite", label="Book")
+
+
+def write_parts(site, shell):
+    """Write the script of the shell's parts, as publishing does."""
+    (site / lean.FILE).parent.mkdir(exist_ok=True)
+    (site / lean.FILE).write_text(shell.script)
+
+
+@pytest.mark.parametrize("theme", ["material", "mkdocs", "readthedocs"])
+def test_shell_of_a_theme(tmp_path, theme):
+    """Each theme gives a shell with places for title, address, contents and content, whose links lead to the same files at any depth."""
+    shell = shell_of(tmp_path, theme)
+    pages = {depth: shell.filled(depth, {**VALUES, "contents": shell.contents.of(HEADINGS)}) for depth in (0, 1, 4)}
+    write_parts(tmp_path / "site", shell)
+    for depth, page in pages.items():
+        parsed = Html(page)
+        assert "<title>T & t - A site</title>" in page
+        assert page.count("<p>Content</p>") == 1
+        assert 'href="https://x.org/y.html"' in page
+        assert {link for link in parsed.links if link in ("#a", "#b", "#c")} >= {"#a", "#c"}
+        assert "B &lt;b&gt;" in page or theme == "mkdocs"
+        assert "ankbook first part" not in page
+        assert "The &amp; suite" not in page
+        folder = tmp_path / "site" / "/".join("abcd"[:depth])
+        inside = [link for link in parsed.links if not re.match(r"[a-z]+:|//|#", link)]
+        assert inside
+        for link in inside:
+            target = (folder / link.partition("#")[0].partition("?")[0]).resolve()
+            assert target.exists() or (target / "index.html").exists() or link.endswith("search.html"), link
+    assert re.findall(r'<script src="([^"]*rankbook-shell.js)" data-base="([^"]*)">', pages[4]) == [
+        ("../../../../assets/rankbook-shell.js", "../../../..")
+    ]
+    assert json.dumps("\ufdd1base\ufdd1").strip('"') in shell.script
+
+
+CELLS = st.lists(st.lists(st.text("ab &|<", max_size=5), min_size=2, max_size=2), min_size=1, max_size=4)
+
+
+@given(CELLS, st.text('abc</li>"= \n', max_size=30))
+def test_what_is_left_out_of_html_is_added_by_the_browser(rows, listing):
+    """A compact page has the same elements, text and links as before, and its listing the same characters."""
+    body = "".join(
+        f'<tr><td><a href="x.html#L{n}">{html.escape(a)}</a></td><td>{html.escape(b)}</td></tr>\n' for n, (a, b) in enumerate(rows)
+    )
+    code = html.escape(listing)
+    page = f"<table><tbody>\n{body}</tbody></table><ul><li>a<ul><li>b</li></ul></li>\n<li>c</li></ul><pre><code>{code}</code></pre>"
+    made = lean.compact(page)
+    assert [Html(made).tags, Html(made).links] == [Html(page).tags, Html(page).links]
+    assert html.unescape(TAG.sub("", made)).replace("\n", "") == html.unescape(TAG.sub("", page)).replace("\n", "")
+    assert f"<pre><code>{code}</code></pre>" in made
+    assert len(made) < len(page)
+
+
+def test_parts_of_scripts_stand_in_one_script():
+    """What only a script needs is taken out of a page whole, and the page calls for it where it stood."""
+    search = '<div class="md-search" x><div>in</div></div>'
+    page = f'<html><head><meta charset="utf-8"><script>a("</div>")</script></head><body>{search}<p>kept</p></body>'
+    text, script = lean.parted(page, "BASE")
+    assert text == (
+        '<html><head><meta charset="utf-8">\n<script src="BASE/assets/rankbook-shell.js" data-base="BASE"></script>'
+        "<script>rankbookPart(0)</script></head><body><script>rankbookPart(1)</script><p>kept</p></body>"
+    )
+    assert "</" not in script
+    assert json.loads(script[script.index("[") : script.index("];") + 1]) == [
+        '<script>a("</div>")</script>',
+        '<div class="md-search" x><div>in</div></div>',
+    ]
+    assert lean.parted("<html><head></head></html>", "BASE") == ("<html><head></head></html>", "")
+
+
+def test_a_page_without_content_is_no_shell():
+    """A page in which no content is found is told of in one sentence."""
+    with pytest.raises(RankbookError, match="has no content"):
+        Shell.of("<html><body></body></html>", file="x.html", title="x")
+
+
+# What is set aside
+
+
+def test_what_was_set_aside_comes_back_beside_what_was_built(tmp_path):
+    """Stamped pages come back, what the engine has built stays, and what it built earlier and not now is gone."""
+    site = tmp_path / "site"
+    files = {"book/a/x.html": "stamped", "book/old.html": "built earlier", "book/index.html": "stamped index", "assets/s/1.json": "shard"}
+    for name, text in files.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text)
+    sheltering.shelter(site, {"book", "none"}, ["assets/s"])
+    shutil.rmtree(site / "assets")
+    assert not (site / "book").exists()
+    (site / "book/a").mkdir(parents=True)
+    (site / "book/a/by_hand.html").write_text("built")
+    (site / "book/index.html").write_text("the shell")
+    sheltering.unshelter(site, {"book/a/x.html", "book/index.html"})
+    found = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*") if path.is_file()}
+    assert found == {
+        "book/a/x.html": "stamped",
+        "book/a/by_hand.html": "built",
+        "book/index.html": "stamped index",
+        "assets/s/1.json": "shard",
+    }
+    sheltering.unshelter(site, set())
+    assert (site / "book/a/x.html").exists()
+
+
+# The whole site
+
+
+def files_of(site):
+    """All files of a site by what they hold, without those in which the engine writes the time."""
+    return {
+        path.relative_to(site).as_posix(): path.read_bytes()
+        for path in site.rglob("*")
+        if path.is_file() and "sitemap" not in path.name and path.name != "404.html"
+    }
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
+    return write_project(tmp_path / "p") if (tmp_path / "p").mkdir() is None else None
+
+
+def cold(root, monkeypatch):
+    """Build the same project elsewhere, with nothing kept."""
+    other = root.parent / "cold" / root.name
+    shutil.rmtree(other.parent, ignore_errors=True)
+    shutil.copytree(root, other, ignore=shutil.ignore_patterns("site"))
+    with monkeypatch.context() as inner:
+        inner.setenv("RANKBOOK_CACHE_DIR", str(other.parent / "cache"))
+        return files_of(build(other))
+
+
+def times(site):
+    return {path: path.stat().st_mtime_ns for path in site.rglob("*_docs.html")}
+
+
+def test_every_way_to_a_site_gives_the_bytes_of_a_cold_build(project, monkeypatch):
+    """Whatever was changed since, the site is what a cold build makes, and only what has changed is written."""
+    site = build(project)
+    before = times(site)
+    assert files_of(build(project)) == cold(project, monkeypatch)
+    assert times(site) == before
+
+    (project / "suite/test_ring.py").write_text(RING.replace("neighbour", "successor"))
+    assert files_of(build(project)) == cold(project, monkeypatch)
+    assert [path.name for path, when in times(site).items() if before[path] != when] == ["test_ring.py_docs.html"]
+
+    (project / "suite/inner/notes.md").unlink()
+    assert files_of(build(project)) == cold(project, monkeypatch)
+    assert not list(site.rglob("notes*"))
+
+    (site / "book/suite/test_ring.py_docs.html").write_text("edited by somebody")
+    (site / "book/suite/inner/doc.html").unlink()
+    assert files_of(build(project)) == cold(project, monkeypatch)
+
+    shutil.rmtree(site)
+    assert files_of(build(project)) == cold(project, monkeypatch)
+
+
+def test_a_build_that_fails_leaves_the_pages_where_they_were(project):
+    """A mistake in a hand-written page ends a strict build, and the stamped pages are back in the site."""
+    site = build(project)
+    (project / "docs/index.md").write_text("# Mine\n\n[nowhere](nowhere.md)\n")
+    assert mkdocs(project, "build", "--strict").returncode != 0
+    assert (site / "book/suite/test_ring.py_docs.html").is_file()
+    (project / "mkdocs.yml").write_text((project / "mkdocs.yml").read_text() + "\nextra_templates: [none.html]\nhooks: [broken.py]\n")
+    (project / "broken.py").write_text("def on_env(env, **_):\n    raise ValueError('broken')\n")
+    assert mkdocs(project, "build", "--quiet").returncode != 0
+    assert (site / "book/suite/test_ring.py_docs.html").is_file()
+    assert not (site / sheltering.ASIDE).exists()
+
+
+def test_dead_links_of_generated_pages_are_told_of(project):
+    """A link of a generated page that leads nowhere is a warning, so that a strict build ends; also when nothing has changed since."""
+    settings = (project / "mkdocs.yml").read_text()
+    (project / "mkdocs.yml").write_text(settings.replace("- rankbook\n", "- rankbook:\n    gen: false\n"))
+    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=project, env=environment(), check=True, capture_output=True)
+    target = project / "docs/book/suite/doc.md"
+    text = target.read_text()
+    target.write_text(f"{text}\n[a](none.md) [b](test_ring.py_docs.md#__codelineno-source-99) [c](index.md#none) [d](../index.md)\n")
+    for _ in range(2):
+        done = mkdocs(project, "build", "--strict")
+        said = done.stdout + done.stderr
+        assert done.returncode == 1
+        assert "book/suite/doc.md links to book/suite/none.md, which is not there" in said
+        assert (
+            f"book/suite/doc.md links to line 99 of book/suite/test_ring.py_docs.md, whose listing has {RING.count(chr(10))} lines" in said
+        )
+        assert "book/suite/doc.md links to book/suite/index.md#none, which is not there" in said
+        assert said.count("links to") == 3
+    target.write_text(text)
+    build(project)
+
+
+def test_hand_written_links_lead_to_lines_of_listings(project):
+    """A link of a hand-written page to a line, as it works on pages of the engine, leads to the line's anchor on the stamped page."""
+    (project / "docs/index.md").write_text("# Mine\n\n[line](book/suite/test_ring.py_docs.md#__codelineno-source-9)\n")
+    site = build(project)
+    assert 'href="book/suite/test_ring.py_docs.html#L9"' in (site / "index.html").read_text()
+    assert broken_links(site)[1] == []
+
+
+@pytest.mark.parametrize("theme", ["mkdocs", "readthedocs"])
+def test_themes_of_mkdocs(project, theme):
+    """With MkDocs' own themes a strict build is clean, every link leads somewhere, and its search does not hold the shell."""
+    settings = (project / "mkdocs.yml").read_text()
+    start, end = settings.index("\ntheme:"), settings.index("\nuse_directory_urls")
+    options = "  highlightjs: false\n" if theme == "mkdocs" else ""
+    (project / "mkdocs.yml").write_text(f"{settings[:start]}\ntheme:\n  name: {theme}\n{options}{settings[end:]}")
+    site = build(project)
+    found = [link for link in broken_links(site)[1] if "search.html" not in link]
+    assert found == []
+    assert "ankbook first part" not in (site / "search/search_index.json").read_text()
+    assert 'id="L9"' in (site / "book/suite/test_ring.py_docs.html").read_text()
+
+
+def test_directory_addresses(project):
+    """Where each page is the index of a folder of its own, every link of stamped and hand-written pages still leads somewhere."""
+    settings = (project / "mkdocs.yml").read_text()
+    (project / "mkdocs.yml").write_text(settings.replace("use_directory_urls: false", "use_directory_urls: true"))
+    site = build(project)
+    assert (site / "book/suite/test_ring.py_docs/index.html").is_file()
+    assert [link for link in broken_links(site)[1] if "rankbook-run" not in link] == []
+
+
+def test_sitemap_names_the_stamped_pages(project):
+    """With an address of the site each page stands once in its map, and says itself where it is."""
+    (project / "mkdocs.yml").write_text((project / "mkdocs.yml").read_text() + "\nsite_url: https://example.org/s/\n")
+    site = build(project)
+    named = re.findall(r"<loc>https://example.org/s/(.*?)</loc>", (site / "sitemap.xml").read_text())
+    built = [path.relative_to(site).as_posix() for path in site.rglob("*.html") if path.name != "404.html"]
+    assert sorted(named) == sorted(built)
+    page = (site / "book/suite/test_ring.py_docs.html").read_text()
+    assert '<link rel="canonical" href="https://example.org/s/book/suite/test_ring.py_docs.html">' in page
+
+
+def test_neighbours_are_those_of_the_sources(project):
+    """Each page of a source leads to the page before and after it, in the order of the sources."""
+    site = build(project)
+    page, seen = site / "book/suite/.settings/ring.toml_docs.html", []
+    while page is not None:
+        seen.append(page.name)
+        link = re.search(r'<a rel="next" href="([^"]*)"', page.read_text())
+        page = (page.parent / link[1]).resolve() if link else None
+    assert seen == ["ring.toml_docs.html", "hostile.py_docs.html", "notes.md_docs.html", "test_ring.py_docs.html"]
+
+
+# After another engine
+
+
+def stamp(root, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "rankbook.cli", "stamp", *arguments],
+        cwd=root,
+        env=environment(),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture
+def foreign(project):
+    """A site that an engine without our plugin has built of the same pages."""
+    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=project, env=environment(), check=True, capture_output=True)
+    settings = (project / "mkdocs.yml").read_text()
+    settings = settings.replace("- rankbook\n", "").replace("- book/\n", "- Book: book/index.md\n")
+    settings = re.sub(r"validation:.*?(?=\n\w)", "exclude_docs: '!.settings'", settings, flags=re.DOTALL)
+    (project / "mkdocs.yml").write_text(settings)
+    (project / "docs/index.md").write_text(
+        "# Mine\n\n<!-- rankbook:proof -->\n\n[9](book/suite/test_ring.py_docs.md#__codelineno-source-9)\n"
+    )
+    assert mkdocs(project, "build", "--quiet").returncode == 0
+    return project
+
+
+def test_stamping_a_site_that_another_engine_has_built(foreign):
+    """The generated pages are replaced, style and script are there, every link leads somewhere, and a second time nothing changes."""
+    done = stamp(foreign, "--strict")
+    assert (done.returncode, done.stderr) == (0, "")
+    site = foreign / "site"
+    page = (site / "book/suite/test_ring.py_docs.html").read_text()
+    assert shown(page) == RING
+    assert 'href="../../assets/rankbook.css"' in page
+    assert broken_links(site)[1] == []
+    assert 'href="book/suite/test_ring.py_docs.html#L9"' in (site / "index.html").read_text()
+    before = files_of(site)
+    again = stamp(foreign)
+    assert ": 0 written" in again.stdout
+    assert files_of(site) == before
+    assert mkdocs(foreign, "build", "--quiet").returncode == 0
+    assert stamp(foreign).returncode == 0
+    assert files_of(site) == before
+
+
+def test_stamping_needs_a_site(project):
+    """Without a site, generated pages or a page of the book's index there is one sentence that says what would be right."""
+    done = stamp(project)
+    assert done.returncode == 2
+    assert "there is no built site" in done.stderr
+    (project / "site").mkdir()
+    assert "run `rankbook gen` first" in stamp(project).stderr
+    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=project, env=environment(), check=True, capture_output=True)
+    done = stamp(project)
+    assert (done.returncode, "the site has no page for the index of the book" in done.stderr) == (2, True)
+
+
+def test_settings_are_those_of_the_project(project):
+    """The folder of the site and of the pages are read from the engine's settings, whatever tags those hold."""
+    from rankbook.stamping import _engine
+
+    (project / "mkdocs.yml").write_text(
+        "site_name: x\nsite_dir: public\ndocs_dir: pages\nuse_directory_urls: false\nx: !!python/name:a.b\ny: !ENV [A, b]\n"
+    )
+    found = _engine(project)
+    assert (found.docs_dir, found.site_dir, found.directories) == ("pages", "public", False)
+    assert load(project).out == "docs/book"
