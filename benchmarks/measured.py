@@ -1,10 +1,11 @@
-"""Wall and CPU seconds of a command with all its descendants, also of those that nobody waits for."""
+"""Wall and CPU seconds of a command with all its descendants, also of those that nobody waits for, and what memory they took."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +24,8 @@ class Measured:
     cpu: float
     status: int
     output: str
+    peak: float = 0
+    """MB of the largest process, among those that were waited for."""
 
     @property
     def last(self) -> str:
@@ -40,18 +43,20 @@ def run(command: Sequence[str], cwd: Path, variables: Mapping[str, str] | None =
     entered = ["sh", "-c", 'echo $$ > "$0"; exec "$@"', str(group / "cgroup.procs"), *command] if group else list(command)
     with tempfile.TemporaryFile("w+") as said:
         done = subprocess.Popen(entered, cwd=cwd, env={**os.environ, **(variables or {})}, stdout=said, stderr=subprocess.STDOUT)
-        try:
-            status = done.wait(limit)
-        except subprocess.TimeoutExpired:
-            done.kill()
-            status = done.wait()
+        killer = threading.Timer(limit, done.kill) if limit else None
+        if killer:
+            killer.start()
+        _, ended, usage = os.wait4(done.pid, 0)
+        if killer:
+            killer.cancel()
+        status = done.returncode = os.waitstatus_to_exitcode(ended)
         wall, cpu = time.perf_counter() - start, _used(group) - before
         said.seek(0)
         output = said.read()
     if group:
         with suppress(OSError):
             group.rmdir()
-    return Measured(wall, cpu, status, output)
+    return Measured(wall, cpu, status, output, usage.ru_maxrss / 1024)
 
 
 def _group() -> Path | None:

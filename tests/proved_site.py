@@ -1,19 +1,12 @@
-"""A project whose book shows everything that a page can hold: each way in which a test stands, long names, charts, a forge; and a browser."""
+"""A project whose book shows everything that a page can hold: each way in which a test stands, long names, charts, a forge."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import http.server
 import os
-import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-
-import pytest
 
 from ledgers import CPU, TWO_GPUS, run
 from rankbook.config import Settings
@@ -21,8 +14,6 @@ from rankbook.ledger import Ledger
 from rankbook.listing import Outcome, RankEnd, Receipt, Run
 from tiny_site import build, write_project
 
-PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 LONG = "AVeryLongNameWithoutAnySpaceThatDoesNotFitIntoThePhonesWidthBecauseNobodyBrokeItIntoSeveralShorterWords"
 STATES = "suite/test_states.py"
 LONGEST = f"suite/{LONG.lower()}/test_{LONG.lower()}.py"
@@ -129,43 +120,6 @@ def _run(sources: dict[str, str], source: str, name: str, *, day: object = 19, *
     listing = hashlib.sha256(sources[source].encode()).hexdigest()
     known = {"listing": listing, "source": source, "when": f"2026-11-{day:0>2}T10:00:00+00:00", "torch": "2.13.0", "case": {"id": name}}
     return run(f"docs/book/{source}_docs.md::{name}", **{**known, **values})  # type: ignore[arg-type]
-
-
-def unavailable(reason: str) -> None:
-    """Skip, or fail where a browser is required."""
-    if os.environ.get("RANKBOOK_REQUIRE_BROWSER"):
-        pytest.fail(f"{reason}, and RANKBOOK_REQUIRE_BROWSER is set")
-    pytest.skip(reason)
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments: object) -> None:
-        """Say nothing: a request is no news here."""
-
-
-@contextmanager
-def served(site: Path) -> Iterator[str]:
-    """Serve a folder; give its address."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=os.fspath(site))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
-
-
-@contextmanager
-def browser():
-    """Start Chromium."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        unavailable("no Chromium on the PATH")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        unavailable("playwright is not installed")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield started
-        started.close()
 
 
 def build_site(root: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -85,8 +86,19 @@ def book(project: Path) -> subprocess.CompletedProcess[str]:
 
 def shown(project: Path) -> int:
     """Count the listings that the built site shows."""
-    pages = (project / "site").rglob("*.html")
-    return sum(len(re.findall(r'<div (?:[^>]* )?class="(?:[\w-]+ )*highlight"', page.read_text())) for page in pages)
+    found = _Listings()
+    for page in (project / "site").rglob("*.html"):
+        found.feed(page.read_text())
+    return found.number
+
+
+class _Listings(HTMLParser):
+    """Counts the elements that hold a listing."""
+
+    number = 0
+
+    def handle_starttag(self, tag, attributes):
+        self.number += tag == "div" and "highlight" in (dict(attributes).get("class") or "").split()
 
 
 def test_sum_is_what_the_site_shows(project):

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
-import os
+import itertools
 import re
-import shutil
-import threading
 
 import pytest
 
-from rankbook.config import Settings
-from rankbook.ledger import Ledger
-from rankbook.listing import Outcome, Run
-from tiny_site import RING, build, write_project
+from browsing import DESKTOP, PHONE, browser, served
+from proved_site import STATES, WORDS, build_site
+from tiny_site import RING
 
 pytest.importorskip("material", reason="the site needs the extra `site`")
 
 pytestmark = pytest.mark.browser
-PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PAGES = (
     "",
     "book/index.html",
@@ -34,49 +27,16 @@ PAGES = (
 )
 
 
-def unavailable(reason):
-    """Skip, or fail where a browser is required."""
-    if os.environ.get("RANKBOOK_REQUIRE_BROWSER"):
-        pytest.fail(f"{reason}, and RANKBOOK_REQUIRE_BROWSER is set")
-    pytest.skip(reason)
-
-
-def run_that(outcome):
-    """A recorded run of the tiny project's test that ended in a given way."""
-    page = "docs/book/suite/test_ring.py_docs.md"
-    return Run(page=page, node_id=f"{page}::{outcome.name}", listing="", source="", line=1, kind="test", outcome=outcome, reason="r")
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        """Say nothing: a request is no news here."""
-
-
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    root = write_project(tmp_path_factory.mktemp("browser"))
-    Ledger(root / Settings().ledger).record(map(run_that, Outcome))
-    site = build(root)
-    handler = functools.partial(Quiet, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
+    with served(build_site(tmp_path_factory.mktemp("browser"))) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
 def chromium():
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        unavailable("no Chromium on the PATH")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        unavailable("playwright is not installed")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
+    with browser() as started:
+        yield started
 
 
 @pytest.fixture
@@ -112,6 +72,20 @@ def test_keyword_leads_to_its_line(visit):
     assert anchor.evaluate("element => element.getBoundingClientRect().top") >= 0
     text = page.locator(".rankbook-source code").evaluate("element => element.textContent")
     assert text == RING
+
+
+def test_a_listing_looks_like_its_source(visit):
+    """With the theme's own style each line stands in a row of its own, empty ones too, with its number before it."""
+    page = visit("book/suite/test_ring.py_docs.html")
+    code = page.locator(".rankbook-source code")
+    assert code.evaluate("element => element.innerText").rstrip("\n") == RING.rstrip("\n")
+    drawn = page.locator(".rankbook-source code > [id]")
+    assert drawn.count() == len(RING.splitlines())
+    assert set(drawn.evaluate_all("all => all.map(each => getComputedStyle(each, '::before').content)")) == {"counter(rankbook-line)"}
+    tops = drawn.evaluate_all("all => all.map(each => Math.round(each.getClientRects()[0].top))")
+    steps = [below - above for above, below in itertools.pairwise(tops)]
+    assert min(steps) > 8
+    assert max(steps) - min(steps) <= 2
 
 
 def first_is(page, name):
@@ -186,10 +160,10 @@ CONTRAST = """badges => {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_outcomes_are_readable(visit, scheme):
     """The badge of every outcome has a contrast of at least 4.5 to 1 with what lies below it, also in the row under the mouse."""
-    page = visit("book/suite/test_ring.py_docs.html", color_scheme=scheme)
+    page = visit(f"book/{STATES}_docs.html", color_scheme=scheme)
     badges = page.locator(".rankbook-outcome")
     ratios = dict(badges.evaluate_all(CONTRAST))
-    assert set(ratios) == {outcome.value for outcome in Outcome}
+    assert set(ratios) >= set(WORDS) | {"never run"}
     assert min(ratios.values()) >= 4.5, ratios
     assert len(set(ratios.values())) > 1
     badges.first.hover()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proved_site import DESKTOP, LONG, LONGEST, PHONE, STATES, WORDS, browser, build_site, served
+from browsing import DESKTOP, PHONE, browser, served
+from proved_site import LONG, LONGEST, STATES, WORDS, build_site
 
 pytest.importorskip("material", reason="the site needs the extra `site`")
 pytest.importorskip("pyromark", reason="pages are stamped with it")
@@ -39,7 +40,8 @@ TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 FOUND = """tags => axe.run(document, {runOnly: {type: "tag", values: tags}}).then(({violations, passes}) => [
   passes.length,
   violations.filter(({impact}) => ["serious", "critical"].includes(impact)).map(({id, help, nodes}) =>
-    `${id}: ${help}: ${nodes.slice(0, 3).map(({html, any, all, none}) => `${html} (${[...any, ...all, ...none][0]?.message})`).join("; ")}`),
+    `${id}: ${help}: ${nodes.slice(0, 3).map(({html, any, all, none}) =>
+      `${html} (${[...any, ...all, ...none][0]?.message})`).join("; ")}`),
 ])"""
 
 
@@ -120,7 +122,9 @@ def test_axe_finds_nothing_serious_in_what_opens(visit, scheme):
 def test_axe_finds_what_is_wrong(visit):
     """A button without a name and grey on grey are found: the check can fail."""
     page = visit()
-    page.evaluate("document.querySelector('article').insertAdjacentHTML('afterbegin', '<button></button><p style=\"color: #aaa\">grey</p>')")
+    page.evaluate(
+        "document.querySelector('article').insertAdjacentHTML('afterbegin', '<button></button><p style=\"color: #aaa\">grey</p>')"
+    )
     assert {issue.partition(":")[0] for issue in found_by_axe(page)[1]} == {"button-name", "color-contrast"}
 
 
@@ -264,7 +268,7 @@ def test_each_way_to_stand_is_told_by_a_word(visit):
 
 
 def test_paper_has_words_and_no_controls(visit):
-    """Printed, a page has no bar, menu or button; badges keep their words, what is folded is shown, and listings are broken into the page."""
+    """Printed, a page has no bar, menu or button; badges keep their words, what is folded is shown, and what is wide is broken."""
     page = visit()
     page.emulate_media(media="print")
     for control in (".md-header", ".md-sidebar", ".md-footer", ".rankbook-copy", ".rankbook-lines", ".rankbook-actions", ".rankbook-steps"):
@@ -291,10 +295,10 @@ def test_the_filter_is_not_printed(visit):
 
 
 def test_chosen_colours_keep_shapes(visit):
-    """With the colours of the system each part of a bar still has a ground of its own and a line around it, and what is chosen is marked."""
+    """With the colours of the system each part of a bar has a ground of its own and a line around it, and what is chosen is marked."""
     page = visit(forced_colors="active")
     parts = page.locator(".rb-bar > i").evaluate_all(
-        "all => all.map(each => { const style = getComputedStyle(each); return [style.outlineStyle, style.backgroundColor + style.backgroundImage] })"
+        "all => all.map(each => getComputedStyle(each)).map(style => [style.outlineStyle, style.backgroundColor + style.backgroundImage])"
     )
     assert {line for line, _ in parts} == {"solid"}
     assert len({ground for _, ground in parts}) >= 6

@@ -10,8 +10,8 @@ import threading
 
 import pytest
 
+from browsing import ARGUMENTS, DESKTOP, PHONE, Quiet, unavailable
 from rankbook.site.forge import FACTS, Forge
-from test_browser import ARGUMENTS, DESKTOP, PHONE, Quiet, unavailable
 from tiny_site import build, write_project
 
 pytest.importorskip("material", reason="the site needs the extra `site`")

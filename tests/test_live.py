@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import os
 import re
 import shutil
@@ -80,13 +82,13 @@ class Served:
 
 
 @contextmanager
-def serving(root, *options):
+def serving(root, *options, engine="mkdocs"):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     log = root.parent / f"{root.name}.log"
     with log.open("wb") as stream:
-        command = [sys.executable, "-m", "mkdocs", "serve", "--dev-addr", address, *options]
+        command = [sys.executable, "-m", engine, "serve", "--dev-addr", address, *options]
         process = subprocess.Popen(command, cwd=root, env=environment(), stdout=stream, stderr=subprocess.STDOUT)
     served = Served(root, process, f"http://{address}/", log)
     try:
@@ -100,7 +102,7 @@ def serving(root, *options):
         except subprocess.TimeoutExpired:
             process.kill()
             raise
-    assert "Traceback" not in served.said(), served.said()
+    assert "rankbook cannot bring the book up to date" not in served.said(), served.said()
 
 
 @pytest.fixture
@@ -111,10 +113,21 @@ def served(tmp_path):
         yield found
 
 
-def run_that(outcome, node="ring"):
-    """A recorded run of the tiny project's only test."""
-    line = RING.splitlines().index("    def test_token_comes_back(self):") + 1
-    return Run(page=DOCS, node_id=f"{DOCS}::{node}", listing="", source="", line=line, kind="test", outcome=outcome, reason="r")
+def run_that(outcome, text=RING):
+    """A recorded run of the tiny project's only test, as it stands in a source."""
+    line = text.splitlines().index("    def test_token_comes_back(self):") + 1
+    return Run(
+        page=DOCS,
+        node_id=f"{DOCS}::TestRing::test_token_comes_back",
+        listing=hashlib.sha256(text.encode()).hexdigest(),
+        source="suite/test_ring.py",
+        line=1,
+        kind="unittest",
+        outcome=outcome,
+        reason="r",
+        machine="CPU",
+        case={"name": "TestRing::test_token_comes_back", "line": line},
+    )
 
 
 def test_a_saved_source_shows_without_a_build(served):
@@ -132,6 +145,7 @@ def test_a_saved_source_shows_without_a_build(served):
     served.loses("book/suite/doc.html", "A late guest.")
     until(lambda: "Comes last." not in get(f"{served.address}book/suite/test_late.py_docs.html"), "the page of a source that is gone")
     assert served.builds() == built, served.said()
+    assert "Traceback" not in served.said(), served.said()
 
 
 def test_a_mistake_is_shown_and_what_was_right_stays(served):
@@ -243,6 +257,19 @@ def test_many_files_at_once(served):
     until(lambda: "AVeryLongClassName" not in get(f"{served.address}book/suite/inner/hostile.py_docs.html"), "the old name to go")
 
 
+def test_properdocs_is_as_live(tmp_path):
+    """The engine that MkDocs' authors carry on shows a saved source without a build, too."""
+    pytest.importorskip("properdocs", reason="ProperDocs is not installed")
+    pytest.importorskip("material", reason="ProperDocs brings no theme of its own")
+    root = write_project(tmp_path / "project")
+    with serving(root, "--config-file", "mkdocs.yml", engine="properdocs") as served:
+        served.shows(PAGE, "Ranks pass a token")
+        built = served.builds()
+        save(root / "suite/test_ring.py", RING.replace("around a ring", "around a wide circle"))
+        served.shows(PAGE, "around a wide circle")
+        assert served.builds() == built, served.said()
+
+
 @pytest.mark.browser
 def test_an_open_page_follows_its_source(tmp_path):
     """In a browser the page of a saved source reloads by itself, keeps the reader's place, and what was opened on it is open."""
@@ -254,21 +281,27 @@ def test_an_open_page_follows_its_source(tmp_path):
         pytest.skip("no Chromium on the PATH")
     pytest.importorskip("material", reason="the site needs the extra `site`")
     root = write_project(tmp_path / "project")
-    long = RING + "\n".join(f"LINE_{number} = {number}" for number in range(300)) + "\n"
+    long = RING + "".join(f"LINE_{number} = {number}\n" for number in range(300))
+    (root / "docs/index.md").write_text("# Home\n\n<details><summary>More</summary>Words.</details>\n")
     (root / "suite/test_ring.py").write_text(long)
     with serving(root) as served, playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1000, "height": 600})
         page.set_default_timeout(MINUTE * 1000)
         page.goto(served.address + PAGE)
-        page.evaluate("document.querySelector('article').insertAdjacentHTML('beforeend', '<p>before</p>')")
+        other = browser.new_page()
+        other.goto(served.address)
+        other.get_by_text("More").click()
+        other.evaluate("window.isOld = true")
         page.evaluate("scrollTo(0, 2500)")
         page.wait_for_function("scrollY === 2500")
-        save(root / "suite/test_ring.py", long.replace("LINE_150 = 150", "LINE_150 = 'saved'"))
+        saved = long.replace("LINE_150 = 150", "LINE_150 = 'saved'")
+        save(root / "suite/test_ring.py", saved)
         page.wait_for_function("document.body && document.body.textContent.includes(\"LINE_150 = 'saved'\")")
         page.wait_for_function("Math.abs(scrollY - 2500) < 5")
-        Ledger(root / Settings().ledger).record([run_that(Outcome.FAILED)])
-        page.wait_for_function("document.querySelector('h1 .rankbook-failed, h1 [class*=failed]')")
+        other.wait_for_function("!window.isOld && document.querySelector('details').open", timeout=MINUTE * 1000)
+        Ledger(root / Settings().ledger).record([run_that(Outcome.FAILED, saved)])
+        page.locator(".rankbook-failed").first.wait_for()
         save(root / "pyproject.toml", "[tool.rankbook\n")
         page.get_by_role("alert").filter(has_text="pyproject.toml").wait_for()
         browser.close()
@@ -293,8 +326,6 @@ def asked(app, path="/x.html"):
 
 def test_a_mistake_is_text_on_the_page():
     """What is wrong is shown as text whatever it holds, the length is that of the page, and no other file is touched."""
-    import logging
-
     live = Live(logging.getLogger("test"))
     live.mistakes["gen"] = "<script>alert(1)</script> & more"
     status, headers, body = asked(Window(answer(b"<html><body>Words</body></html>"), live, "/"))

@@ -165,6 +165,17 @@ def test_variants_of_a_test_share_a_badge(proof_of):
     assert "rankbook-passed" not in lines[7]
 
 
+def test_a_decorated_test_has_its_badge_where_its_name_stands(proof_of):
+    """pytest counts a test's line from its first decorator; the table of tests links to the name, and to that of the right class."""
+    lines = {"A::test_a[1]": 7, "A::test_a[2]": 7, "B::test_a": 17, "test_made_cuda": 27}
+    ends = {"B::test_a": Outcome.FAILED}
+    recorded = [a_run(name, ends.get(name, Outcome.PASSED), case={"id": name, "line": line}) for name, line in lines.items()]
+    tests = [("test_a", 9), ("test_a", 19), ("test_made", 28)]
+    lines = proof_of(*recorded).page(PAGE, tests=tests).lines
+    assert lines.keys() == {9, 19, 28}
+    assert "passed</span>" in lines[9] and "failed</span>" in lines[19] and "passed</span>" in lines[28]
+
+
 def test_the_command_of_a_page_is_green_only_for_its_own_text(proof_of):
     """A listing beside the source counts as passed when the page still shows the text that was run."""
     text = hashlib.sha256(b"pytest a.py\n").hexdigest()
@@ -203,6 +214,8 @@ def test_a_listing_of_a_page_made_by_hand_is_green_for_its_own_text_only(tmp_pat
     assert "rankbook-passed" not in proof().page("guide.md").last_run
     assert "1 older version" in proof().page("guide.md").last_run
     assert proof().digest("guide.md") != before
+    page.write_text(HAND_MADE.replace("```python", "```python {.no-run}"))
+    assert "older version" not in proof().page("guide.md").last_run
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

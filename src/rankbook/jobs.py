@@ -42,6 +42,11 @@ class Job:
         """Node id, for messages."""
         return "::".join((self.listing.page, *self.names))
 
+    @property
+    def is_code(self) -> bool:
+        """Whether it is to be run, here or elsewhere."""
+        return self.kind.name not in ("not code", "output") or self.listing.problem is not None
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of what its page says of its run: the listing's bytes, its options, what it is to print, and the session around it."""

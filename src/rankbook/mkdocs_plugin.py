@@ -91,8 +91,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:  # noqa: ARG002 - the signature is MkDocs' own
         """Remember whether a mistake ends the command or is shown while it goes on; the hook also keeps this object over rebuilds."""
         self._serving = command == "serve"
-        context = click.get_current_context(silent=True)
-        if self._serving and self.config.stamp and context is not None and context.params.get("livereload"):
+        if self._serving and self.config.stamp and markdown.VERSION and _reloads():
             self._live = Live(_log)
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
@@ -310,6 +309,13 @@ class _Build:
     def is_shell(self, page: Page) -> bool:
         """Tell whether a page is the one whose shell the others take."""
         return self.is_stamped and page.file.src_uri == self.docs.shell
+
+
+def _reloads() -> bool:
+    """Tell whether the server that is being started calls `on_serve`: it does not with `--no-livereload`, of which no hook is told."""
+    context = click.get_current_context(silent=True)
+    chosen = context.params if context is not None else {}
+    return not chosen["no_livereload"] if "no_livereload" in chosen else bool(chosen.get("livereload"))
 
 
 def _tell(problems: Iterable[str], level: int) -> None:

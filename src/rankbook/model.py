@@ -226,7 +226,8 @@ class Module(Packed):
 
 
 def _module(*values: Any) -> Module:
-    return Module(*(rows_of(kind, value) if kind else value for kind, value in zip(_ROWS, values, strict=True)))
+    made: list[Any] = [rows_of(kind, value) if kind else value for kind, value in zip(_ROWS, values, strict=True)]
+    return Module(*made)
 
 
 _BY_FIELD: dict[str, type[tuple[Any, ...]]] = {

@@ -118,6 +118,8 @@ class Site:
         self.path = path
         self.kept_in = freshness.cache_folder(settings) / f"site-{_short([os.fspath(folder), os.fspath(path)])}"
         self.kept = _load(self.kept_in)
+        self._inside: set[str] = set()
+        """Folders of the site that were found to lie in it."""
 
     def shelter(self) -> None:
         """Take what the last run has made out of the site's folder, which an engine is about to empty."""
@@ -136,8 +138,37 @@ class Site:
         """
         out = self.settings.below_root(self.settings.out)
         if out.is_relative_to(self.folder):
+            self.guard(f"{searching.FOLDER}/")
             base = out.relative_to(self.folder).as_posix()
             searching.write(self.settings, self.path, base="" if base == "." else base, addresses=addresses, survey=survey)
+
+    def put(self, file: str, data: bytes) -> Seen:
+        """Write a file of the site, unless it is there already; tell how it is seen.
+
+        Args:
+            file: below the folder of the site.
+            data: what it is to hold.
+
+        Raises:
+            RankbookError: it cannot be written, or a link on the way to it leads out of the site.
+        """
+        self.guard(file)
+        return _put(self.path / file, data)
+
+    def guard(self, file: str) -> None:
+        """Make sure that what is written under a name lies in the site.
+
+        Raises:
+            RankbookError: a link on the way leads out of it.
+        """
+        folder = file.rpartition("/")[0]
+        if folder not in self._inside:
+            place = self.path / folder
+            if not place.resolve().is_relative_to(self.path.resolve()):
+                raise RankbookError(
+                    "a link leads out of the folder of the site, where nothing is written", where=place, right="take the link away"
+                )
+            self._inside.add(folder)
 
     def keep(self, kept: _Kept) -> None:
         """Leave for the next run what it can build on."""
@@ -328,7 +359,7 @@ def shell_of(docs: Docs, *, directories: bool = False) -> Shell:
     keep = site.kept_in.with_name(f"{site.kept_in.name}-shell")
     is_ours = row is not None and _seen(site.path, [file]) == [row.made]
     for name, content in ((STYLE, style()), (SCRIPT, script())):
-        _put(site.path / name, content.encode())
+        site.put(name, content.encode())
     try:
         page = _with_assets((keep if is_ours else site.path / file).read_text(encoding="utf-8"), file)
     except (OSError, UnicodeDecodeError) as error:
@@ -362,7 +393,7 @@ def finish(docs: Docs, *, directories: bool = False, ledgered: Ledgered | None =
             if ledgered is not None and _PLACE.search(made):
                 made = _with_assets(_PLACE.sub(lambda match: _known(match, path, ledgered.proof), made), addresses.file(path))  # noqa: B023
             if made != text:
-                _put(target, made.encode())
+                docs.site.put(addresses.file(path), made.encode())
 
 
 def shown_at(marker: str, shown: str) -> str:
@@ -432,14 +463,14 @@ class _Run:
     def put_shared(self) -> None:
         """Write what all pages load."""
         for name, content in ((FACTS, self.facts), (lean.FILE, self.shell.script)):
-            _put(self.site.path / name, content.encode())
+            self.site.put(name, content.encode())
 
     def put_one(self, path: str) -> None:
         """Write a page, or what stands beside one, whatever was made of it before."""
         if path in self.docs.stamps:
             self._stamp_one(path)
         else:
-            _put(self.site.path / path, (self.site.folder / path).read_bytes())
+            self.site.put(path, (self.site.folder / path).read_bytes())
 
     @property
     def _is_news(self) -> bool:
@@ -483,6 +514,7 @@ class _Run:
             file, row = old.file(path), self.kept.rows[path]
             if file not in now and _seen(self.site.path, [file]) == [row.made]:
                 gone.append(file)
+                self.site.guard(file)
                 with suppress(OSError):
                     (self.site.path / file).unlink()
                 _prune((self.site.path / file).parent, self.site.path)
@@ -517,7 +549,7 @@ class _Run:
             actions=self.forge.actions(stamp.source) if self.forge and stamp.page == "file" else "",
         )
         html = stamped(leaf, rendered, self.shell, self.addresses)
-        made = _put(self.site.path / self.addresses.file(path), html.encode(errors="xmlcharrefreplace"))
+        made = self.site.put(self.addresses.file(path), html.encode(errors="xmlcharrefreplace"))
         targets = tuple((to, target.line, tuple(sorted(target.anchors))) for to, target in rendered.targets.items())
         return made, Facts(rendered.lines, tuple(heading.anchor for heading in rendered.headings), targets)
 
@@ -525,7 +557,7 @@ class _Run:
         copied = []
         for path in self.docs.copied:
             if self.rows[path].made == _NOTHING:
-                made = _put(self.site.path / path, (self.site.folder / path).read_bytes())
+                made = self.site.put(path, (self.site.folder / path).read_bytes())
                 self.rows[path] = self.rows[path]._replace(made=made)
                 copied.append(path)
         return copied
@@ -623,6 +655,9 @@ def _read(path: Path) -> str:
         raise RankbookError(f"cannot read the page: {error.strerror}", where=path) from error
 
 
+_TEMPORARY = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+
+
 def _put(target: Path, data: bytes) -> Seen:
     """Write a file beside its place and move it there, unless it is there already; tell how it is seen."""
     name = os.fspath(target)
@@ -633,10 +668,10 @@ def _put(target: Path, data: bytes) -> Seen:
                 return found.st_mtime_ns, found.st_size
         temporary = f"{name}.{os.getpid()}.tmp"
         try:
-            file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            file = os.open(temporary, _TEMPORARY, 0o666)
         except FileNotFoundError:
             target.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            file = os.open(temporary, _TEMPORARY, 0o666)
         with os.fdopen(file, "wb") as stream:
             stream.write(data)
         os.replace(temporary, name)  # noqa: PTH105 - as above

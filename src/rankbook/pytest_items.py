@@ -171,11 +171,11 @@ class PageFile(pytest.File):
         self._complain_of_site()
         self.jobs = list(plan(found))
         self.rows = [
-            (job.listing.output_of or job.listing.line, job.listing.output_of > 0 or not is_declared(job), _is_inside(job, found))
+            (job.listing.output_of or job.listing.line, job.listing.output_of > 0 or job.is_code, _is_inside(job, found))
             for job in self.jobs
         ]
         for job in self.jobs:
-            if is_declared(job) or job.listing.problem is not None:
+            if not job.is_code or job.listing.problem is not None:
                 continue
             if state.proofs is not None:
                 self.earlier[id(job)] = self._runs_of(job, state.proofs)
@@ -210,7 +210,7 @@ class PageFile(pytest.File):
         return {file.relative_to(top).as_posix(): sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()}
 
     def _add(self, job: Job, nodes: list[pytest.Item | pytest.Collector]) -> None:
-        if is_declared(job):
+        if not job.is_code:
             return
         if needs_no_collection(job):
             self._add_whole(job, nodes)
@@ -277,11 +277,6 @@ def _items_below(nodes: Iterable[pytest.Item | pytest.Collector]) -> Iterator[py
 
 def _case_of(run: Run) -> Case:
     return Case(run.case["id"], run.case.get("line"), tuple((name, tuple(arguments)) for name, arguments in run.case.get("marks", ())))
-
-
-def is_declared(job: Job) -> bool:
-    """Say whether a listing is declared not to be code, and nothing is wrong with it."""
-    return job.kind.name in ("not code", "output") and job.listing.problem is None
 
 
 def needs_no_collection(job: Job) -> bool:

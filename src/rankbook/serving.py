@@ -43,7 +43,9 @@ _NET = 2.0
 _DEAF_NET = 0.5
 """The same where the system tells of no change at all."""
 _SHARE = 20
-"""Such a look may take this part of the time between two."""
+"""Such a look may take this part of the time between two ..."""
+_LONGEST = 10.0
+"""... which is never longer than this many seconds."""
 _LAST = ".rankbook-last"
 """Folder of the site that holds what the engine has built, while it builds anew."""
 _CHANGES = frozenset({"created", "modified", "moved", "deleted"})
@@ -475,11 +477,12 @@ class Watch:
         return observer
 
     def _listen(self, observer: Any) -> None:
-        """Watch what is there and was not watched yet."""
+        """Watch what is there and was not watched yet; of the rest, the folder in which it will appear."""
         for path in tuple(self._left):
-            folder = path if path.is_dir() else path.parent
-            if folder.is_dir():
-                observer.schedule(self, os.fspath(folder), recursive=path.is_dir())
+            is_there = path.exists()
+            folder = path if path.is_dir() else next(above for above in path.parents if above.is_dir())
+            observer.schedule(self, os.fspath(folder), recursive=path.is_dir())
+            if is_there:
                 self._left.remove(path)
 
     def _run(self) -> None:
@@ -501,7 +504,8 @@ class Watch:
             except Exception:
                 self._live.log.exception("rankbook cannot bring the book up to date")
             ended = time.monotonic()
-            pause = max(_DEAF_NET if self._observer is None else _NET, _SHARE * (ended - started))
+            net = _DEAF_NET if self._observer is None else _NET
+            pause = min(max(net, _SHARE * (ended - started)), _LONGEST)
 
     def _settle(self) -> None:
         """Wait until nothing changes any more, but not for long: an editor writes beside a file and renames, Git writes many files."""

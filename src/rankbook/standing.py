@@ -96,6 +96,6 @@ def _fingerprints(root: Path, page: str) -> Mapping[str, str]:
     """Give the hash of each listing of a page as it is now, by the part of its node id behind the page; nothing of a page that is gone."""
     try:
         found = listings.collect(root / page, page)
-        return {"::".join(job.names or (job.listing.name,)): job.fingerprint for job in plan(found)}
+        return {"::".join(job.names or (job.listing.name,)): job.fingerprint for job in plan(found) if job.is_code}
     except (RankbookError, OSError):
         return {}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from rankbook.errors import PageError
+from rankbook.pages.text import code
 
 MARK = b"rankbook-notes"
 """Word of the markers; a page without it has no notes."""
@@ -155,7 +156,7 @@ def _row(lines: Sequence[bytes], shown: Sequence[int], name: str) -> int | None:
     """Find the row of a table, or the entry of a list, that names a test."""
     owner, _, test = name.rpartition("::")
     spans = _spans((test, test.partition("[")[0], name, name.partition("[")[0]))
-    within = next((number for number in shown if f"`{owner}`".encode() in lines[number]), 0) if owner else 0
+    within = next((number for number in shown if str(code(owner)).encode() in lines[number]), 0) if owner else 0
     for number in shown:
         line = lines[number]
         if number < within or not line.startswith((b"|", b"-")):
@@ -167,4 +168,4 @@ def _row(lines: Sequence[bytes], shown: Sequence[int], name: str) -> int | None:
 
 
 def _spans(names: Iterable[str]) -> tuple[bytes, ...]:
-    return tuple(dict.fromkeys(f"`{name}`".encode() for name in names))
+    return tuple(dict.fromkeys(str(code(name)).encode() for name in names))

@@ -1,7 +1,8 @@
 """Listings as HTML: what stands inside `<pre><code>…</code></pre>`, coloured with the short class names of Pygments.
 
-- A token is `<span class=k>`; one that goes over several lines is a span on each of them, so that each line is whole by itself.
-- With anchors, line 12 is `<span id="L12">…</span>` and the newline follows it. Its number is in no text: the style sheet counts the lines.
+- A token is `<i class=nf>`; the two kinds that are half of all tokens have no class: `<b>` is a keyword, `<i>` is a string. One that goes
+  over several lines is an element on each of them, so that each line is whole by itself. Without style sheet a keyword is bold.
+- With anchors, line 12 is `<i id=L12>…</i>` and the newline follows it. Its number is in no text: the style sheet counts the lines.
   What is selected and copied is the source.
 - The text of the HTML is the listing, character for character. A carriage return is written `&#13;`, for a parser would make it a newline.
   What HTML cannot hold (NUL, half of a surrogate pair) is U+FFFD.
@@ -23,7 +24,7 @@ from rankbook.site.tokens import others
 from rankbook.site.tokens.table import escaped
 
 _HIDDEN = re.compile(
-    "(\r(?=(?:</span>)?(?:\n|\\Z)))|["
+    "(\r(?=(?:</[bi]>)?(?:\n|\\Z)))|["
     "\x00-\x08\x0b\x0d-\x1f\x7f-\x9f\xad"
     "\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
@@ -71,5 +72,5 @@ def _numbered(html: str) -> str:
     ended = len(lines) > 1 and not lines[-1]
     if ended:
         lines.pop()
-    numbered = "\n".join([f'<span id="L{number}">{line}</span>' for number, line in enumerate(lines, 1)])
+    numbered = "\n".join([f"<i id=L{number}>{line}</i>" for number, line in enumerate(lines, 1)])
     return numbered + "\n" if ended else numbered

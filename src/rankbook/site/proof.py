@@ -354,7 +354,7 @@ def _badges(view: _View, tests: Sequence[tuple[str, int]]) -> tuple[dict[int, st
     by_name: dict[str, list[_Placed]] = defaultdict(list)
     for place, entry in enumerate(view.entries):
         if entry.is_test and entry.line:
-            by_line[entry.line].append((place, entry))
+            by_line[_line_of_name(entry, tests)].append((place, entry))
         elif entry.is_test:
             by_name[_function(entry.name)].append((place, entry))
     for name, line in tests:
@@ -363,6 +363,13 @@ def _badges(view: _View, tests: Sequence[tuple[str, int]]) -> tuple[dict[int, st
     never = badge(Group.NEVER)
     lines = {line: _badge(entries) if entries else never for line, entries in by_line.items()}
     return lines, never if tests or not by_name else ""
+
+
+def _line_of_name(entry: Entry, tests: Sequence[tuple[str, int]]) -> int:
+    """Give the line to which the table of tests links; pytest counts from the first decorator, the table from the name."""
+    name = _function(entry.name)
+    made = ((other, line) for other, line in tests if line >= entry.line and (name == other or name.startswith(f"{other}_")))
+    return min((line for _, line in made), default=entry.line)
 
 
 def _generated(name: str, by_name: Mapping[str, list[_Placed]], others: Collection[str]) -> list[_Placed]:

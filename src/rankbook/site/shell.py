@@ -21,6 +21,8 @@ _FIRST, _INNER, _LAST = "Rankbook first part", "Rankbook inner part", "Rankbook 
 _CUT = "\ufdd1"
 """Stands on both sides of a place's name while the shell is cut."""
 _PLACES = ("base", "title", "name", "address", "description", "top", "content", "contents")
+_BARE = f"{_CUT}(?:base|top|anchor){_CUT}"
+"""Places whose values need no quotes around them."""
 _CONTENT = re.compile(
     rf"{OPEN}.*{CLOSE}"
     r"|(?<=>)\s*<h1\b(?=(?:(?!</article>).)*</article>).*?(?=<aside class=\"md-source-file|<form class=\"md-feedback|</article>)"
@@ -85,6 +87,12 @@ class Contents:
     parent: tuple[str, ...]
     """The same for an entry that has others below it, with a place `inner`; empty when the theme shows none."""
     inner: tuple[str, ...]
+
+    def tight(self) -> Contents:
+        """Write entries in fewer characters."""
+        return Contents(
+            *(pieces and tuple(lean.tight(_CUT.join(pieces), _BARE).split(_CUT)) for pieces in (self.leaf, self.parent, self.inner))
+        )
 
     def of(self, headings: Sequence[Heading]) -> str:
         """Write the entries of a page."""
@@ -152,6 +160,8 @@ class Shell:
         canonical = match[2] if (match := _CANONICAL.search(text)) else ""
         text = _named(text, (title, label or title), known[0] if known else None)
         text, script = lean.parted(_addressed(_SPACE.sub(_spaced, text), file), _place("base"))
+        text = lean.tight(text, _BARE)
+        contents = contents and contents.tight()
         pieces = tuple(text.split(_CUT))
         told = repr((pieces, contents, canonical)).encode(errors="surrogatepass")
         return cls(pieces, contents, _site(canonical, file), script, hashlib.sha256(told).hexdigest())

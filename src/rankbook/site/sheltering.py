@@ -94,14 +94,14 @@ def _clean(place: Path, path: str, pages: Collection[str]) -> bool:
 
 def _merge(ours: Path, built: Path, path: str, pages: Collection[str]) -> None:
     """Put what was set aside in its place; of a page that the engine has built too, the stamped one stays."""
-    if not ours.exists():
+    if not ours.exists() or built.is_symlink():
         return
     if not built.exists():
         ours.rename(built)
     elif ours.is_dir() and built.is_dir():
         for name in sorted(os.listdir(built)):  # noqa: PTH208 - as above
             below = f"{path}/{name}"
-            if (ours / name).is_dir() and (built / name).is_dir():
+            if (ours / name).is_dir() and (built / name).is_dir() and not (built / name).is_symlink():
                 _merge(ours / name, built / name, below, pages)
                 (built / name).rename(ours / name)
             elif not (ours / name).exists():

@@ -17,6 +17,7 @@ import jinja2
 from rankbook.starter import yaml_edits
 from rankbook.starter.facts import WRITTEN_BY, Facts
 from rankbook.starter.yaml_edits import CannotEdit
+from rankbook.terminal import word
 
 _SPECIAL = re.compile(r"""^[^A-Za-z]|[:#'"\[\]{},&*!|>%@`\\$=]|\s$|^(?:true|false|yes|no|on|off|null|y|n)$""", re.IGNORECASE)
 """What makes a YAML scalar that is written as it stands something else than a text."""
@@ -73,11 +74,12 @@ def drafts(facts: Facts, top: Path, forced: tuple[str, ...] = ()) -> Iterator[Dr
     for row in _ROWS:
         path = row.path(facts)
         if path:
-            yield _draft(row, facts, path, top / path, is_forced=path in forced)
+            yield _draft(row, facts, path, top, is_forced=path in forced)
 
 
-def _draft(row: _Row, facts: Facts, path: str, file: Path, *, is_forced: bool) -> Draft:
-    before, lacking = _read(file)
+def _draft(row: _Row, facts: Facts, path: str, top: Path, *, is_forced: bool) -> Draft:
+    file = top / path
+    before, lacking = _read(file, top)
     if lacking:
         return Draft(path, Kind.LEFT, "", "", lacking)
     there = file.exists()
@@ -98,10 +100,12 @@ def _draft(row: _Row, facts: Facts, path: str, file: Path, *, is_forced: bool) -
     return Draft(path, kind, before, after, why if kind is Kind.CHANGED else "")
 
 
-def _read(file: Path) -> tuple[str, str]:
+def _read(file: Path, top: Path) -> tuple[str, str]:
     """Read a file; give its text, and why it must be left."""
     if file.is_symlink():
         return "", "it is a symbolic link"
+    if not file.parent.resolve().is_relative_to(top.resolve()):
+        return "", "it lies outside of the repository"
     try:
         return (file.read_bytes().decode("utf-8"), "") if file.exists() else ("", "")
     except (OSError, UnicodeDecodeError):
@@ -128,9 +132,26 @@ def _templates() -> jinja2.Environment:
     environment.filters |= {
         "json": lambda value: json.dumps(value, ensure_ascii=False),
         "trimmed": lambda text: text.strip("\n"),
-        "yaml": lambda text: "'{}'".format(text.replace("'", "''")) if _SPECIAL.search(text) else text,
+        "yaml": _yaml,
+        "command": lambda text: text if text.isprintable() and not _NO_COMMAND.search(text) else _yaml(text),
+        "actions": lambda text: text.replace("${{", "${{ '${{' }}"),
+        "literal": lambda branch: re.sub(r"([][*?+!\\])", r"\\\1", branch),
+        "word": word,
+        "prose": lambda text: "".join(each if each.isalnum() or each in " .,-_" else f"&#{ord(each)};" for each in " ".join(text.split())),
     }
     return environment
+
+
+def _yaml(text: str) -> str:
+    """Write a text as a YAML scalar: as it stands, where that is the same."""
+    if not text.isprintable():
+        return json.dumps(text, ensure_ascii=False).translate(_UNSEEN)
+    return "'{}'".format(text.replace("'", "''")) if _SPECIAL.search(text) or not text else text
+
+
+_UNSEEN = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, *range(0xD800, 0xE000), 0xFEFF, 0xFFFE, 0xFFFF)}
+_NO_COMMAND = re.compile(r"^[^A-Za-z]|: |:$| #|\s$")
+"""What makes a command that is written as it stands something else than a text."""
 
 
 def _rendered(template: str, facts: Facts) -> str:
@@ -196,10 +217,10 @@ def _hook(text: str, facts: Facts) -> tuple[str, str]:
     """Add the drift check to the hooks of pre-commit."""
     if yaml_edits.has(text, ("repos",), lambda word: word.startswith("rankbook")):
         return text, ""
-    root = f" --root {facts.below}" if facts.below else ""
+    root = f" --root {word(facts.below)}" if facts.below else ""
     entry = (
         "repo: local\nhooks:\n  - id: rankbook-check\n    name: pages agree with their sources\n"
-        f"    entry: rankbook check{root}\n    language: system\n    pass_filenames: false"
+        f"    entry: {_yaml(f'rankbook check{root}')}\n    language: system\n    pass_filenames: false"
     )
     return yaml_edits.added(text, ("repos",), entry), "the hook rankbook-check added"
 

@@ -111,7 +111,7 @@
   };
 
   const clicked = (event) => {
-    const each = event.target.closest?.("code > span[id^='L']");
+    const each = event.target.closest?.("code > [id^='L']");
     if (!each || !/^L\d+$/.test(each.id) || !isNumber(each, event.clientX)) return;
     const number = Number(each.id.slice(1));
     const start = event.shiftKey && first ? first : number;
@@ -217,7 +217,7 @@
   });
   // With Shift a browser would select the text between two clicks.
   document.addEventListener("mousedown", (event) => {
-    if (event.shiftKey && event.target.closest?.("code > span[id^='L']")) event.preventDefault();
+    if (event.shiftKey && event.target.closest?.("code > [id^='L']")) event.preventDefault();
   });
   document.addEventListener("keydown", pressed);
   addEventListener("hashchange", arrive);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rankbook.site.tokens.table import Rule, Table, double, spanned
+from rankbook.site.tokens.table import Rule, Table, double, spanned, tagged
 
 LINE_COMMENT = r"//(?>[^\\\n]++|\\.?+)*+"
 BLOCK_COMMENT = r"/\*(?>[^*]++|\*(?!/))*+(?:\*/|\Z)"
@@ -49,16 +49,16 @@ def _character(_: re.Match[str], token: str) -> str:
 
 def _directive(_: re.Match[str], token: str) -> str:
     if found := _INCLUDE.match(token):
-        return f"<span class=cp>{found[1]}</span><span class=cpf>{found[2]}</span>{spanned('cp', token[found.end() :])}"
+        return tagged("cp", found[1]) + tagged("cpf", found[2]) + spanned("cp", token[found.end() :])
     return spanned("cp", token)
 
 
 def named(_: re.Match[str], token: str) -> str:
     """Write a keyword and the name that it defines."""
     start = max(token.rfind(" "), token.rfind("\t")) + 1
-    keywords = re.sub(r"[^\W\d]\w*", lambda found: found[0] if found[0].isupper() else f"<span class=k>{found[0]}</span>", token[:start])
+    keywords = re.sub(r"[^\W\d]\w*", lambda found: found[0] if found[0].isupper() else tagged("k", found[0]), token[:start])
     name = "nf" if token.startswith(("fn", "fun")) else "nc"
-    return f"{keywords}<span class={name}>{token[start:]}</span>"
+    return keywords + tagged(name, token[start:])
 
 
 _SIGNATURE = r"[^\W\d][\w:&;*,~\[\] \t]*+(?=\()"
@@ -70,7 +70,7 @@ _DECLARED = re.compile(
 def _declared(_: re.Match[str], token: str) -> str:
     """Write what begins a line and ends before a parenthesis: a function, where a type stands before its name."""
     found = _DECLARED.fullmatch(token)
-    return f"{CUDA.spans(found[1])}<span class=nf>{found[2]}</span>" if found else CUDA.spans(token)
+    return CUDA.spans(found[1]) + tagged("nf", found[2]) if found else CUDA.spans(token)
 
 
 _COMMENTS = (Rule("c1", LINE_COMMENT), Rule("cm", BLOCK_COMMENT))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rankbook.site.tokens.c_family import BLOCK_COMMENT, LINE_COMMENT, double_quoted
-from rankbook.site.tokens.table import NUMBER, Rule, Table, double, spanned
+from rankbook.site.tokens.table import NUMBER, Rule, Table, double, spanned, tagged
 
 _WHOLE = r"(?=[ \t]*+(?:[,\]}\n#]|\Z))"
 _CONSTANT = rf"(?<=[ \[])(?:[Tt]rue|[Ff]alse|[Nn]ull|TRUE|FALSE|yes|no|on|off|Yes|No|On|Off){_WHOLE}"
@@ -41,7 +41,7 @@ def _key(_: re.Match[str], token: str) -> str:
 
 def _name(_: re.Match[str], token: str, name: str = "na") -> str:
     key = token.lstrip(" \t")
-    return f"{token[: len(token) - len(key)]}<span class={name}>{key}</span>"
+    return token[: len(token) - len(key)] + tagged(name, key)
 
 
 def _block(_: re.Match[str], token: str) -> str:

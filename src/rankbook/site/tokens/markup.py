@@ -9,7 +9,7 @@ from rankbook.languages import by_fence
 from rankbook.site.tokens.c_family import JAVASCRIPT
 from rankbook.site.tokens.data import YAML
 from rankbook.site.tokens.python import PYTHON
-from rankbook.site.tokens.table import Rule, Table, spanned
+from rankbook.site.tokens.table import Rule, Table, spanned, tagged
 
 _INSIDE = r"(?>[^\"'&]++|\"[^\"]*+\"|'[^']*+'|&(?!gt;|lt;))*+"
 _ATTRIBUTE = re.compile(r"([^\s=\"'&/]++)(\s*+=\s*+)(\"[^\"]*+\"?+|'[^']*+'?+|(?>[^\s\"'&]++|&amp;)++)|[^\s=\"'&]++")
@@ -18,7 +18,7 @@ _NAME = re.compile(r"&lt;/?[\w:.-]++")
 
 def _attribute(match: re.Match[str]) -> str:
     if match[1]:
-        return f"<span class=na>{match[1]}</span>{match[2]}{spanned('s', match[3])}"
+        return tagged("na", match[1]) + match[2] + spanned("s", match[3])
     return match[0]
 
 
@@ -30,7 +30,7 @@ def _tag(_: re.Match[str], token: str) -> str:
     end = next((end for end in ("/&gt;", "&gt;") if token.endswith(end)), "")
     start = token[: name.end()]
     inside = token[name.end() : len(token) - len(end)]
-    return f"<span class=nt>{start}</span>{_ATTRIBUTE.sub(_attribute, inside)}{f'<span class=nt>{end}</span>' if end else ''}"
+    return tagged("nt", start) + _ATTRIBUTE.sub(_attribute, inside) + (tagged("nt", end) if end else "")
 
 
 _RAW = re.compile(rf"(&lt;(?:script|style)\b{_INSIDE}&gt;)", re.IGNORECASE)
@@ -91,7 +91,7 @@ def _link(_: re.Match[str], token: str) -> str:
 
 def _bullet(_: re.Match[str], token: str) -> str:
     mark = token.lstrip(" \t")
-    return f"{token[: len(token) - len(mark)]}<span class=k>{mark}</span>"
+    return token[: len(token) - len(mark)] + tagged("k", mark)
 
 
 MARKDOWN = Table(
@@ -126,7 +126,7 @@ _LITERAL = r"::[ \t]*+\n(?:[ \t]*+\n)++(?P<indent>[ \t]++)[^\n]*+(?:\n(?:(?P=ind
 def _directive(_: re.Match[str], token: str) -> str:
     name = token.strip()
     start = token.find(name)
-    return f"{token[:start]}<span class=k>{name}</span>{token[start + len(name) :]}"
+    return token[:start] + tagged("k", name) + token[start + len(name) :]
 
 
 def _code(_: re.Match[str], token: str) -> str:

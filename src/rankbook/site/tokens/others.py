@@ -18,7 +18,7 @@ _UNCOLOURED = frozenset({"", "n", "o", "p", "w", "x", "esc", "err", "nx", "pm"})
 
 
 def spans(text: str, language: str) -> str:
-    """Put a span around each token.
+    """Put each token into its element.
 
     Args:
         text: the text as it is.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from rankbook.site.tokens.table import NUMBER, Rule, Table, double, spanned, starts_line
+from rankbook.site.tokens.table import NUMBER, Rule, Table, double, spanned, starts_line, tagged
 
 _LEVELS = 3
 """Depth of braces in a replacement field that is followed."""
@@ -81,15 +81,15 @@ def _formatted_string(_: re.Match[str], token: str) -> str:
 
 def _definition(_: re.Match[str], token: str) -> str:
     keyword, blank, name = re.split(r"([ \t]+)", token, maxsplit=1)
-    return f"<span class=k>{keyword}</span>{blank}<span class={'nc' if keyword == 'class' else 'nf'}>{name}</span>"
+    return tagged("k", keyword) + blank + tagged("nc" if keyword == "class" else "nf", name)
 
 
 def _import(_: re.Match[str], token: str) -> str:
     parts = re.split(r"([ \t]+)", token)
-    return "".join([_IMPORTED.get(part) or (part if not part or part.isspace() else f"<span class=nn>{part}</span>") for part in parts])
+    return "".join([_IMPORTED.get(part) or (part if not part or part.isspace() else tagged("nn", part)) for part in parts])
 
 
-_IMPORTED = {word: f"<span class=kn>{word}</span>" for word in ("from", "import")}
+_IMPORTED = {word: tagged("kn", word) for word in ("from", "import")}
 
 
 def _decorator(match: re.Match[str], token: str) -> str:
@@ -104,7 +104,7 @@ def _soft_keyword(match: re.Match[str], token: str) -> str:
     if not starts_line(match) or not (line := _CLAUSE.match(match.string, match.end())):
         return token
     clause = line[0].partition(" #")[0].rstrip()
-    return f"<span class=k>{token}</span>" if clause.endswith(":") or (match[0].endswith("case") and ":" in clause) else token
+    return tagged("k", token) if clause.endswith(":") or (match[0].endswith("case") and ":" in clause) else token
 
 
 _WORDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rankbook.site.tokens.table import WORD, Rule, Table, double, spanned
+from rankbook.site.tokens.table import WORD, Rule, Table, double, spanned, tagged
 
 _VARIABLE = r"\$(?:\w++|[#?!@*$-]|\{[^{}\n]*+\}?+)"
 _VARIABLES = re.compile(rf"({_VARIABLE})")
@@ -41,7 +41,7 @@ def _heredoc(_: re.Match[str], token: str) -> str:
 
 def _indented(name: str, token: str) -> str:
     text = token.lstrip(" \t")
-    return f"{token[: len(token) - len(text)]}<span class={name}>{text}</span>"
+    return token[: len(token) - len(text)] + tagged(name, text)
 
 
 def _function(_: re.Match[str], token: str) -> str:

@@ -26,6 +26,34 @@ def double(quote: str, *, over_lines: bool = False) -> str:
     return rf"{quote}(?>[^{quote}\\{'' if over_lines else chr(92) + 'n'}]++|\\.?+)*+{quote}?+"
 
 
+_PLAIN = {"b": "k kd kn kp kr kt", "i": "l s s1 s2 sb sc"}
+"""Elements that need no class: `<b>` is a keyword, `<i>` is a string. These two are half of all tokens."""
+_ELEMENT_OF = {name: element for element, names in _PLAIN.items() for name in names.split()}
+
+
+class _Tags(dict[str, tuple[str, str]]):
+    """The start and the end of a token, by its class."""
+
+    def __missing__(self, name: str) -> tuple[str, str]:
+        element = _ELEMENT_OF.get(name)
+        made = self[name] = (f"<{element}>", f"</{element}>") if element else (f"<i class={name}>", "</i>")
+        return made
+
+
+TAGS: Mapping[str, tuple[str, str]] = _Tags()
+
+
+def tagged(name: str, token: str) -> str:
+    """Put a token that lies on one line into its element.
+
+    Args:
+        name: its class.
+        token: its escaped text.
+    """
+    start, end = TAGS[name]
+    return f"{start}{token}{end}"
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One kind of token."""
@@ -35,7 +63,7 @@ class Rule:
     expression: str
     """What it looks like, in escaped text, without a numbered group."""
     written: Written | None = None
-    """Writes it where it is more than one span."""
+    """Writes it where it is more than one element."""
     groups: int = 0
     """Number of named groups inside of the expression, to which it refers back."""
 
@@ -85,7 +113,7 @@ class Table:
         return {word: name for name, words in self.words.items() for word in words.split()}
 
     def spans(self, escaped: str) -> str:
-        """Put a span around each token.
+        """Put each token into its element.
 
         Args:
             escaped: the text, with `<`, `>` and `&` escaped.
@@ -95,41 +123,45 @@ class Table:
     @cached_property
     def _write(self) -> Callable[[re.Match[str]], str]:
         names: list[str] = ["", ""]
+        tags = [("", ""), ("", "")]
         written: list[Written | None] = [None, None]
         for rule in self.rules:
             names += [rule.name] * (1 + rule.groups)
+            tags += [TAGS[rule.name]] * (1 + rule.groups)
             written += [rule.written] * (1 + rule.groups)
         last = len(names) - 1
         folded = bool(self.flags & re.IGNORECASE)
-        classes = {word.lower() if folded else word: name for word, name in self.classes.items()}.get
+        words = {word.lower() if folded else word: TAGS[name] for word, name in self.classes.items()}.get
 
         def write(match: re.Match[str]) -> str:
             group = match.lastindex or 1
             token = match[group]
             if group > last:
-                name = classes(token.lower() if folded else token)
-                return f"{match[1]}<span class={name}>{token}</span>" if name else match[1] + token
+                found = words(token.lower() if folded else token)
+                return f"{match[1]}{found[0]}{token}{found[1]}" if found else match[1] + token
             if group == 1:
                 return token
             if (special := written[group]) is not None:
                 return match[1] + special(match, token)
             if "\n" in token:
                 return match[1] + spanned(names[group], token)
-            return f"{match[1]}<span class={names[group]}>{token}</span>"
+            start, end = tags[group]
+            return f"{match[1]}{start}{token}{end}"
 
         return write
 
 
 def spanned(name: str, token: str) -> str:
-    """Put a token into a span on each of its lines.
+    """Put a token into an element on each of its lines.
 
     Args:
         name: its class.
         token: its escaped text, which may be empty.
     """
     if "\n" not in token:
-        return f"<span class={name}>{token}</span>" if token else ""
-    return "\n".join([f"<span class={name}>{line}</span>" if line else "" for line in token.split("\n")])
+        return tagged(name, token) if token else ""
+    start, end = TAGS[name]
+    return "\n".join([f"{start}{line}{end}" if line else "" for line in token.split("\n")])
 
 
 def starts_line(match: re.Match[str]) -> bool:

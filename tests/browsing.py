@@ -1,0 +1,58 @@
+"""A browser for the tests of the site, and a server for its folder."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+def unavailable(reason: str) -> None:
+    """Skip, or fail where a browser is required."""
+    if os.environ.get("RANKBOOK_REQUIRE_BROWSER"):
+        pytest.fail(f"{reason}, and RANKBOOK_REQUIRE_BROWSER is set")
+    pytest.skip(reason)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments: object) -> None:
+        """Say nothing: a request is no news here."""
+
+
+@contextmanager
+def served(site: Path) -> Iterator[str]:
+    """Serve a folder; give its address."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=os.fspath(site))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/"
+        finally:
+            server.shutdown()
+
+
+@contextmanager
+def browser():
+    """Start Chromium."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        unavailable("no Chromium on the PATH")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        unavailable("playwright is not installed")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        try:
+            yield started
+        finally:
+            started.close()

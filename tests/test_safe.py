@@ -1,0 +1,521 @@
+"""Sources, outputs and pages are texts of others: nothing in them becomes an element, a link, a command, or a file outside of the book."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("pyromark", reason="stamping needs the extra `site`")
+pytest.importorskip("material", reason="the site needs the extra `site`")
+
+import hostile
+from browsing import browser, served
+from rankbook import front_matter
+from rankbook.cli import main
+from rankbook.config import Settings
+from rankbook.document import document
+from rankbook.embedding import NotEmbedded, embed
+from rankbook.errors import RankbookError
+from rankbook.listing import Outcome, Run
+from rankbook.listings import site_of
+from rankbook.pages.inventory import Named, entries, inventory
+from rankbook.pages.text import plain, summary
+from rankbook.publish import Docs, Site, publish
+from rankbook.searching import write as write_search
+from rankbook.site import sheltering
+from rankbook.site.addresses import Addresses
+from rankbook.starter import drafts
+from rankbook.starter.facts import Facts, Install, Remote
+from rankbook.terminal import harmless, word
+from tiny_site import REPOSITORY, mkdocs, write_project
+
+PACKS = ("rankbook", "repository", "repo-book")
+SEEDS = st.integers(0, 2**40)
+CASES = sorted((Path(__file__).parent / "cases/hostile").iterdir())
+ORIGINALS = [(path.name, path.read_bytes()) for folder in ("tests/distributed", "tests/cases/sources") for path in (REPOSITORY / folder).rglob("*")
+             if path.is_file() and path.suffix not in {".pyc", ".txt"} and path.stat().st_size < 30_000]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    """A cache of its own for each test."""
+    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+
+
+def checked(seed, make):
+    """Make books in a folder of their own; give what is wrong with them, and what was written outside."""
+    with tempfile.TemporaryDirectory() as folder, hostile.watched() as written:
+        found = make(Path(folder), PACKS[seed % 3])
+        allowed = (os.path.realpath(folder), os.path.realpath(os.environ["RANKBOOK_CACHE_DIR"]), "/dev/", "/proc/")
+        return [*found, *(path for path in written if not path.startswith(allowed))]
+
+
+# The whole way: sources, pages, site, search, pictures, inventory
+
+
+@given(seed=SEEDS)
+@settings(deadline=None, max_examples=8)
+def test_a_hostile_tree_gives_the_book_of_a_tame_one(seed):
+    """Whatever names, docstrings, conditions and outputs hold, each page has the elements that harmless words in their places give it."""
+
+    def make(top, pack):
+        books = []
+        for name, is_hostile in (("hostile", True), ("tame", False)):
+            tree = hostile.tree(seed, hostile=is_hostile, files=5, suffixes=(".py",))
+            books.append(hostile.make(top / name, tree, hostile.runs_of(tree, seed, hostile=is_hostile), pack=pack))
+        return hostile.problems(*books, engines=0.4, seed=seed)
+
+    assert checked(seed, make) == []
+
+
+@given(seed=SEEDS)
+@settings(deadline=None, max_examples=12)
+def test_hostile_files_of_any_kind_stay_text(seed):
+    """Whatever files of any kind hold, the site has only known elements and links, every engine shows the same, and listings are exact."""
+
+    def make(top, pack):
+        tree = hostile.tree(seed, files=6)
+        book = hostile.make(top, tree, hostile.runs_of(tree, seed, is_timed=False), pack=pack)
+        return hostile.problems(book, engines=0.4, seed=seed)
+
+    assert checked(seed, make) == []
+
+
+@given(seed=SEEDS)
+@settings(deadline=None, max_examples=8)
+def test_real_files_that_somebody_has_changed_stay_text(seed):
+    """The same holds of real files into which anything was put."""
+
+    def make(top, pack):
+        tree = hostile.mutated_tree(ORIGINALS, seed, files=5)
+        return hostile.problems(hostile.make(top, tree, hostile.runs_of(tree, seed), pack=pack), engines=0.4, seed=seed)
+
+    assert checked(seed, make) == []
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_what_was_found_once_stays_mended(tmp_path, pack):
+    """Each file that once did harm has its pages, and they do none."""
+    files = {f"s/{path.name}": path.read_bytes() for path in CASES}
+    book = hostile.make(tmp_path, files, hostile.runs_of(files, 0, is_timed=False), pack=pack)
+    assert list(hostile.problems(book)) == []
+    assert len(files) >= 8
+
+
+def test_the_checks_find_what_they_are_for(tmp_path):
+    """A page with a foreign element, a dead or a foreign link, a ragged table or a wrong listing is told of."""
+    files = hostile.tree(3, files=3)
+    book = hostile.make(tmp_path, files)
+    path = next(path for path in book.pages if path.endswith(".py_docs.md"))
+    page = tmp_path / "site" / Addresses().file(path)
+    text = page.read_text()
+    assert list(hostile.problems(book, engines=0)) == []
+    for old, new, said in (
+        ("<h1", "<img src=x onerror=zq()><h1", "<img"),
+        ("<h1", "<script>zq()</script><h1", "<script>"),
+        ("<h1", "<a href=javascript:zq()>zq</a><h1", "javascript:"),
+        ("<h1", "<a href=//zq.example>zq</a><h1", "zq.example"),
+        ("<h1", "<a href=nowhere.html>zq</a><h1", "leads nowhere"),
+        ("<h1", "</div><p onclick=zq()>zq</p><div><h1", "onclick"),
+        ("<h1", "<table><tr><td>a<tr><td>a<td>b</table><h1", "rows of a table"),
+        ("import", "imqort", "its listing differs"),
+    ):
+        page.write_text(text.replace(old, new, 1) if said != "its listing differs" else text.replace(old, new))
+        assert any(said in problem for problem in hostile.problems(book, engines=0)), said
+
+
+# Pages as input
+
+
+@given(seed=SEEDS)
+@settings(deadline=None, max_examples=60)
+def test_a_page_that_somebody_has_changed_becomes_known_elements(seed):
+    """Whatever stands on a page, the site shows it as elements that Markdown makes, and its listings are read or refused."""
+    pages = [path for path in sorted((REPOSITORY / "tests/cases/listings").glob("*.md"))]
+    page = random.Random(seed).choice(pages).read_text()
+    assert list(hostile.page_problems(page, seed)) == []
+    hostile.collected(page, seed, site_of(REPOSITORY / "docs/index.md"))
+
+
+BOMBS = {
+    "merge keys": "a: &a {k: v}\n" + "".join(f"b{n}: &{chr(98 + n)} {{<<: [*{chr(97 + n)}, *{chr(97 + n)}]}}\n" for n in range(24)),
+    "open lists": "a: " + "[" * 200_000,
+    "nested lists": "a: " + "[" * 200_000 + "]" * 200_000,
+    "nested sequences": "- " * 200_000,
+    "nested keys": "? " * 200_000,
+    "nested mappings": "\n".join(" " * depth + "a:" for depth in range(3000)),
+    "aliases": "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60)) + "title: *a59\nrankbook: {page: file, source: *a59, size: *a59}\n",
+    "kinds": "title: [1]\nrankbook: {page: file, source: {a: b}, size: x, sha256: [x], encoding: [x], newline: 3, owners: [[x]], needs: [x]}",
+    "numbers": "title: 0x" + "f" * 9000 + "\nrankbook: {page: file, size: 1e999, source: .nan}",
+    "tags": "a: !!python/object/apply:os.system [touch zq]",
+}  # fmt: skip
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+from rankbook.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_front_matter_cannot_take_for_ever(tmp_path, bomb):
+    """YAML that grows without end, in a source or on a page, is left alone: a process that may use two GiB and a minute makes the pages."""
+    page = f"---\n{BOMBS[bomb]}\n---\n\n# Words\n"
+    hostile.write(tmp_path, {"s/a.md": page.encode(), "docs/suite/mine.md": page.encode(), "s/b.py": b"x = 1\n"})
+    command = [sys.executable, "-c", LIMITED, "gen", "s", "--root", str(tmp_path), "--jobs", "1"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (tmp_path / "docs/suite/s/b.py_docs.md").exists()
+    assert not Path("zq").exists()
+    values, _ = front_matter.split(page)
+    stamp = front_matter.read(values)
+    assert stamp is None or (isinstance(stamp.title, str) and isinstance(stamp.source, str) and not isinstance(stamp.size, (str, list)))
+
+
+def test_plain_front_matter_is_read_as_before():
+    """What people write is read: aliases, merge keys, lists, and brackets in a text."""
+    text = "---\na: &a {x: 1}\nb: {<<: *a, y: [2]}\nc: |\n  " + "[{" * 500 + "\n---\n# x\n"
+    values, offset = front_matter.split(text)
+    assert values == {"a": {"x": 1}, "b": {"x": 1, "y": [2]}, "c": "[{" * 500 + "\n"}
+    assert text[offset:] == "# x\n"
+
+
+@pytest.mark.parametrize("name", ["undefined", "idna", "punycode", "zip", "rot13", "unicode_escape", "utf-7", "x" * 300, "../../x", "os.path"])
+@pytest.mark.parametrize("body", [b"x = 1\n", b"a-" * 3000, b"\\" * 3000, bytes(range(1, 255))])
+def test_any_encoding_that_a_source_names_is_read_or_refused(name, body):
+    """A source may name any encoding that Python knows, also one that no file has."""
+    data = f"# coding: {name}\n".encode() + body
+    found = embed(data)
+    assert isinstance(found, NotEmbedded) or found.text
+
+
+@pytest.mark.parametrize("text", ["[" * 300_000, "[x](" * 80_000, "![[" * 80_000, "# " + "[" * 300_000])
+def test_long_headings_and_paragraphs_are_read_once(text):
+    """Brackets that nothing closes are looked at once each: a third of a million would take hours otherwise."""
+    assert plain(text).strip()
+    assert isinstance(summary(text, is_markdown=True), str)
+
+
+# Commands
+
+PATHS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=30)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@given(paths=st.lists(PATHS, min_size=1, max_size=40))
+@settings(deadline=None, max_examples=15)
+@example(paths=["-x", "--rootdir=/", "a b", "a'b", "$(touch zq)", "`touch zq`", "a;b", "a\nb", "a\rb", "\x1b[31m", "~", "*", "!!", "\u202e", "'", "\\'", "é\x01", "{a,b}"])
+def test_a_path_is_one_word_of_a_command(paths):
+    """Bash reads each word as the path that was meant; it is one line that shows all of itself, and no option."""
+    words = [word(path) for path in paths]
+    assert all(each.isprintable() and not each.startswith("-") for each in words)
+    shown = subprocess.run(["bash", "-c", f"printf '%s\\0' {' '.join(words)}"], check=True, capture_output=True).stdout
+    assert [os.fsdecode(each) for each in shown.split(b"\0")[:-1]] == [f"./{path}" if path.startswith("-") else path for path in paths]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.parametrize("pack", PACKS)
+def test_commands_on_pages_name_their_file(tmp_path, pack):
+    """Each command that a page shows for a file with a hostile name is taken by a shell as a command about that file."""
+    name = "--co nf; touch $(zq) `zq` 'x' \"y\" & # | <b>.py"
+    folder = "-s; touch zq"
+    test = "import unittest\nclass TestX(unittest.TestCase):\n    def test_x(self): pass\nif __name__ == '__main__':\n    unittest.main()\n"
+    hostile.write(tmp_path, {f"{folder}/{name}": test.encode()})
+    book = hostile.Book(tmp_path, {f"{folder}/{name}": test.encode()}, pack)
+    chosen = replace(book.settings, sources=(folder,))
+    document(chosen)
+    site = Site(chosen, tmp_path / "docs", tmp_path / "site")
+    publish(Docs(site), hostile.shell())
+    page = hostile.LexborHTMLParser((tmp_path / f"site/{folder}/{name}_docs.html").read_text())
+    codes = [code.text() for code in page.css("code") if code.text().startswith(("pytest ", "python "))]
+    codes += [link.attributes["title"] for link in page.css("a[title]")]
+    assert len(codes) >= 5
+    for command in codes:
+        shown = subprocess.run(["bash", "-c", f"pytest() {{ printf '%s\\0' \"$@\"; }}; python() {{ pytest \"$@\"; }}; {command}"], check=True, capture_output=True, cwd=tmp_path)  # fmt: skip
+        words = [each.decode() for each in shown.stdout.split(b"\0")[:-1]]
+        assert any(each.partition("::")[0] in {f"./{folder}/{name}", f"./{name}_docs.md"} for each in words), command
+    assert not list(tmp_path.rglob("zq"))
+
+
+# Terminals
+
+
+@given(text=st.text(st.characters(), max_size=60))
+@example(text="\x1b]0;zq\x07\x9b31m\u202e\u2066\udcff\U000e0041 é ü ×")
+def test_nothing_steers_the_terminal(text):
+    """What is written on a terminal moves no cursor, turns no direction and can be encoded; everything else stays, and so does JSON."""
+    made = harmless(text)
+    assert not set(made) & {chr(code) for code in (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+    made.encode()
+    assert json.loads(harmless(json.dumps([text], ensure_ascii=False))) == [text]
+    assert harmless(made) == made
+
+
+def test_names_of_files_do_not_steer_the_terminal(tmp_path, monkeypatch):
+    """Warnings, errors, answers and diffs about files with escape sequences in their names are shown without them."""
+    name = "\x1b]0;zq\x07\u202e\nrankbook: error: zq.py"
+    hostile.write(tmp_path, {f"s/{name}": b"def test_zq():\n    pass\n", "s/a.py": b"x = 1\n"})
+    (tmp_path / f"s/link{name}").symlink_to("/etc/hostname")
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["s"]\n')
+    said = io.StringIO()
+    monkeypatch.chdir(tmp_path)
+    with redirect_stdout(said), redirect_stderr(said):
+        assert main(["gen"]) == 0
+        (tmp_path / f"s/{name}").write_bytes(b"def test_other():\n    pass\n")
+        assert main(["check", "--diff"]) == 1
+        assert main(["query", "tests"]) == 0
+        assert main(["query", "tests", "--format", "json"]) == 0
+        assert main(["gen", f"nowhere{name}"]) == 2
+    text = said.getvalue()
+    assert "link" in text
+    assert "test_other" in text
+    assert not set(text) & set("\x1b\x07\u202e")
+    assert "\nrankbook: error: zq" not in text.replace("nowhere", "")
+
+
+# Links, and what lies outside
+
+
+def outside(tmp_path):
+    """A folder that nothing may be written to, with a file that nobody may read."""
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "secret.py").write_text("SECRET = 'zq-secret'\n")
+    return folder
+
+
+def test_links_do_not_lead_out_of_the_tree(tmp_path):
+    """Links to files and folders outside are no sources, sources with `..` are refused, and a loop of links ends."""
+    secret = outside(tmp_path)
+    root = tmp_path / "root"
+    hostile.write(root, {"s/a.py": b"x = 1\n"})
+    (root / "s/file.py").symlink_to(secret / "secret.py")
+    (root / "s/folder").symlink_to(secret)
+    (root / "s/loop").symlink_to(root / "s")
+    (root / "s/self.py").symlink_to(root / "s/self.py")
+    book = hostile.make(root, {})
+    assert not [path for path, page in book.pages.items() if "zq-secret" in page]
+    assert not [path for path in (root / "site").rglob("*") if path.is_file() and b"zq-secret" in path.read_bytes()]
+    for source in ("..", "../outside", "s/folder", "s/../../outside", str(secret)):
+        with pytest.raises(RankbookError, match="outside the root|does not exist"):
+            document(Settings(root=root, sources=(source,), jobs=1, findings=()))
+
+
+@pytest.mark.parametrize("place", ["docs/s", "docs/s/b", "docs/s/a.py_docs.md"])
+def test_links_do_not_lead_out_of_the_pages(tmp_path, place):
+    """Where a link stands in the folder of the pages, nothing is written, read or removed behind it."""
+    secret = outside(tmp_path)
+    (secret / "a.py_docs.md").write_text('---\ntitle: "x"\nrankbook:\n  page: "file"\n  source: "gone.py"\n---\n')
+    root = tmp_path / "root"
+    hostile.write(root, {"s/a.py": b"x = 1\n", "s/b/c.py": b"y = 1\n"})
+    (root / place).parent.mkdir(parents=True)
+    (root / place).symlink_to(secret / "a.py_docs.md" if place.endswith(".md") else secret)
+    before = {path: path.read_bytes() for path in secret.rglob("*")}
+    with hostile.watched() as written:
+        document(Settings(root=root, sources=("s",), out="docs", jobs=1, findings=()))
+        document(Settings(root=root, sources=("s/b",), out="docs", jobs=1, findings=()))
+    assert {path: path.read_bytes() for path in secret.rglob("*")} == before
+    assert not [path for path in written if path.startswith(str(secret))]
+
+
+@pytest.mark.parametrize("place", ["s", "s/b", "assets", "assets/rankbook-search"])
+def test_links_do_not_lead_out_of_the_site(tmp_path, place):
+    """Where a link stands in the folder of the site, nothing is written or removed behind it, and the user is told."""
+    secret = outside(tmp_path)
+    for name in ("a.py_docs.html", "rankbook.json", "index.json", "old.json"):
+        (secret / name).write_text("mine")
+    root = tmp_path / "root"
+    hostile.write(root, {"s/a.py": b"x = 1\n", "s/b/c.py": b"y = 1\n"})
+    link = root / "site" / place
+    link.parent.mkdir(parents=True)
+    link.symlink_to(secret)
+    before = {path: path.read_bytes() for path in secret.rglob("*")}
+    book = hostile.Book(root, {})
+    with hostile.watched() as written:
+        document(book.settings)
+        site = Site(book.settings, root / "docs", root / "site")
+        with pytest.raises(RankbookError, match="leads out of the folder of the site"):
+            publish(Docs(site), hostile.shell())
+            site.write_search(Addresses(), lambda: pytest.fail("the sources are known"))
+    assert {path: path.read_bytes() for path in secret.rglob("*")} == before
+    assert not [path for path in written if path.startswith(str(secret))]
+
+
+def test_what_was_set_aside_is_not_put_behind_a_link(tmp_path):
+    """Stamped pages wait while the engine builds; where it has made a link in their place, nothing behind that is touched."""
+    secret = outside(tmp_path)
+    site = tmp_path / "site"
+    hostile.write(site, {"s/a.html": b"ours", "s/b/c.html": b"ours"})
+    sheltering.shelter(site, {"s"})
+    (site / "s").symlink_to(secret)
+    sheltering.unshelter(site, {"s/a.html", "s/b/c.html"})
+    assert [path.name for path in secret.iterdir()] == ["secret.py"]
+    assert (site / "s").is_symlink()
+
+
+# Inventory, ledger, CI
+
+
+def test_a_heading_is_no_entry_of_its_own(tmp_path):
+    """A name that Sphinx would read as a shorter one that leads elsewhere is left out; other names of several words stay."""
+    headings = (("Set up py:module 1 http://zq.example $ -", 3), ("Set up: 2 ways", 5), ("On 2 GPUs", 7))
+    made = entries(Named("s/a b:c 1 d.md", "", (), headings))
+    plain_ones = entries(Named("s/a b.md", "", (), headings))
+    (tmp_path / "objects.inv").write_bytes(inventory([made, plain_ones], "T"))
+    lines = [hostile._ENTRY.match(line).groups() for line in hostile._inventory_of(hostile.Book(tmp_path, {}), "objects.inv")]
+    assert {(name, role) for name, role, *_ in lines} == {("s/a b.md", "std:doc"), ("s/a b.md:on 2 gpus", "std:label")}
+
+
+EVIL = "x'; touch zq; ${{ github.token }} $(zq) #: [a] \"b\" & <b>{{c}}"
+
+
+def facts(tmp_path, **values):
+    """What is known of a project whose names are hostile."""
+    install = Install(("python -m pip install -e .",), "pyproject.toml")
+    known = {
+        "root": tmp_path / EVIL, "below": EVIL, "title": f"{EVIL}\n# zq", "sources": (EVIL,), "include": (EVIL,), "docs": EVIL,
+        "is_docs_new": True, "config": "mkdocs.yml", "remote": Remote("github.com", f"o/{EVIL.replace(' ', '')}"),
+        "branch": EVIL.replace(" ", "").replace("[", "").replace(":", ""), "python": "3.13", "install": install, "site": install,
+        "rankbook": f"rankbook @ git+https://x/{EVIL}", "needs_torch": True, "gpus": 2, "forges": ("github", "gitlab"), "is_ignored": True, "stage": EVIL,
+    }  # fmt: skip
+    return Facts(**{**known, **values})
+
+
+def scalars(node):
+    """Give all texts of plain YAML values."""
+    if isinstance(node, dict):
+        return [text for item in node.items() for part in item for text in scalars(part)]
+    return [text for part in node for text in scalars(part)] if isinstance(node, list) else [node]
+
+
+def shape(node):
+    """Give the keys of YAML values, at all depths."""
+    if isinstance(node, dict):
+        return {key: shape(value) for key, value in node.items()}
+    return [shape(part) for part in node] if isinstance(node, list) else type(node).__name__
+
+
+def test_files_for_ci_hold_names_as_texts(tmp_path):
+    """Names of folders, branches and projects are neither YAML, nor expressions, nor commands in what `rankbook init` writes."""
+    import yaml
+
+    top = tmp_path
+    (top / EVIL).mkdir()
+    made = {draft.path: draft.after for draft in drafts(facts(top), top)}
+    tame = {draft.path: draft.after for draft in drafts(facts(top, below="x", title="x", sources=("x",), docs="x", branch="x", stage="x"), top)}
+    for path, other in ((".github/workflows/book.yml", ".github/workflows/book.yml"), (".gitlab/book.gitlab-ci.yml", ".gitlab/book.gitlab-ci.yml"), (f"{EVIL}/mkdocs.yml", "x/mkdocs.yml")):  # fmt: skip
+        read, wanted = (yaml.load(text, yaml.BaseLoader) for text in (made[path], tame[other]))  # noqa: S506 - texts only
+        assert shape(read) == shape(wanted)
+        for text in map(str, scalars(read)):
+            if path.startswith(".github") and "${{" in text:
+                # All expressions are ours: what is left of the name is the literal `${{`.
+                assert "github.token" not in "".join(part.partition("}}")[0] for part in text.split("${{")[1:] if "'${{'" not in f"${{{{{part}")
+    workflow = yaml.load(made[".github/workflows/book.yml"], yaml.BaseLoader)  # noqa: S506 - as above
+    pipeline = yaml.load(made[".gitlab/book.gitlab-ci.yml"], yaml.BaseLoader)  # noqa: S506 - as above
+    assert workflow["defaults"]["run"]["working-directory"].replace("${{ '${{' }}", "${{") == EVIL
+    runs = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if step.get("run", "").startswith("pytest")]
+    lines = [line for job in pipeline.values() if isinstance(job, dict) for part in ("script", "after_script") for line in job.get(part, ())]
+    commands = [*(run.replace("${{ '${{' }}", "${{") for run in runs), *(line for line in lines if line.startswith(("pytest", "cd ", "cp ")))]
+    assert len(commands) >= 6
+    for command in commands:
+        shadow = 'say() { printf "%s\\0" "$@"; }; pytest() { say "$@"; }; cd() { say "$@"; }; cp() { say "$@"; }; '
+        shown = subprocess.run(["bash", "-c", shadow + command], check=True, capture_output=True, cwd=tmp_path).stdout.decode()
+        assert EVIL in shown
+    assert not list(tmp_path.rglob("zq"))
+    assert tomllib_loads(made[f"{EVIL}/pyproject.toml"])["tool"]["rankbook"]["sources"] == [EVIL]
+    home = hostile.LexborHTMLParser(hostile.by_engine(made[f"{EVIL}/{EVIL}/index.md"]))
+    assert [home.css("h1")[0].text(), len(home.css("h1, h2")), len(home.css("b"))] == [" ".join(f"{EVIL} # zq".split()), 2, 0]
+
+
+def tomllib_loads(text):
+    """Read TOML."""
+    import tomllib
+
+    return tomllib.loads(text)
+
+
+def test_init_writes_nothing_outside_of_the_repository(tmp_path):
+    """A site whose pages lie elsewhere, by `..` or by a link, gets no page from us."""
+    secret = outside(tmp_path)
+    top = tmp_path / "top"
+    top.mkdir()
+    (top / "link").symlink_to(secret)
+    for docs in ("../outside/docs", "link/docs"):
+        found = {draft.path: draft for draft in drafts(facts(top, below="", docs=docs, forges=("github",)), top)}
+        assert found[f"{docs}/index.md"].after == ""
+        assert "outside" in found[f"{docs}/index.md"].why
+
+
+def test_a_run_may_say_anything(tmp_path):
+    """Halves of surrogate pairs, times that are none and control characters in a run are recorded and shown."""
+    files = {"s/a.py": b"def test_a():\n    pass\n"}
+    strange = "\ud800\x00\x1b<b>\u202e"
+    run = Run(f"docs/s/a.py_docs.md", f"docs/s/a.py_docs.md::{strange}", "0" * 64, "s/a.py", 1, "test", Outcome.FAILED, strange, when='"><b>\ud800', machine=strange, engine=strange, torch=strange, commit=strange, case={"id": strange}, needs=(strange,))  # fmt: skip
+    book = hostile.make(tmp_path, files, [run, replace(run, outcome=Outcome.PASSED, when="x"), replace(run, reason="y", when="9999-99")])
+    assert list(hostile.problems(book)) == []
+
+
+# A real browser
+
+
+@pytest.mark.browser
+def test_a_browser_does_nothing_that_a_source_says(tmp_path):
+    """Chromium opens a page that shows every hostile text: no dialog, no error, no other host, no new global, and the search shows text."""
+    root = write_project(tmp_path)
+    words = "\n\n".join(each.encode(errors="ignore").decode() for each in hostile.PIECES)
+    names = "".join(f"    def test_{number}(self):\n        {ascii(each)}\n" for number, each in enumerate(hostile.PIECES))
+    source = f"{words!r}\nimport unittest\n\n\nclass TestAll(unittest.TestCase):\n    {words!r}\n\n{names}\n"
+    files = {
+        "suite/<img src=x onerror=zq()>/test_all.py": source.encode(),
+        "suite/all.md": words.encode(),
+        "suite/<script>zq()<script>.md": f"# {hostile.PIECES[0]}\n".encode(),
+    }
+    hostile.write(root, files)
+    runs = [replace(each, page=f"docs/book/{each.source}_docs.md", node_id=f"docs/book/{each.source}_docs.md::x") for each in hostile.runs_of(dict.fromkeys(files, b""), 5)]  # fmt: skip
+    hostile.Ledger(root / Settings().ledger).record(runs)
+    done = mkdocs(root, "build")
+    assert done.returncode == 0, done.stderr
+    with served(root / "site") as address, browser() as chromium:
+        context = chromium.new_context()
+        page = context.new_page()
+        said = []
+        page.on("dialog", lambda dialog: (said.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        page.on("pageerror", lambda error: said.append(f"error {error}"))
+        page.on("console", lambda message: said.append(f"console {message.text}") if message.type == "error" else None)
+        page.on("request", lambda request: None if request.url.startswith((address, "data:", "blob:")) else said.append(f"request {request.url}"))
+        page.goto(f"{address}book/suite/test_ring.py_docs.html")
+        page.wait_for_load_state("networkidle")
+        known = set(page.evaluate("Object.keys(window)"))
+        for path in (*(f"book/{file}_docs.html" for file in files), "book/index.html", "book/suite/index.html", "book/sub.html"):
+            page.goto(address + hostile.posixpath.join(*map(_quoted, path.split("/"))))
+            page.wait_for_load_state("networkidle")
+            page.keyboard.press("t")
+            page.get_by_role("combobox", name="Find a test").fill("onerror")
+            page.wait_for_function("document.querySelector('.rankbook-search__status')?.dataset.query === 'onerror'")
+            assert page.locator(".rankbook-search img, .rankbook-search script").count() == 0
+            page.keyboard.press("Escape")
+            assert set(page.evaluate("Object.keys(window)")) - known <= {"0"}
+            assert page.evaluate("'zq' in window") is False
+        context.close()
+    assert said == []
+
+
+def _quoted(step):
+    from urllib.parse import quote
+
+    return quote(step, safe="")
