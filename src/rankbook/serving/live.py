@@ -1,10 +1,4 @@
-"""The book while somebody works on it: `mkdocs serve` shows what is saved without a build by the engine.
-
-The engine builds what people wrote, once at the start and whenever that changes. A generated page is put into the site when a browser
-asks for it. What the pages are made from is watched here: after a change of a source, a template or the ledger the pages on disk are
-brought up to date and the browsers told to load theirs again. When something is wrong, all that was right before stays, under a note that
-says what it is.
-"""
+"""The book while somebody works on it: what is right on disk, on the site, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -13,14 +7,11 @@ import os
 import re
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from html import escape
 from pathlib import Path
-from typing import Any
 
 from rankbook import freshness
 from rankbook.config import Settings, load
@@ -34,21 +25,8 @@ from rankbook.site import checkout
 from rankbook.site.addresses import Addresses
 from rankbook.site.shell import Shell
 
-QUIET = 0.05
-"""Seconds without a further change after which one is looked at."""
-PATIENCE = 0.5
-"""Seconds after which it is looked at whatever else changes; also the shortest time between two looks at a ledger that keeps growing."""
-_NET = 2.0
-"""Seconds between looks when nothing was heard of a change: file systems of other machines do not tell."""
-_DEAF_NET = 0.5
-"""The same where the system tells of no change at all."""
-_SHARE = 20
-"""Such a look may take this part of the time between two ..."""
-_LONGEST = 10.0
-"""... which is never longer than this many seconds."""
 _LAST = ".rankbook-last"
 """Folder of the site that holds what the engine has built, while it builds anew."""
-_CHANGES = frozenset({"created", "modified", "moved", "deleted"})
 _OURS = re.compile(
     "|".join(
         [
@@ -60,31 +38,6 @@ _OURS = re.compile(
     )
 )
 """Names of what `rankbook gen` writes."""
-_KEEPER = """<script>
-(() => {
-  const key = "rankbook-open:" + location.pathname;
-  const all = () => [...document.querySelectorAll("details")];
-  try {
-    const open = JSON.parse(sessionStorage.getItem(key) || "[]");
-    sessionStorage.removeItem(key);
-    all().forEach((element, number) => { if (open.includes(number)) element.open = true; });
-    addEventListener("pagehide", () => {
-      const now = all().flatMap((element, number) => (element.open ? [number] : []));
-      sessionStorage.setItem(key, JSON.stringify(now));
-    });
-  } catch (error) {
-    console.debug(error);
-  }
-})();
-</script>"""
-"""Opens again, when a page is loaded anew, what a reader has opened on it."""
-_NOTE = (
-    '<div class="rankbook-mistake" role="alert" style="position:fixed;z-index:99;left:0;right:0;bottom:0;max-height:40vh;overflow:auto;'
-    "padding:.8em 1em;border-top:4px solid #c62828;background:#fff;color:#7f0000;font:14px/1.4 ui-monospace,monospace;"
-    'white-space:pre-wrap;overflow-wrap:anywhere">{}</div>'
-)
-_StartResponse = Callable[..., Any]
-_App = Callable[[dict[str, Any], _StartResponse], Iterable[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +192,7 @@ class Live:
     def _opened_anew(self, opened: Opened, state: tuple[bytes, ...]) -> bool:
         site = opened.docs.site
         docs = Docs(site, (path for path in _walked(site.folder) if not opened.exclude(path)))
-        fresh = replace(opened, docs=docs, ledgered=Ledgered(docs, opened.ledgered))
+        fresh = replace(opened, docs=docs, ledgered=Ledgered(docs, opened.ledgered, directories=opened.directories))
         if fresh.outline != opened.outline or docs.shell != opened.docs.shell:
             self.build()
             return True
@@ -376,190 +329,3 @@ def _linked(source: Path, target: Path) -> None:
     except OSError:
         with suppress(OSError):
             shutil.copy2(source, target)
-
-
-class Window:
-    """What browsers talk to: the server's own application, with each page brought up to date first.
-
-    Args:
-        app: the server's.
-        live: the book.
-        mount: address of the site below that of the server, with a slash at its end.
-    """
-
-    def __init__(self, app: _App, live: Live, mount: str) -> None:
-        self._app = app
-        self._live = live
-        self._mount = mount
-
-    def __call__(self, environ: dict[str, Any], start_response: _StartResponse) -> Iterable[bytes]:
-        """Answer a request, as WSGI wants it."""
-        path = environ["PATH_INFO"].encode("latin-1").decode("utf-8", "ignore")
-        if path.startswith("/livereload/"):
-            return self._app(environ, start_response)
-        self._ask(path)
-        told: list[tuple[str, list[tuple[str, str]]]] = []
-        body = self._app(environ, lambda status, headers, *_: told.append((status, headers)))
-        status, headers = told[-1]
-        if any(name.lower() == "content-type" and value.startswith("text/html") for name, value in headers):
-            data = self._noted(b"".join(body))
-            getattr(body, "close", lambda: None)()
-            headers = [(name, value) for name, value in headers if name.lower() != "content-length"]
-            headers.append(("Content-Length", str(len(data))))
-            body = [data]
-        start_response(status, headers)
-        return body
-
-    def _ask(self, path: str) -> None:
-        if path.startswith(self._mount):
-            file = path[len(self._mount) :]
-            self._live.ask(f"{file}index.html" if path.endswith("/") else file)
-
-    def _noted(self, page: bytes) -> bytes:
-        mistakes = list(self._live.mistakes.values())
-        note = _NOTE.format("\n\n".join(map(escape, mistakes))) if mistakes else ""
-        start, end, rest = page.rpartition(b"</body>")
-        return b"".join((start or rest, note.encode(), _KEEPER.encode(), end, rest if start else b""))
-
-
-class Watch:
-    """Looks at the book whenever what it is made from changes.
-
-    Args:
-        live: the book.
-        paths: files and folders to watch.
-        ledger: the file that is written again and again while tests run.
-    """
-
-    def __init__(self, live: Live, paths: Iterable[Path], ledger: Path) -> None:
-        self._live = live
-        self._ledger = os.fspath(ledger)
-        self._left = [*paths, ledger]
-        """What is not watched yet: it was not there."""
-        self._woken = threading.Event()
-        self._saved = threading.Event()
-        """Something else than the ledger has changed."""
-        self._stopped = threading.Event()
-        self._observer = self._begun()
-        self._thread = threading.Thread(target=self._run, name="rankbook-watch", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End."""
-        self._stopped.set()
-        self._saved.set()
-        self._woken.set()
-        if self._observer is not None:
-            self._observer.stop()
-
-    def dispatch(self, event: Any) -> None:
-        """Take an event of watchdog."""
-        if event.event_type in _CHANGES:
-            if not os.fsdecode(event.src_path).startswith(self._ledger):
-                self._saved.set()
-            self._woken.set()
-
-    def _begun(self) -> Any:
-        """Give an observer of what the system tells; None where it does not."""
-        from watchdog.observers import Observer
-
-        observer = Observer()
-        try:
-            observer.start()
-            self._listen(observer)
-        except OSError as error:  # there is a limit to how many folders one may watch
-            self._live.log.info("The system does not tell of changed files (%s); they are looked at every %s s", error, _DEAF_NET)
-            observer.stop()
-            return None
-        return observer
-
-    def _listen(self, observer: Any) -> None:
-        """Watch what is there and was not watched yet; of the rest, the folder in which it will appear."""
-        for path in tuple(self._left):
-            is_there = path.exists()
-            folder = path if path.is_dir() else next(above for above in path.parents if above.is_dir())
-            observer.schedule(self, os.fspath(folder), recursive=path.is_dir())
-            if is_there:
-                self._left.remove(path)
-
-    def _run(self) -> None:
-        pause, ended = 0.0, 0.0
-        while True:
-            if self._woken.wait(pause) and not self._saved.is_set():
-                self._saved.wait(max(0.0, ended + PATIENCE - time.monotonic()))
-            if self._saved.is_set():
-                self._settle()
-            if self._stopped.is_set():
-                return
-            self._woken.clear()
-            self._saved.clear()
-            started = time.monotonic()
-            try:
-                if self._observer is not None:
-                    self._listen(self._observer)
-                self._live.look()
-            except Exception:
-                self._live.log.exception("rankbook cannot bring the book up to date")
-            ended = time.monotonic()
-            net = _DEAF_NET if self._observer is None else _NET
-            pause = min(max(net, _SHARE * (ended - started)), _LONGEST)
-
-    def _settle(self) -> None:
-        """Wait until nothing changes any more, but not for long: an editor writes beside a file and renames, Git writes many files."""
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until and not self._stopped.is_set():
-            self._saved.clear()
-            if not self._saved.wait(QUIET):
-                return
-
-
-def attach(server: Any, live: Live, builder: Callable[[], None]) -> bool:
-    """Let a server of MkDocs show a book as it is at each moment.
-
-    Args:
-        server: MkDocs' or ProperDocs' own.
-        live: the book.
-        builder: builds the site by the engine.
-
-    Returns:
-        Whether that can be done: not with a server that is made otherwise.
-    """
-    needed = ("_epoch_cond", "_wanted_epoch", "_visible_epoch", "_watched_paths", "_watch_refs", "mount_path", "set_app", "builder")
-    if not all(hasattr(server, name) for name in needed):
-        return False
-    live.connect(builder, partial(_reload, server))
-    server.builder = live.build
-    server.set_app(Window(server.get_app(), live, server.mount_path))
-    _hide(server, live)
-    return True
-
-
-def _reload(server: Any) -> None:
-    """Tell all browsers to load their page again; a build that is under way will do so at its end."""
-    with server._epoch_cond:
-        if server._wanted_epoch == server._visible_epoch:
-            epoch = max(round(time.monotonic() * 1000), server._visible_epoch + 1)
-            server._wanted_epoch = server._visible_epoch = epoch
-            server._epoch_cond.notify_all()
-
-
-def _hide(server: Any, live: Live) -> None:
-    """Keep the server from looking at generated pages twice a second, and from building because one has changed."""
-    from watchdog.observers.polling import PollingObserverVFS
-
-    def listed(folder: Any) -> Iterator[os.DirEntry[str]]:
-        base = os.fspath(folder)
-        with os.scandir(base) as entries:
-            return iter([entry for entry in entries if not live.is_hidden(base, entry.name)])
-
-    counts, refs = dict(server._watched_paths), dict(server._watch_refs)
-    for path, count in counts.items():
-        for _ in range(count):
-            server.unwatch(path)
-    server.observer = PollingObserverVFS(os.stat, listed, polling_interval=_DEAF_NET)
-    for path, count in counts.items():
-        for _ in range(count):
-            server.watch(path, recursive=refs[path].is_recursive)
