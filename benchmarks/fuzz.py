@@ -20,12 +20,16 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(_ROOT / "tests"))
 
-import hostile  # noqa: E402 - it lies among the tests
+import checked_books  # noqa: E402 - it lies among the tests
+import hostile  # noqa: E402 - as above
+import watching  # noqa: E402 - as above
+from rankbook.listings import Site, site_of  # noqa: E402 - as above
 
 _PACKS = ("rankbook", "repository", "repo-book")
 _LARGEST = 200_000
@@ -44,7 +48,7 @@ def main() -> int:
     seed = chosen.seed
     with tempfile.TemporaryDirectory() as folder:
         os.environ["RANKBOOK_CACHE_DIR"] = f"{folder}/cache"
-        hostile.shell()
+        checked_books.shell()
         while counts["inputs"] < chosen.inputs:
             top = Path(folder, "round")
             top.mkdir()
@@ -63,7 +67,8 @@ def main() -> int:
             shutil.rmtree(f"{folder}/cache", ignore_errors=True)
             seed += 1
             if counts["rounds"] % 50 == 0:
-                print(f"… {counts['inputs']:,} inputs, {counts['failed']} rounds failed, {time.monotonic() - started:.0f} s; next seed {seed}", flush=True)
+                so_far = f"{counts['inputs']:,} inputs, {counts['failed']} rounds failed, {time.monotonic() - started:.0f} s"
+                print(f"… {so_far}; next seed {seed}", flush=True)
     said = ", ".join(f"{number:,} {name}" for name, number in counts.items())
     print(f"{said}; {time.monotonic() - started:.0f} s, {time.process_time():.0f} CPU s; next seed {seed}")
     return 1 if counts["failed"] else 0
@@ -82,16 +87,16 @@ def _options() -> argparse.Namespace:
 def _originals(corpus: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted(corpus.rglob("*")):
         below = path.relative_to(corpus).parts
-        if any(part.startswith(".") or part in {"site", "docs", "__pycache__"} for part in below) or path.is_symlink() or not path.is_file():
+        if any(part.startswith(".") or part in {"site", "docs", "__pycache__"} for part in below):
             continue
-        if path.stat().st_size <= _LARGEST:
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGEST:
             yield path.name, path.read_bytes()
 
 
 def _round(top: Path, seed: int, originals: list[tuple[str, bytes]], files: int, counts: Counter[str]) -> Iterator[str]:
     pack = _PACKS[seed // 3 % len(_PACKS)]
     try:
-        with hostile.watched() as written:
+        with watching.watched() as written:
             book, found = _KINDS[seed % 3](top, seed, originals, files, pack)
             yield from found
             counts["inputs"] += files
@@ -105,44 +110,43 @@ def _round(top: Path, seed: int, originals: list[tuple[str, bytes]], files: int,
         yield traceback.format_exc()
 
 
-def _with_twin(top: Path, seed: int, _: object, files: int, pack: str) -> tuple[hostile.Book, list[str]]:
+def _with_twin(top: Path, seed: int, _: object, files: int, pack: str) -> tuple[checked_books.Book, list[str]]:
     made = []
     for name, is_hostile in (("hostile", True), ("tame", False)):
         tree = hostile.tree(seed, hostile=is_hostile, files=files, suffixes=(".py",))
-        made.append(hostile.make(top / name, tree, hostile.runs_of(tree, seed, hostile=is_hostile), pack=pack))
-    return made[0], list(hostile.problems(made[0], made[1], engines=0.2, seed=seed))
+        made.append(checked_books.make(top / name, tree, hostile.runs_of(tree, seed, hostile=is_hostile), pack=pack))
+    return made[0], list(checked_books.problems(made[0], made[1], engines=0.2, seed=seed))
 
 
-def _of_all_kinds(top: Path, seed: int, _: object, files: int, pack: str) -> tuple[hostile.Book, list[str]]:
+def _of_all_kinds(top: Path, seed: int, _: object, files: int, pack: str) -> tuple[checked_books.Book, list[str]]:
     tree = hostile.tree(seed, files=files)
-    book = hostile.make(top / "tree", tree, hostile.runs_of(tree, seed, is_timed=False), pack=pack)
-    return book, list(hostile.problems(book, engines=0.3, seed=seed))
+    book = checked_books.make(top / "tree", tree, hostile.runs_of(tree, seed, is_timed=False), pack=pack)
+    return book, list(checked_books.problems(book, engines=0.3, seed=seed))
 
 
-def _of_real_files(top: Path, seed: int, originals: list[tuple[str, bytes]], files: int, pack: str) -> tuple[hostile.Book, list[str]]:
+def _of_real_files(top: Path, seed: int, originals: list[tuple[str, bytes]], files: int, pack: str) -> tuple[checked_books.Book, list[str]]:
     tree = hostile.mutated_tree(originals, seed, files=files)
-    book = hostile.make(top / "tree", tree, hostile.runs_of(tree, seed), pack=pack)
-    return book, list(hostile.problems(book, engines=0.1, seed=seed))
+    book = checked_books.make(top / "tree", tree, hostile.runs_of(tree, seed), pack=pack)
+    return book, list(checked_books.problems(book, engines=0.1, seed=seed))
 
 
 _KINDS = (_with_twin, _of_all_kinds, _of_real_files)
 
 
-def _pages(book: hostile.Book, seed: int, counts: Counter[str]) -> Iterator[str]:
+def _pages(book: checked_books.Book, seed: int, counts: Counter[str]) -> Iterator[str]:
     """Take a few pages as input, changed by anybody."""
     choose = random.Random(f"pages {seed}")
     for number, (path, page) in enumerate(choose.sample(sorted(book.pages.items()), 3)):
         counts["inputs"] += 1
         counts["pages"] += 1
-        for problem in hostile.page_problems(page, f"{seed} {number}"):
+        for problem in checked_books.page_problems(page, f"{seed} {number}"):
             yield f"{path!r}, changed: {problem}"
         if len(page) < 20_000:
-            hostile.collected(page, f"{seed} {number}", _site())
+            checked_books.collected(page, f"{seed} {number}", _site())
 
 
-def _site() -> object:
-    from rankbook.listings import site_of
-
+@cache
+def _site() -> Site:
     return site_of(_ROOT / "docs/index.md")
 
 

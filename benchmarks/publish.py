@@ -179,8 +179,10 @@ def scaled(count: int, folder: Path) -> Iterator[Row]:
     yield told("nothing changed", median(lambda: mkdocs(root)), site)
     source = edited(root)
     yield told("one edit", mkdocs(root), site, note=source.relative_to(root).as_posix())
-    tests = record(root)
-    yield told("new runs in the ledger", mkdocs(root), site, note=f"{tests} tests of 20 files")
+    record(root, 0, 100)
+    mkdocs(root)  # with the first runs every page says what was never run
+    tests = record(root, 100, 120)
+    yield told("new runs in the ledger", mkdocs(root), site, note=f"{tests} tests of 20 files that were never run")
     yield compared(root, folder / "again" / root.name)
 
 
@@ -217,8 +219,8 @@ def edited(root: Path) -> Path:
     return source
 
 
-def record(root: Path) -> int:
-    """Record that the tests of some files have passed, and give their number."""
+def record(root: Path, first: int, end: int) -> int:
+    """Record that the tests of some of the files with tests have passed, and give their number."""
     from rankbook.config import load
     from rankbook.document import survey_tree
     from rankbook.ledger import Ledger
@@ -227,7 +229,7 @@ def record(root: Path) -> int:
     os.environ |= cache(root.parent / "cache")
     settings = load(root)
     project = survey_tree(settings)
-    sources = [path for path, survey in project.surveys.items() if survey.tests][:20]
+    sources = [path for path, survey in project.surveys.items() if survey.tests][first:end]
     runs = [
         Run(
             page=f"{OUT}/{path}_docs.md",

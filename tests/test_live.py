@@ -188,7 +188,7 @@ def test_runs_of_tests_show_on_pages(served):
         ledger.record([run_that(Outcome.FAILED)])
     ledger.record([run_that(Outcome.PASSED)])
     served.shows(PAGE, "rankbook-passed")
-    served.shows("guide.html", "rankbook-")
+    served.shows("guide.html", "Proof coverage")
     assert served.builds() == built
 
 

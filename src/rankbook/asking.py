@@ -68,7 +68,7 @@ def ask(chosen: Namespace, root: Path, say: Say) -> int:
 def _as_table(found: query.Answer) -> Iterator[str]:
     """Write columns; where a person watches, with what does not fit on a line broken within its column."""
     if not sys.stdout.isatty() or not found.rows:
-        yield from query.lines(found)
+        yield from map(_one_line, query.lines(found))
         return
     from rich.console import Console
     from rich.table import Column, Table
@@ -88,7 +88,11 @@ def _as_json(found: query.Answer) -> Iterator[str]:
 
 
 def _as_ids(found: query.Answer) -> Iterator[str]:
-    return (row.id for row in found.rows)
+    return (_one_line(row.id) for row in found.rows)
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", "\\n")
 
 
 FORMATS: Mapping[str, Callable[[query.Answer], Iterator[str]]] = {"table": _as_table, "json": _as_json, "ids": _as_ids}

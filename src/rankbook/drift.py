@@ -14,6 +14,7 @@ from rankbook.config import Settings
 from rankbook.pages import Writer
 from rankbook.pages.seals import Edited, Seen, look
 from rankbook.report import Report
+from rankbook.terminal import word
 
 _BINARY = ".inv"
 """End of the name of what holds no lines."""
@@ -63,7 +64,7 @@ def drifted(settings: Settings, report: Report) -> list[Drifted]:
 
 
 def _why_edited(settings: Settings, page: str, seen: Seen) -> str:
-    place, source = place_of(settings, page), seen.stamp.source
+    command, source = f"rankbook accept {word(place_of(settings, page))}", seen.stamp.source
     if Edited.LISTING not in seen.edited:
         return "its text was edited outside of notes; write a note instead, then run `rankbook gen --force`"
     now = _digest(settings.root / source)
@@ -72,10 +73,8 @@ def _why_edited(settings: Settings, page: str, seen: Seen) -> str:
     if now != seen.stamp.sha256:
         return f"its listing was edited, and {source} has changed as well; bring the edit there by hand, then run `rankbook gen --force`"
     if Edited.TEXT in seen.edited:
-        return (
-            f"its listing was edited, {source} was not, but the text around the listing was; undo that, then run `rankbook accept {place}`"
-        )
-    return f"its listing was edited, {source} was not; `rankbook accept {place}` takes the edit into the source"
+        return f"its listing was edited, {source} was not, but the text around the listing was; undo that, then run `{command}`"
+    return f"its listing was edited, {source} was not; `{command}` takes the edit into the source"
 
 
 def _digest(file: Path) -> str | None:
@@ -140,4 +139,4 @@ def place_of(settings: Settings, page: str) -> str:
         page: below the folder of all pages.
     """
     path = settings.below_root(settings.out) / page
-    return path.relative_to(settings.root).as_posix() if path.is_relative_to(settings.root) else os.fspath(path)
+    return printable(path.relative_to(settings.root).as_posix() if path.is_relative_to(settings.root) else os.fspath(path))

@@ -17,8 +17,8 @@ from rankbook.packed import Packed
 
 UTF8 = "utf-8"
 _MAGIC = re.compile(rb".*?coding[:=][ \t]*([-\w.]+)")
-_NOT_OF_FILES = frozenset({"idna", "punycode", "undefined"})
-"""Encodings that Python knows and no file has; to read a large one would take for ever."""
+_NOT_OF_FILES = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
+"""Encodings that Python knows and no file has; to read some would take for ever."""
 _BAD_CHARACTERS = "\0\2\3"
 _BAD = re.compile(f"[{_BAD_CHARACTERS}]")
 """What a Markdown page cannot show."""
@@ -120,6 +120,15 @@ def _is_faithful(data: bytes, bom: bytes, encoding: str, text: str) -> bool:
         return False
 
 
+def known(name: str) -> str:
+    """Give Python's own name of an encoding; empty when no file has it."""
+    try:
+        found = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        return ""
+    return "" if found in _NOT_OF_FILES else found
+
+
 def _detect(data: bytes) -> tuple[bytes, str]:
     """Find the byte order mark and the encoding: a mark first, then a coding cookie (PEP 263), then UTF-8."""
     for mark, encoding in _BOMS:
@@ -129,11 +138,7 @@ def _detect(data: bytes) -> tuple[bytes, str]:
         match = _MAGIC.match(line)
         if match:
             name = match[1].decode("ascii")
-            try:
-                found = codecs.lookup(name).name if name.lower() != "utf8" else UTF8
-            except LookupError:
-                found = UTF8
-            return b"", UTF8 if found in _NOT_OF_FILES else found
+            return b"", UTF8 if name.lower() == "utf8" else known(name) or UTF8
         if line.strip(b" \t\r\f") and not line.lstrip(b" \t\f").startswith((b"#", b"//", b"/*", b"<!--", b"%", b";")):
             break
     return b"", UTF8

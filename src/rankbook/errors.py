@@ -40,7 +40,7 @@ class RankbookError(Exception):
 
     def __str__(self) -> str:
         """Build the sentence from the facts: ``where:line: what; right``."""
-        place = "" if self.where is None else f"{self.where}"
+        place = "" if self.where is None else f"{self.where}".replace("\n", "\\n")
         if place and self.line is not None:
             place += f":{self.line}"
         text = f"{place}: {self.what}" if place else self.what

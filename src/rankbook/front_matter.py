@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from rankbook.embedding import Embedding
+from rankbook.embedding import Embedding, known
 
 SUITE_PAGES = ("suite-hardware", "suite-apis", "suite-untested", "suite-words", "suite-marks", "suite-owners", "suite-findings")
 """Kinds of page that are about the whole suite."""
@@ -148,9 +148,10 @@ def read(values: Mapping[str, Any]) -> Stamp | None:
     if not isinstance(facts, dict) or facts.get("page") not in PAGE_KINDS:
         return None
     embedding = None
-    if "encoding" in facts:
+    encoding = _text(facts.get("encoding"))
+    if known(encoding):
         embedding = Embedding(
-            encoding=_text(facts["encoding"]),
+            encoding=encoding,
             bom=bool(facts.get("bom")),
             newline=_text(facts.get("newline", "lf")),
             final_newline=bool(facts.get("final-newline", True)),

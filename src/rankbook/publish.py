@@ -29,6 +29,7 @@ from rankbook.site.proof import Proof
 from rankbook.site.shell import Shell
 from rankbook.site.stamping import LAST_RUN, ROLLUP, Leaf, Step, stamped, tests
 from rankbook.site.standing import Standing
+from rankbook.site.tokens.others import version as pygments_version
 from rankbook.standing import standing
 from rankbook.workers import processes, spread
 
@@ -462,7 +463,7 @@ class _Run:
 
     def put_shared(self) -> None:
         """Write what all pages load."""
-        for name, content in ((FACTS, self.facts), (lean.FILE, self.shell.script)):
+        for name, content in ((FACTS, self.facts), (lean.FILE, self.shell.script), (lean.STYLE, self.shell.style)):
             self.site.put(name, content.encode())
 
     def put_one(self, path: str) -> None:
@@ -754,7 +755,7 @@ def _code() -> str:
     dates = [
         f"{path}:{seen.st_mtime_ns}:{seen.st_size}" for path in (Path(__file__), *sorted(_CODE.rglob("*.py"))) for seen in [path.stat()]
     ]
-    return _digest([__version__, markdown.VERSION, *dates])
+    return _digest([__version__, markdown.VERSION, pygments_version(), *dates])
 
 
 def _digest(words: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ import shlex
 _STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff\U000e0000-\U000e007f]"
 )
-"""Characters that move the cursor, colour, rename the window or turn the direction of what follows, and halves of pairs, which nothing can write."""
+"""Characters that move the cursor, colour, rename the window or turn the direction of what follows, and what nothing can encode."""
 
 
 def harmless(text: str) -> str:

@@ -78,7 +78,7 @@ def look(data: bytes) -> Seen | None:
         edited |= Edited.TEXT
     embedding = stamp.embedding
     raw = listing_of(data)
-    if embedding is None or (raw is None and _is_right(restore("", embedding), embedding)):
+    if embedding is None or (raw is None and _is_right(_restored(b"", embedding)[1] or b"", embedding)):
         return Seen(stamp, edited, None, None, is_sealed=found is not None)
     if raw is None:
         return Seen(stamp, edited | Edited.LISTING, None, None, "no listing of the source is found on the page", found is not None)

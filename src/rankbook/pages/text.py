@@ -32,8 +32,8 @@ _SENTENCE = re.compile(r"(.+?[.!?])(?=\s|$)(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!et
 _NOT_PROSE = re.compile(r"[-*+]\s|[|>#=]|\d+[.)]\s|!?\[[^\[\]]*\]\([^()]*\)\s*\Z")
 _MARKUP = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)|\*\*|__")
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
-_NOT_IN_SPAN = re.compile("[`|]|<[A-Za-z/!?]")
-"""What a code span in a table's cell cannot hold, and what Python-Markdown takes for a tag even there, once the page holds a tag elsewhere."""
+_NOT_IN_SPAN = re.compile("[`|]|&#")
+"""What a code span in a table's cell cannot hold, and what confuses Python's reader of HTML even there: it loses or moves what follows."""
 _NOT_IN_TITLE = re.compile(r"[^\w .:/=,+-]")
 """What might end the title of a link, the link or a table's cell."""
 _LONGEST = 300

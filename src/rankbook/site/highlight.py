@@ -2,8 +2,8 @@
 
 - A token is `<i class=nf>`; the two kinds that are half of all tokens have no class: `<b>` is a keyword, `<i>` is a string. One that goes
   over several lines is an element on each of them, so that each line is whole by itself. Without style sheet a keyword is bold.
-- With anchors, line 12 is `<i id=L12>…</i>` and the newline follows it. Its number is in no text: the style sheet counts the lines.
-  What is selected and copied is the source.
+- With anchors, line 12 is `<i id=L12>…</i>` and the newline follows it; a line that is one comment is `<i id=L12 class=c1>`. Its number is
+  in no text: the style sheet counts the lines. What is selected and copied is the source.
 - The text of the HTML is the listing, character for character. A carriage return is written `&#13;`, for a parser would make it a newline.
   What HTML cannot hold (NUL, half of a surrogate pair) is U+FFFD.
 - A character that cannot be seen, or that turns the direction of the text around it, stands in
@@ -30,6 +30,8 @@ _HIDDEN = re.compile(
     "\U000e0000-\U000e007f]"
 )
 """Characters that are not seen, or that change how others are seen; the first group is the return of a line's end, which may stay so."""
+_WHOLE = re.compile(r"<i id=(L\d+)><i class=(c1|cm|sd)>([^<]*)</i></i>")
+"""A line that is one comment: its element is that of the token, too."""
 _NAMES = {language.name: language for language in LANGUAGES}
 _WRITTEN = {"\r": "&#13;", "\0": "\ufffd", **{chr(code): "\ufffd" for code in range(0xD800, 0xE000)}}
 
@@ -72,5 +74,5 @@ def _numbered(html: str) -> str:
     ended = len(lines) > 1 and not lines[-1]
     if ended:
         lines.pop()
-    numbered = "\n".join([f"<i id=L{number}>{line}</i>" for number, line in enumerate(lines, 1)])
+    numbered = _WHOLE.sub(r"<i id=\1 class=\2>\3</i>", "\n".join([f"<i id=L{number}>{line}</i>" for number, line in enumerate(lines, 1)]))
     return numbered + "\n" if ended else numbered

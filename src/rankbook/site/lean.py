@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from urllib.parse import quote
 
 FILE = "assets/rankbook-shell.js"
 """Where the built site holds what only a script needs."""
+STYLE = "assets/rankbook-shell.css"
+"""Where it holds the drawings that stand in all pages."""
 _SCRIPTED = re.compile(
     r"""
     <(?:
@@ -41,20 +43,33 @@ _SCRIPT = """\
 }})();
 """
 _HEAD = re.compile(r"<head\b[^>]*>\s*(?:<meta\b[^>]*charset[^>]*>)?")
-_TOKEN = re.compile(r"(<!--.*?-->|<(?P<kept>script|style|pre|textarea|svg)\b.*?</(?P=kept)>|</?[a-zA-Z][^>]*>)", re.DOTALL)
+_TOKEN = re.compile(r"(<!--.*?-->|<(?P<kept>script|style|pre|textarea|svg)\b.*?</(?P=kept)>|</?[a-zA-Z](?:[^>\"]|\"[^\"]*\")*>)", re.DOTALL)
+_START = re.compile(r"<[a-zA-Z](?:[^>\"]|\"[^\"]*\")*>")
 _NAMED = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
-_BLOCKS = frozenset(
-    "html head title meta link body header nav main footer section article aside div ul ol li form h1 h2 h3 h4 h5 h6 p table hr".split()
+_BLOCK = re.compile(
+    "html|head|title|meta|link|body|header|nav|main|footer|section|article|aside|div|ul|ol|li|form|h[1-6r]|p|table",
 )
 """Elements around and inside of which a browser shows no blank."""
-_VOID = frozenset("meta link input br hr img source wbr".split())
+_VOID = re.compile("meta|link|input|[bh]r|img|source|wbr")
 _THEMED = re.compile(r'\sclass="md-')
 """What Material lays out as a box, whatever element it is: there is no blank at its edges."""
 _QUOTED = re.compile(r'(\s[\w-]+=)"([^"]*)"')
 _GENERATOR = re.compile(r'<meta name="generator"[^>]*>')
-_DRAWING = re.compile(r'<svg(?: xmlns="http://www\.w3\.org/2000/svg")?([^>]*)>(.{120,}?)</svg>', re.DOTALL)
+_DRAWING = re.compile(
+    r'<svg xmlns="http://www\.w3\.org/2000/svg"((?: (?:viewBox|width|height)="[\d. ]*")+)>((?:<path d="[^"<>]*"\s*/>)+)</svg>'
+)
+"""A drawing in one colour, that of the text around it."""
 _KEPT = re.compile(r"(<pre\b.*?</pre>|<svg\b.*?</svg>)", re.DOTALL)
 _ENDS = re.compile(r"</(?:li|td|th|tr|thead|tbody)>\n?")
+_RULE = """\
+.{name} {{
+  background: currentcolor;
+  forced-color-adjust: none;
+  mask: url("data:image/svg+xml,{picture}") center / contain no-repeat;
+}}
+"""
+_PLACED = re.compile(r"(<a href=[^ >]*#L\d+)><code>([^<]*:\d+)</code></a>")
+"""A link to a line, named by its file: the style sheet shows it as code, without an element that says so each time."""
 _LINK = re.compile(r'<a href="([\w./#:%?,+~@!$*()-]*[\w#])"')
 
 
@@ -110,19 +125,19 @@ def _close(text: str, tag: str, start: int) -> int:
 def compact(page: str) -> str:
     """Leave out of HTML what a browser adds by itself: ends of rows, cells and entries, and quotes around addresses."""
     parts = _KEPT.split(page)
-    parts[::2] = [_LINK.sub(r"<a href=\1", _ENDS.sub("", part)) for part in parts[::2]]
+    parts[::2] = [_PLACED.sub(r"\1>\2</a>", _LINK.sub(r"<a href=\1", _ENDS.sub("", part))) for part in parts[::2]]
     return "".join(parts)
 
 
 def tight(page: str, places: str) -> str:
-    """Say a page of a theme in fewer characters: without blanks that are not shown, quotes that are not needed, drawings that repeat.
+    """Say a page of a theme in fewer characters: without blanks that are not shown and quotes that are not needed.
 
     Args:
         page: the page.
         places: what stands for addresses and anchors in it, as inside of a group of a regular expression.
     """
     bare = re.compile(rf"(?:{places}|[^\s\"'`=<>\ufdd1])*(?:{places}|[^\s\"'`=<>/\ufdd1])")
-    pieces = _TOKEN.split(_once(_GENERATOR.sub("", page)))
+    pieces = _TOKEN.split(_GENERATOR.sub("", page))
     texts, tags = pieces[::3], pieces[1::3]
     edges = list(_edges(tags))
     for number, text in enumerate(texts):
@@ -141,14 +156,15 @@ def _edges(tags: Sequence[str]) -> Iterator[tuple[bool, bool]]:
     for tag in tags:
         match = _NAMED.match(tag)
         name = match[2].lower() if match else ""
-        block = name in _BLOCKS
+        block = _BLOCK.fullmatch(name) is not None
         if match is None or tag.count("<") > 1:
             yield False, False
         elif match[1]:
             yield block or _shut(opened, name), block
         else:
-            themed = name not in _VOID and _THEMED.search(tag) is not None
-            if name not in _VOID:
+            is_void = _VOID.fullmatch(name) is not None
+            themed = not is_void and _THEMED.search(tag) is not None
+            if not is_void:
                 opened.append((name, themed))
             yield block, block or themed
 
@@ -164,26 +180,36 @@ def _shut(opened: list[tuple[str, bool]], name: str) -> bool:
 
 
 def _plain(tag: str, bare: re.Pattern[str]) -> str:
-    """Write a start tag without the quotes and blanks that it can do without."""
-    if tag.startswith(("</", "<!")):
-        return tag
-    head, end, rest = tag.partition(">")
-    head = _QUOTED.sub(lambda match: f"{match[1]}{match[2].strip()}" if bare.fullmatch(match[2].strip()) else match[0], head)
-    return f"{head.rstrip()}{end}{rest}"
+    """Write a tag without the quotes and blanks that it can do without."""
+    match = _START.match(tag)
+    if match is None:
+        return "" if tag == "</li>" else tag
+    head = _QUOTED.sub(lambda each: f"{each[1]}{each[2].strip()}" if bare.fullmatch(each[2].strip()) else each[0], match[0][:-1])
+    return f"{head.rstrip()}>{tag[match.end() :]}"
 
 
-def _once(page: str) -> str:
-    """Let a drawing that stands in a page a second time refer to the first one."""
-    known: dict[str, str] = {}
-    repeated = {inner for inner, times in Counter(match[2] for match in _DRAWING.finditer(page)).items() if times > 1}
+def drawn(page: str, link: str) -> tuple[str, str]:
+    """Take the drawings of a page out of it.
 
-    def drawn(match: re.Match[str]) -> str:
-        frame, inner = match[1], match[2]
-        if inner not in repeated:
-            return f"<svg{frame}>{inner}</svg>"
-        if inner in known:
-            return f'<svg{frame}><use href="#{known[inner]}"></use></svg>'
-        known[inner] = f"rankbook-drawing-{len(known) + 1}"
-        return f'<svg{frame}><g id="{known[inner]}">{inner}</g></svg>'
+    Args:
+        page: the page.
+        link: address of the style sheet that holds them, as it stands in the page.
 
-    return _DRAWING.sub(drawn, page)
+    Returns:
+        The page, in which each drawing is an empty `<svg>` as large as it was, and the style that shows it there; none for no drawings.
+    """
+    names: dict[str, str] = {}
+    rules: list[str] = []
+
+    def named(match: re.Match[str]) -> str:
+        drawing, frame = match[0], match[1]
+        name = names.setdefault(drawing, f"rankbook-drawing-{len(names) + 1}")
+        if len(rules) < len(names):
+            picture = quote(drawing, safe=" ()=:/,.'-")
+            rules.append(_RULE.format(name=name, picture=picture))
+        return f"<svg{frame} class={name}></svg>"
+
+    page = _DRAWING.sub(named, page)
+    if not rules:
+        return page, ""
+    return page.replace("</head>", f'<link rel="stylesheet" href="{link}">\n</head>', 1), "".join(rules)

@@ -244,7 +244,7 @@ class _Headings:
         text = _TAG.sub("", inner).replace(_LESS, "&lt;").strip()
         anchor = unique(slug(_ENTITY.sub(lambda entity: html.unescape(entity[0]), text)), self._taken)
         self.found.append(Heading(int(level), anchor, text))
-        return f'<h{level} id="{anchor}">{inner}<a class="headerlink" href="#{anchor}">¶</a></h{level}>'
+        return f"<h{level} id={anchor}>{inner}<a class=headerlink href=#{anchor}>¶</a></h{level}>"
 
 
 @lru_cache(maxsize=4096)

@@ -235,9 +235,9 @@ def _slowest(summary: Summary, href: Href) -> str:
 def duration(seconds: float) -> str:
     """Write how long something took."""
     if seconds < 60:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+        return f"{seconds:.2g}\xa0s" if seconds < 10 else f"{seconds:.0f}\xa0s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes}\xa0min {rest}\xa0s" if minutes < 60 else f"{minutes // 60}\xa0h {minutes % 60}\xa0min"
 
 
 def _flakiest(summary: Summary, href: Href) -> str:
@@ -290,8 +290,13 @@ _TABLES: Mapping[str, Callable[[Summary, Href], str]] = {
 """What is folded on the page of a folder."""
 
 
+def broken(name: str) -> str:
+    """Give the name of a test as HTML that may break behind its classes."""
+    return html.escape(name).replace("::", "::<wbr>")
+
+
 def _link(place: Place, href: Href) -> str:
-    return f'<a href="{html.escape(href(place.page, place.line))}"><code>{html.escape(place.name)}</code></a>'
+    return f'<a href="{html.escape(href(place.page, place.line))}"><code>{broken(place.name)}</code></a>'
 
 
 def total(summaries: Iterable[Summary]) -> Summary:

@@ -11,7 +11,7 @@ from rankbook.site.charts import count, in_words, stacked
 from rankbook.site.history import history, time_of
 from rankbook.site.outcomes import Group, badge, why
 from rankbook.site.rank_diagram import diagram
-from rankbook.site.rollup import duration
+from rankbook.site.rollup import broken, duration
 
 if TYPE_CHECKING:
     from rankbook.site.expected import Want
@@ -61,7 +61,7 @@ def _table(columns: Mapping[str, list[str]]) -> str:
 
 
 def _name(entry: Entry) -> str:
-    name = f"<code>{html.escape(entry.name)}</code>"
+    name = f"<code>{broken(entry.name)}</code>"
     return f'<a href="#L{entry.line}">{name}</a>' if entry.line else name
 
 

@@ -23,6 +23,7 @@ _CUT = "\ufdd1"
 _PLACES = ("base", "title", "name", "address", "description", "top", "content", "contents")
 _BARE = f"{_CUT}(?:base|top|anchor){_CUT}"
 """Places whose values need no quotes around them."""
+_BOXED = re.compile(rf"<span class=md-ellipsis>({_CUT}text{_CUT})</span>")
 _CONTENT = re.compile(
     rf"{OPEN}.*{CLOSE}"
     r"|(?<=>)\s*<h1\b(?=(?:(?!</article>).)*</article>).*?(?=<aside class=\"md-source-file|<form class=\"md-feedback|</article>)"
@@ -89,10 +90,8 @@ class Contents:
     inner: tuple[str, ...]
 
     def tight(self) -> Contents:
-        """Write entries in fewer characters."""
-        return Contents(
-            *(pieces and tuple(lean.tight(_CUT.join(pieces), _BARE).split(_CUT)) for pieces in (self.leaf, self.parent, self.inner))
-        )
+        """Write entries in fewer characters: a long one is broken over lines, for which it needs no element inside of its link."""
+        return Contents(*(_tight(pieces) for pieces in (self.leaf, self.parent, self.inner)))
 
     def of(self, headings: Sequence[Heading]) -> str:
         """Write the entries of a page."""
@@ -102,6 +101,10 @@ class Contents:
         if below and self.parent:
             return _filled(self.parent, {**_entry(heading), "inner": "".join(_filled(self.inner, _entry(each)) for each in below)})
         return _filled(self.leaf, _entry(heading))
+
+
+def _tight(pieces: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_BOXED.sub(r"\1", lean.tight(_CUT.join(pieces), _BARE)).split(_CUT)) if pieces else ()
 
 
 def _nested(headings: Iterable[Heading]) -> list[tuple[Heading, list[Heading]]]:
@@ -130,6 +133,8 @@ class Shell:
     """Address of the site; empty when the engine was not told."""
     script: str = field(compare=False, repr=False)
     """What the site holds as `lean.FILE`; empty for nothing."""
+    style: str = field(compare=False, repr=False)
+    """What the site holds as `lean.STYLE`; empty for nothing."""
     digest: str = field(compare=False)
     """Changes whenever a page would look otherwise."""
 
@@ -160,11 +165,12 @@ class Shell:
         canonical = match[2] if (match := _CANONICAL.search(text)) else ""
         text = _named(text, (title, label or title), known[0] if known else None)
         text, script = lean.parted(_addressed(_SPACE.sub(_spaced, text), file), _place("base"))
+        text, style = lean.drawn(text, f"{_place('base')}/{lean.STYLE}")
         text = lean.tight(text, _BARE)
         contents = contents and contents.tight()
         pieces = tuple(text.split(_CUT))
         told = repr((pieces, contents, canonical)).encode(errors="surrogatepass")
-        return cls(pieces, contents, _site(canonical, file), script, hashlib.sha256(told).hexdigest())
+        return cls(pieces, contents, _site(canonical, file), script, style, hashlib.sha256(told).hexdigest())
 
     def filled(self, depth: int, values: Mapping[str, str]) -> str:
         """Fill a page.

@@ -20,7 +20,7 @@ LAST_RUN = "last-run"
 ROLLUP = "proof"
 """Names of the markers that what the ledger knows replaces."""
 _MARKER = re.compile(rf"<!-- rankbook:({LAST_RUN}|{ROLLUP}) -->")
-_TITLE_END = re.compile(r'(?=<a class="headerlink"[^>]*>¶</a></h1>)')
+_TITLE_END = re.compile(r"(?=<a class=headerlink [^>]*>¶</a></h1>)")
 _ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
 _LINK = re.compile(r'<a href="([^"]*)"[^>]*>.*?</a>', re.DOTALL)
 _OWN_LINE = re.compile(r"#L(\d+)\Z")
@@ -105,7 +105,7 @@ def stamped(leaf: Leaf, rendered: Rendered, shell: Shell, addresses: Addresses) 
 
 def tests(rendered: Rendered) -> list[tuple[str, int]]:
     """Give the tests that the page of a source lists, each with its line."""
-    start = rendered.html.find('<h2 id="what-is-tested">')
+    start = rendered.html.find("<h2 id=what-is-tested>")
     end = rendered.html.find("<h2 ", start + 1)
     found = []
     for row in _ROW.finditer(rendered.html, start, end if end >= 0 else len(rendered.html)) if start >= 0 else ():

@@ -1,0 +1,3 @@
+# coding: punycode
+def test_it():
+    pass

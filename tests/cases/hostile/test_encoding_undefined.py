@@ -1,0 +1,3 @@
+# coding: undefined
+def test_it():
+    pass
