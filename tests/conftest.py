@@ -7,3 +7,6 @@ import tempfile
 
 _KEPT = tempfile.TemporaryDirectory(prefix="rankbook-tests-")
 os.environ["RANKBOOK_CACHE_DIR"] = _KEPT.name
+
+collect_ignore_glob = ["cases/*"]
+"""Sources and pages that tests read: some of them are wrong on purpose."""

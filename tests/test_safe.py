@@ -387,6 +387,28 @@ def test_what_was_set_aside_is_not_put_behind_a_link(tmp_path):
     assert (site / "s").is_symlink()
 
 
+REACHES = (
+    "cycler.__init__.__globals__.os.popen('touch zq').read()",
+    "file.__class__.__mro__",
+    "''.__class__.__base__.__subclasses__()",
+    "'{0.__class__}'.format(file)",
+)
+
+
+@pytest.mark.parametrize("way", REACHES)
+def test_templates_of_a_project_reach_nothing_but_facts(tmp_path, way):
+    """A template that comes with the sources may arrange what is known of them, and run nothing."""
+    template = (REPOSITORY / "templates/rankbook/file.md.jinja").read_text()
+    hostile.write(tmp_path, {"s/a.py": b"x = 1\n", "templates/rankbook/file.md.jinja": f"{template}\n{{{{ {way} }}}}\n".encode()})
+    with pytest.raises(RankbookError, match=r"unsafe|has no attribute|broken template"):
+        document(Settings(root=tmp_path, sources=("s",), out="docs", jobs=1, findings=()))
+    assert not Path("zq").exists()
+    harmless_ones = "{{ file.path | code }} has 1,{{ '{:,}'.format(1000) }}"
+    (tmp_path / "templates/rankbook/file.md.jinja").write_text(f"{template}\n{harmless_ones}\n")
+    document(Settings(root=tmp_path, sources=("s",), out="docs", jobs=1, findings=()))
+    assert "`s/a.py` has 1,1,000" in (tmp_path / "docs/s/a.py_docs.md").read_text()
+
+
 # Inventory, ledger, CI
 
 

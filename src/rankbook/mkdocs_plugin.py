@@ -31,6 +31,7 @@ from rankbook.site.addresses import Addresses
 from rankbook.site.shell import Shell
 from rankbook.site.shell import source as shell_source
 from rankbook.site.stamping import LAST_RUN, ROLLUP
+from rankbook.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -106,12 +107,12 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             self._settings = load(Path(config.config_file_path or "mkdocs.yml").resolve().parent)
             if self.config.gen and self._settings.sources:
                 for warning in document(self._settings).warnings:
-                    _log.warning("%s", warning)
+                    _log.warning("%s", harmless(warning))
         except (RankbookError, OSError) as error:
             if not self._serving:
-                raise PluginError(str(error)) from error
+                raise PluginError(harmless(str(error))) from error
             if self._live is None:
-                _log.error("%s", error)
+                _log.error("%s", harmless(str(error)))
             else:
                 self._live.refused(error)
         site = Site(self._settings, Path(config.docs_dir).resolve(), Path(config.site_dir).resolve())
@@ -244,7 +245,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             published = publish(build.docs, build.shell, directories=config.use_directory_urls, ledgered=build.ledgered, forge=forge)
             build.site.write_search(build.addresses, partial(survey_tree, self._settings))
         except RankbookError as error:
-            raise PluginError(str(error)) from error
+            raise PluginError(harmless(str(error))) from error
         _tell(published.problems, int(config.validation.links.anchors))
 
     def on_build_error(self, *, error: Exception, **_: object) -> None:  # noqa: ARG002 - the signature is MkDocs' own
@@ -269,7 +270,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
                 last_run, rollup = shown_at(LAST_RUN, last_run), shown_at(ROLLUP, rollup)
             content = _LAST_RUN.sub(lambda _: last_run, content, count=1)
         except RankbookError as error:
-            _log.warning("%s", error)
+            _log.warning("%s", harmless(str(error)))
             return content
         return content.replace(_ROLLUP, rollup)
 
@@ -321,7 +322,7 @@ def _reloads() -> bool:
 def _tell(problems: Iterable[str], level: int) -> None:
     told = list(problems)
     for problem in told[:_MOST_PROBLEMS]:
-        _log.log(level, "%s", problem)
+        _log.log(level, "%s", harmless(problem))
     if len(told) > _MOST_PROBLEMS:
         _log.log(level, "and %d more links of generated pages lead nowhere", len(told) - _MOST_PROBLEMS)
 
@@ -351,4 +352,4 @@ def _warn_of_shared_addresses(files: Files, stamps: Mapping[str, Stamp]) -> None
     for path in sorted(stamps):
         other = taken.setdefault(files.src_uris[path].dest_uri, path)
         if other != path:
-            _log.warning("%s and %s have the same address; set `use_directory_urls: false` in mkdocs.yml", other, path)
+            _log.warning("%s and %s have the same address; set `use_directory_urls: false` in mkdocs.yml", harmless(other), harmless(path))

@@ -13,6 +13,7 @@ from typing import Any
 import jinja2
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
+from jinja2.sandbox import SandboxedEnvironment
 
 from rankbook.config import Settings
 from rankbook.errors import TemplateError
@@ -74,13 +75,19 @@ class _Environment(jinja2.Environment):
     code_generator_class = _Generator
 
 
+class _Sandboxed(SandboxedEnvironment):
+    code_generator_class = _Generator
+
+
 @lru_cache(maxsize=4)
 def environment(folders: tuple[str, ...]) -> jinja2.Environment:
     """Make the environment of a pack.
 
     What a template prints is escaped as prose unless a filter has made Markdown of it, so that a template that forgets a filter is safe.
+    Templates of a project reach nothing but what they are given.
     """
-    made = _Environment(
+    is_own = all(Path(folder).is_relative_to(_own_packs()) for folder in folders)
+    made = (_Environment if is_own else _Sandboxed)(
         loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,
         autoescape=True,
@@ -89,21 +96,21 @@ def environment(folders: tuple[str, ...]) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         auto_reload=False,
-        bytecode_cache=_compiled(),
+        bytecode_cache=_compiled("" if is_own else "_sandboxed"),
     )
     made.filters.update(FILTERS | ROWS)
     made.globals["patterns"] = PATTERNS
     return made
 
 
-def _compiled() -> jinja2.FileSystemBytecodeCache | None:
-    """Keep compiled templates beside what else runs keep; None where nothing can be written."""
+def _compiled(kind: str) -> jinja2.FileSystemBytecodeCache | None:
+    """Keep compiled templates of a kind of environment beside what else runs keep; None where nothing can be written."""
     folder = cache_base() / "templates"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return None
-    return jinja2.FileSystemBytecodeCache(str(folder), "__rankbook_%s.cache") if os.access(folder, os.W_OK) else None
+    return jinja2.FileSystemBytecodeCache(str(folder), f"__rankbook{kind}_%s.cache") if os.access(folder, os.W_OK) else None
 
 
 def check_pack(folders: tuple[str, ...]) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from rankbook.model import PACKAGES
 from rankbook.pages.fence import line_anchor
 from rankbook.pages.names import Links
-from rankbook.pages.text import code, one_line
+from rankbook.pages.text import NOT_IN_SPAN, code, one_line
 
-_NOT_PLAIN = re.compile(r"[`|]")
 _SAYS_NOTHING = frozenset({"__init__.py", "conftest.py", "setup.py", "CMakeLists.txt", "README.md"})
 """Names of files that a reader only knows with their folder's."""
 
@@ -37,7 +35,7 @@ class Places:
     def line(self, path: str, line: int) -> str:
         """Link to a line, labelled by its file's name and its number."""
         target = self._known.get(path) or self._target(path)
-        if _NOT_PLAIN.search(target.label):
+        if NOT_IN_SPAN.search(target.label):
             return self._linked(target, str(code(f"{target.label}:{line}")), line)
         return self._linked(target, f"`{target.label}:{line}`", line)
 

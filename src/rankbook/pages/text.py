@@ -32,7 +32,7 @@ _SENTENCE = re.compile(r"(.+?[.!?])(?=\s|$)(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!et
 _NOT_PROSE = re.compile(r"[-*+]\s|[|>#=]|\d+[.)]\s|!?\[[^\[\]]*\]\([^()]*\)\s*\Z")
 _MARKUP = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)|\*\*|__")
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
-_NOT_IN_SPAN = re.compile("[`|]|&#")
+NOT_IN_SPAN = re.compile("[`|]|&#")
 """What a code span in a table's cell cannot hold, and what confuses Python's reader of HTML even there: it loses or moves what follows."""
 _NOT_IN_TITLE = re.compile(r"[^\w .:/=,+-]")
 """What might end the title of a link, the link or a table's cell."""
@@ -76,7 +76,7 @@ def _code(value: str) -> Markup:
     line = one_line(value)
     if not line:
         return markdown("*empty*")
-    if _NOT_IN_SPAN.search(line):
+    if NOT_IN_SPAN.search(line):
         return markdown("<code>" + "".join(_plain(character) for character in line) + "</code>")
     return markdown(f"`{line}`")
 
