@@ -9,7 +9,7 @@ from pathlib import Path
 
 import markdown
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rankbook import __version__, front_matter
@@ -56,7 +56,9 @@ def listing_of(page):
     stamp = front_matter.read(front_matter.split(text)[0])
     match = re.search(r'(?:\A|\n)(`{3,})[^\n`]* \{#source linenums="1"\}\n', text)
     if match is None:
-        return b"" if "The file is empty." in text else None
+        if "The file is empty." not in text:
+            return None
+        return restore("", stamp.embedding) if stamp.embedding else b""
     start = match.end()
     end = next(found.start() for found in re.finditer(f"(?<=[\r\n]){match[1]}(?=\n)", text[start:]))
     return restore(text[start : start + end], stamp.embedding)
@@ -98,6 +100,7 @@ def test_every_link_of_the_pages_leads_somewhere(tmp_path, pack):
         assert not anchor or f'id="{anchor}"' in html[path], (page, href)
 
 
+@example(data=b"\xef\xbb\xbf")
 @given(data=st.binary(max_size=400) | st.text(st.sampled_from("`~a \t\r\n\f\x85\u2028#|<{é"), max_size=80).map(str.encode))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("name", ["x.py", "x.txt", "x.md"])

@@ -42,6 +42,8 @@ from rankbook.pages.text import plain, summary
 from rankbook.publish import Docs, Site, publish
 from rankbook.site import sheltering
 from rankbook.site.addresses import Addresses
+from rankbook.site.highlight import highlighted
+from rankbook.site.tokens import others
 from rankbook.starter import drafts
 from rankbook.starter.facts import Facts, Install, Remote
 from rankbook.terminal import harmless, word
@@ -219,6 +221,17 @@ def test_long_headings_and_paragraphs_are_read_once(text):
     """Brackets that nothing closes are looked at once each: a third of a million would take hours otherwise."""
     assert plain(text).strip()
     assert isinstance(summary(text, is_markdown=True), str)
+
+
+SLOW = {"matlab": "\n" * 90_000, "ocaml": "0" * 90_000, "csharp": "a\n" * 40_000, "terraform": "<<A\n" * 20_000}
+
+
+@pytest.mark.parametrize("language", SLOW)
+def test_a_text_that_is_made_to_be_slow_has_no_colours(monkeypatch, language):
+    """Lexers of Pygments that would take minutes or hours are not asked, or stopped; what they are given is shown all the same."""
+    monkeypatch.setattr(others, "SECONDS", 0.5)
+    assert highlighted(SLOW[language], language) == SLOW[language].replace("<", "&lt;")
+    assert "<" in highlighted('x = "a"; let y = 12\n', language)
 
 
 # Commands

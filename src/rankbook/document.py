@@ -267,7 +267,12 @@ class _Run:
         draft = self.draft = Draft(self.modules, frozenset(self.paths), packages, vocabulary, rules)
 
         def read(paths: Sequence[str]) -> list[tuple[Survey, bytes, dict[str, bytes]]]:
-            return [(_gist(made := survey(draft, path)), _packed(made), packages.taken()) for path in paths]
+            found = []
+            for path in paths:
+                made = survey(draft, path)
+                found.append((_gist(made), _packed(made), packages.taken()))
+                draft.relieve()
+            return found
 
         after = {}
         for gist, data, read_packages in self._spread(read, sorted(doubtful - mute)):

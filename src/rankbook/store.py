@@ -9,7 +9,9 @@ import os
 import pickle
 import shutil
 import sqlite3
+import tempfile
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,12 +25,51 @@ _TABLES = ("facts", "packages", "surveys", "findings", "rows", "totals", "words"
 _SCHEMA = "".join(f"CREATE TABLE IF NOT EXISTS {table} (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;\n" for table in _TABLES)
 _UNUSED = 30 * 24 * 3600
 """Seconds after which what a project's runs have kept is deleted."""
-_MOST = 3000
+_MOST = 1000
 """Values that are kept unpacked."""
+_SMALL = 256
+"""Bytes up to which a value is not worth a place in a file."""
 
 
 class StoreError(Exception):
     """What was kept cannot be read; it is no loss but of time."""
+
+
+class _Aside:
+    """Room for values in a file without a name: of thousands that a run sets, its processes hold only where they lie.
+
+    Args:
+        folder: that the file is made in; it is gone when nobody has it open.
+
+    Raises:
+        OSError: no file can be made there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - it is closed with this object
+        weakref.finalize(self, file.close)
+        self._number = file.fileno()
+        self._owner = os.getpid()
+        self._end = 0
+
+    def put(self, data: bytes) -> bytes | int:
+        """Put a value aside, and give its place; itself where that is not worth it, or cannot be."""
+        if len(data) <= _SMALL or os.getpid() != self._owner:
+            return data
+        try:
+            written = os.pwrite(self._number, data, self._end)
+        except OSError:
+            return data
+        if written < len(data):
+            return data
+        place = self._end << 32 | len(data)
+        self._end += len(data)
+        return place
+
+    def get(self, place: int) -> bytes:
+        """Give the value at a place."""
+        return os.pread(self._number, place & 0xFFFFFFFF, place >> 32)
 
 
 class Store:
@@ -43,7 +84,9 @@ class Store:
         self._path = None if folder is None else folder / _NAME
         self.world = world
         """What the values depend on, as it was when the run began."""
-        self._changed: dict[str, dict[str, bytes | None]] = {table: {} for table in _TABLES}
+        self._changed: dict[str, dict[str, bytes | int | None]] = {table: {} for table in _TABLES}
+        """What was set, or where it lies in `_aside`."""
+        self._aside = _aside(folder)
         self._connections: dict[int, sqlite3.Connection] = {}
         self.generation = ""
         """Token of the run that left these values; empty when there are none."""
@@ -57,11 +100,11 @@ class Store:
     def data(self, table: str, key: str) -> bytes | None:
         """Give a value as it is kept; None when there is none."""
         changed = self._changed[table]
-        return changed[key] if key in changed else self._read(table, key)
+        return self._set(changed[key]) if key in changed else self._read(table, key)
 
     def put(self, table: str, key: str, data: bytes | None) -> None:
         """Set a value, pickled; None deletes it."""
-        self._changed[table][key] = data
+        self._changed[table][key] = data if data is None or self._aside is None else self._aside.put(data)
 
     def values(self, table: str, keys: Sequence[str]) -> Iterator[Any]:
         """Yield the values of many keys, in their order; keys without a value are passed over."""
@@ -73,7 +116,7 @@ class Store:
             except sqlite3.Error as error:
                 raise StoreError(str(error)) from error
         for key in keys:
-            data = changed[key] if key in changed else kept.get(key)
+            data = self._set(changed[key]) if key in changed else kept.get(key)
             if data is not None:
                 yield _opened(data)
 
@@ -115,6 +158,13 @@ class Store:
         connection = self._connections.pop(os.getpid(), None)
         if connection is not None:
             connection.close()
+
+    def _set(self, value: bytes | int | None) -> bytes | None:
+        """Give a value that was set, wherever it lies."""
+        if not isinstance(value, int):
+            return value
+        assert self._aside is not None
+        return self._aside.get(value)
 
     def _open(self) -> None:
         if self._path is None:
@@ -160,7 +210,7 @@ class Store:
             changed = self._changed[table]
             gone = [(key,) for key, data in changed.items() if data is None]
             connection.executemany(f"DELETE FROM {table} WHERE key = ?", gone)  # noqa: S608 - as above
-            kept = ((key, data) for key, data in sorted(changed.items()) if data is not None)
+            kept = ((key, self._set(changed[key])) for key in sorted(changed) if changed[key] is not None)
             connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", kept)  # noqa: S608 - as above
         about = {"generation": generation, "world": self.world}
         connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
@@ -206,6 +256,16 @@ class Kept(Mapping[str, _Value], Generic[_Value]):
 
     def __len__(self) -> int:
         return len(self._keys)
+
+
+def _aside(folder: Path | None) -> _Aside | None:
+    """Make room for values; None where all stay in memory."""
+    if folder is None or not hasattr(os, "pread"):
+        return None
+    try:
+        return _Aside(folder)
+    except OSError:
+        return None
 
 
 def _opened(data: bytes) -> Any:

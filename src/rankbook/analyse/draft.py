@@ -14,6 +14,8 @@ from rankbook.model import Class, Function, Module, Test
 from rankbook.vocabulary import BUILT_IN, Vocabulary
 
 _Answer = TypeVar("_Answer")
+_MOST_ANSWERS = 20_000
+"""Answers that are remembered at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +82,9 @@ class Draft:
             answer: finds the answer.
         """
         return self.reads.remembered(self._answers, question, answer)
+
+    def relieve(self) -> None:
+        """Forget the answers when they are many: those to questions of files far behind are not asked for again."""
+        if len(self._answers) > _MOST_ANSWERS:
+            self._answers.clear()
+            self.names.forget()

@@ -90,6 +90,12 @@ class Names:
         """Answer a question about names once; later askers take over what the answer was read from."""
         return self._reads.remembered(self._answers, question, answer)
 
+    def forget(self) -> None:
+        """Forget all answers, and the files that they were read from."""
+        self._answers.clear()
+        self._definitions.clear()
+        self._bindings.clear()
+
     def within(self, place: Place) -> Iterator[Function]:
         """Give a function and the functions that it defines inside."""
         qualname = getattr(place.definition, "qualname", "")
