@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import importlib.util
 import os
@@ -465,6 +466,61 @@ def test_scratch_of_a_killed_caller(name, when, tmp_path):
     assert left() == []
 
 
+WARMING = """
+import sys, time
+from rankbook.engines import local
+if __name__ == "__main__":
+    local.create(scratch=[sys.argv[1]]).warm()
+    time.sleep(100)
+"""
+IMPORTING = """
+import os, time
+from pathlib import Path
+Path(os.environ["TMPDIR"], "cache").touch()
+time.sleep(1)
+raise ImportError("not here")
+"""
+
+
+def test_caller_is_killed_while_torch_is_imported(tmp_path):
+    """When the caller is killed before the process that imports torch has said its first word its folders go, too."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (tmp_path / "torch.py").write_text(IMPORTING)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)}
+    end = time.monotonic() + 30
+    with subprocess.Popen([sys.executable, "-c", WARMING, str(scratch)], env=environment) as caller:
+        while not list(scratch.glob("*/cache")) and time.monotonic() < end:
+            time.sleep(0.02)
+        caller.kill()
+    assert scratch.exists()
+    while scratch.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not scratch.exists()
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_system_is_short_of_something(name, monkeypatch):
+    """A process that the system has no room for at the moment is started when it has; what can never be started is an error."""
+    monkeypatch.setenv("PYTHONPATH", str(PROGRAMS))
+    start, refusals = subprocess.Popen, [errno.EAGAIN, errno.EFAULT]
+
+    def refuse(*arguments, **options):
+        if refusals:
+            raise OSError(refusals.pop(), "not now")
+        return start(*arguments, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    engine = engines.create(name)
+    refusals += [errno.EACCES]
+    with pytest.raises(EngineError, match=r"no interpreter can be started: .*not now"):
+        engine.start(program("plain_programs:give_status", status=3))
+    assert len(refusals) == 2
+    assert end_of(engine.start(program("plain_programs:give_status", status=3))).exit_code == 3
+    assert refusals == []
+    engine.close()
+
+
 # Threads
 
 
@@ -588,7 +644,7 @@ def test_engine_of_pages(proved):
     """It is the engine that was asked for that has run them."""
     _, folder, _ = proved
     runs = Ledger(folder / ".rankbook" / "ledger.sqlite").last_by_page("docs/dead_ranks.md")
-    asked = folder.name.rstrip("0")
+    asked = folder.name.rstrip("0123456789")
     assert {run.engine for run in runs} == {"local" if asked == "xdist" else asked}
 
 

@@ -66,13 +66,7 @@ class FreshEngine:
     def _launch(self, job: Job, control: socket.socket, events: int) -> None:
         Path(job.folder, JOB).write_text(json.dumps(job.message()), encoding="utf-8")
         command = roles.command("supervisor", job.folder, control.fileno(), events)
-        descriptors = (control.fileno(), events)
-        try:
-            supervisor = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=descriptors, start_new_session=True
-            )
-        except OSError as error:
-            raise EngineError(f"no interpreter can be started: {error}") from error
+        supervisor = roles.start(command, (control.fileno(), events))
         with self._lock:
             self._supervisors = [other for other in self._supervisors if other.poll() is None]
             self._supervisors.append(supervisor)

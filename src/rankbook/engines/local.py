@@ -8,7 +8,6 @@ import functools
 import json
 import os
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -204,25 +203,18 @@ class Zygote:
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
         with theirs:
-            # What it imports may leave files: torch's caches.
-            self._temporary = tempfile.mkdtemp(prefix="rankbook-")
+            # What it imports may leave files: torch's caches. They go with the caller's, whoever comes to remove those.
+            self._temporary = tempfile.mkdtemp(prefix="rankbook-", dir=next(iter(scratch), None))
             command = roles.command("zygote", theirs.fileno(), json.dumps([*scratch, self._temporary]), *preload)
             # Without a driver to ask, counting devices would initialise CUDA, which no fork survives; hidden ones are not counted.
             hidden = {} if has_gpus() else {VISIBLE: ""}
             environment = {**self.environment, "TMPDIR": self._temporary, **ENVIRONMENT, **hidden, **gpus}
             try:
-                self._process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    env=environment,
-                    pass_fds=(theirs.fileno(),),
-                    start_new_session=True,
-                )
-            except OSError as error:
+                self._process = roles.start(command, (theirs.fileno(),), environment)
+            except EngineError:
                 self._control.close()
                 leftovers.remove_folder(self._temporary)
-                raise EngineError(f"no interpreter can be started: {error}") from error
+                raise
         self.hindrance = self._first_word()
         """Why it must not be forked."""
 

@@ -76,7 +76,8 @@ def main(control: str, scratch: str, *others: str) -> NoReturn:
     isolation.allowed()  # what is found holds for all forks
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors report to the caller; nobody waits for them here
     preload((*PRELOAD, *others))
-    wire.send(engine, {"hindrance": hindrance()})
+    with contextlib.suppress(OSError):  # the engine was killed in the meantime: there is no request
+        wire.send(engine, {"hindrance": hindrance()})
     steps, count = huge_pages.gather(), 0
     while (request := wire.receive(engine)) is not None:
         message, descriptors = request
