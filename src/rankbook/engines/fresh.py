@@ -18,7 +18,6 @@ from rankbook.engines.execution import Executions, SupervisedExecution
 from rankbook.engines.job import Birth, Job
 from rankbook.engines.roles import received
 from rankbook.engines.supervisor import Nursery, supervise
-from rankbook.errors import EngineError
 from rankbook.listing import Program
 
 JOB = "job.json"
