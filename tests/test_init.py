@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from rankbook.cli import main
 from rankbook.config import load
+from rankbook.remotes import Remote
 from rankbook.starter import Declared, Sources, find_tests, yaml_edits
-from rankbook.starter.facts import WRITTEN_BY, Remote
+from rankbook.starter.facts import WRITTEN_BY
 from rankbook.starter.installing import install_for_tests, python_for
-from rankbook.starter.repository import remote_of
 from rankbook.starter.yaml_edits import CannotEdit
 from workflows import REPOSITORY, Run, machine
 
@@ -465,13 +465,13 @@ def test_an_item_is_added_to_any_list(document, plugins, style):
 )
 def test_remotes(address, url):
     """A remote's address becomes the one that people open, without user or token."""
-    assert remote_of(address).url == url
+    assert Remote.of(address).url == url
 
 
 @pytest.mark.parametrize("address", ["/srv/git/b.git", "../b", "file:///srv/b.git", "C", "https://github.com/", "javascript://a/b/c"])
 def test_remotes_that_no_browser_opens(address):
     """A folder, or something else, is no remote to link to."""
-    assert remote_of(address) is None
+    assert Remote.of(address) is None
 
 
 @pytest.mark.parametrize(

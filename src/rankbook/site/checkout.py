@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from rankbook.remotes import address, chosen, git
 from rankbook.site.forge import Forge
-
-_SECONDS = 10.0
-"""Time that Git may take to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +34,16 @@ def checkout(folder: Path) -> Checkout | None:
     Returns:
         What Git says; None outside a working tree, and where there is no Git.
     """
-    place = _git(folder, "rev-parse", "--show-toplevel", "--show-prefix")
+    place = git(folder, "rev-parse", "--show-toplevel", "--show-prefix")
     if place is None:
         return None
     top, _, prefix = place.partition("\n")
     root = prefix.strip("\n").rstrip("/")
-    names = (_git(folder, "remote") or "").splitlines()
-    remote = "origin" if "origin" in names else next(iter(names), "")
-    address = _git(folder, "remote", "get-url", remote) if remote else ""
+    remote = chosen(folder)
     return Checkout(
-        remote=(address or "").strip(),
+        remote=address(folder, remote),
         branch=_branch(folder, remote),
-        commit=(_git(folder, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip(),
+        commit=(git(folder, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip(),
         root=root,
         submodules=_submodules(Path(top), root),
     )
@@ -90,34 +84,14 @@ def published(folder: Path, *, url: str = "", branch: str = "", kind: str = "", 
 
 
 def _branch(folder: Path, remote: str) -> str:
-    default = (_git(folder, "symbolic-ref", "--quiet", "--short", f"refs/remotes/{remote}/HEAD") or "").strip() if remote else ""
-    return default.removeprefix(f"{remote}/") or (_git(folder, "symbolic-ref", "--quiet", "--short", "HEAD") or "").strip()
+    default = (git(folder, "symbolic-ref", "--quiet", "--short", f"refs/remotes/{remote}/HEAD") or "").strip() if remote else ""
+    return default.removeprefix(f"{remote}/") or (git(folder, "symbolic-ref", "--quiet", "--short", "HEAD") or "").strip()
 
 
 def _submodules(top: Path, root: str) -> tuple[str, ...]:
     if not (top / ".gitmodules").is_file():
         return ()
-    said = _git(top, "config", "--null", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$") or ""
+    said = git(top, "config", "--null", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$") or ""
     paths = (entry.partition("\n")[2] for entry in said.split("\0") if entry)
     start = f"{root}/" if root else ""
     return tuple(sorted(path.removeprefix(start) for path in paths if path.startswith(start)))
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    """Give what Git prints; None when it fails or is not there."""
-    # A hook of Git's own names its repository by the environment, whichever folder is asked about.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        done = subprocess.run(
-            ["git", "-C", os.fspath(folder), *arguments],
-            capture_output=True,
-            encoding="utf-8",
-            errors="surrogateescape",
-            timeout=_SECONDS,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout if done.returncode == 0 else None

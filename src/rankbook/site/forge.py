@@ -11,7 +11,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
+
+from rankbook.remotes import Remote
 
 FACTS = "assets/rankbook.json"
 """Where the built site holds what the script has to know of the forge."""
@@ -113,19 +115,7 @@ _EDIT_URIS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"/?(?:edit|blob|tree|raw)/"), "github"),
 )
 """Which kind MkDocs' setting `edit_uri` tells."""
-_SHORT = re.compile(r"(?:[^@/\s]+@)?([A-Za-z0-9.-]{2,}):(?!/)(\S+)")
-"""An address for ssh in its short form: `git@github.com:owner/name.git`."""
-_HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
-_BY_SSH = {
-    "ssh.github.com": "github.com",
-    "altssh.gitlab.com": "gitlab.com",
-    "altssh.bitbucket.org": "bitbucket.org",
-    "ssh.dev.azure.com": "dev.azure.com",
-    "vs-ssh.visualstudio.com": "dev.azure.com",
-}
-"""Hosts that answer to ssh alone, with those that show the same to a browser."""
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_SCHEMES = ("http", "https", "ssh", "git", "git+ssh", "git+https")
 _RENDERED = frozenset({".md", ".markdown", ".mdx", ".rst", ".adoc", ".org", ".ipynb", ".csv", ".tsv", ".svg"})
 """Ends of the names of documents that a forge shows rendered."""
 
@@ -161,20 +151,23 @@ class Forge:
         Returns:
             The forge; None for a remote that no browser can open, and for a forge of no known kind.
         """
-        place = _place(remote.strip())
+        place = Remote.of(remote)
         if place is None:
             return None
-        scheme, host, path = place
         # MkDocs makes up an `edit_uri` where the project sets none, so what the host tells comes first.
-        word = kind.lower() or _told(host.partition(":")[0], _HOSTS, re.Pattern.fullmatch) or _told(edit_uri, _EDIT_URIS, re.Pattern.match)
+        word = (
+            kind.lower()
+            or _told(place.host.partition(":")[0], _HOSTS, re.Pattern.fullmatch)
+            or _told(edit_uri, _EDIT_URIS, re.Pattern.match)
+        )
         known = KINDS.get(word)
-        address = _BASES.get(word, _plain_base)(path) if known else None
+        address = _BASES.get(word, _plain_base)(place.path) if known else None
         if known is None or address is None:
             return None
         branch = branch or _branch_of(edit_uri) or "HEAD"
         if branch == "HEAD" and not known.knows_head:
             return None
-        return cls(known, f"{scheme}://{host}/{address}", branch, root.strip("/"), foreign)
+        return cls(known, f"{place.scheme}://{place.host}/{address}", branch, root.strip("/"), foreign)
 
     def view(self, source: str) -> str:
         """Give the address of a source as it is on the branch."""
@@ -240,28 +233,6 @@ def _branch_of(edit_uri: str) -> str:
     """Read the branch from MkDocs' `edit_uri`: `main` of `edit/main/docs/`."""
     found = re.match(r"/?(?:-/)?(?:src/branch|_?edit|blob|tree|raw|src)/([^/?#]+)", edit_uri)
     return unquote(found[1]) if found else ""
-
-
-def _place(remote: str) -> tuple[str, str, str] | None:
-    """Read scheme, host and path of a remote; what stands before the host is a name or a password, and is left out."""
-    short = None if "://" in remote else _SHORT.fullmatch(remote)
-    if short is not None:
-        return _checked("https", short[1], "", short[2])
-    try:
-        parts = urlsplit(remote)
-        port = f":{parts.port}" if parts.port and parts.scheme.startswith("http") else ""
-    except ValueError:
-        return None
-    if parts.scheme not in _SCHEMES or not parts.hostname:
-        return None
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return _checked("http" if parts.scheme == "http" else "https", host, port, unquote(parts.path))
-
-
-def _checked(scheme: str, host: str, port: str, path: str) -> tuple[str, str, str] | None:
-    host = _BY_SSH.get(host.lower(), host.lower())
-    path = path.strip("/").removesuffix(".git").rstrip("/")
-    return (scheme, host + port, path) if _HOST.fullmatch(host) and path and path.isprintable() else None
 
 
 def _plain_base(path: str) -> str | None:

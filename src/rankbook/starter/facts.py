@@ -5,38 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from rankbook.remotes import Remote
+
 WRITTEN_BY = "# Written by `rankbook init`; yours to change."
 """First line of the files that are written whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class Remote:
-    """Where a repository is published."""
-
-    host: str
-    """Its name, with its port where the address has one: `github.com`."""
-    path: str
-    """Owner and name: `owner/name`."""
-
-    @property
-    def url(self) -> str:
-        """The address that people open; it never holds what the remote's own address may hold: a user or a token."""
-        return f"https://{self.host}/{self.path}"
-
-    @property
-    def forge(self) -> str:
-        """Which forge it is, as far as the host's name tells: `github`, `gitlab` or nothing."""
-        return next((forge for forge in ("github", "gitlab") if forge in self.host.lower()), "")
-
-    @property
-    def pages_url(self) -> str:
-        """The address at which the forge shows the repository's site; empty where the host's name does not tell."""
-        owner, _, name = self.path.partition("/")
-        domain = {"github.com": "github.io", "gitlab.com": "gitlab.io"}.get(self.host.lower())
-        if domain is None:
-            return ""
-        site = f"{owner.lower()}.{domain}"
-        return f"https://{site}/" if name.lower() == site else f"https://{site}/{name}/"
 
 
 @dataclass(frozen=True, slots=True)

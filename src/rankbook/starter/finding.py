@@ -8,9 +8,10 @@ from pathlib import Path
 
 import yaml
 
+from rankbook.remotes import Remote
 from rankbook.starter import repository
 from rankbook.starter.declared import Declared
-from rankbook.starter.facts import WRITTEN_BY, Demands, Facts, Remote, Wishes
+from rankbook.starter.facts import WRITTEN_BY, Demands, Facts, Wishes
 from rankbook.starter.installing import install_for_site, install_for_tests, python_for, rankbook_requirement
 from rankbook.starter.suites import Sources
 

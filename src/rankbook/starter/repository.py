@@ -3,60 +3,32 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from rankbook.starter.facts import Remote
-
-_SHORT = re.compile(r"(?:[^@/:]+@)?(?P<host>[\w.-]+):(?P<path>[^/].*)")
-"""The short form of an address for ssh: `git@github.com:owner/name.git`."""
-_SSH_PORTS = re.compile(r":\d+$")
+from rankbook import remotes
+from rankbook.remotes import Remote
 
 
 def git(root: Path, *arguments: str) -> str:
     """Ask Git; give what it prints, and nothing where it cannot say, or is not there."""
-    try:
-        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, errors="replace", check=False)
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return (remotes.git(root, *arguments) or "").strip()
 
 
 def refusal(root: Path) -> str:
     """Say why Git does not read a repository that is there; empty when it does, or when there is none."""
     if not any((folder / ".git").exists() for folder in (root, *root.parents)):
         return ""
-    try:
-        done = subprocess.run(["git", "rev-parse", "--git-dir"], cwd=root, capture_output=True, text=True, errors="replace", check=False)
-    except OSError:
+    done = remotes.asked(root, "rev-parse", "--git-dir")
+    if done is None:
         return "Git is not installed"
     return "" if done.returncode == 0 else next(iter(done.stderr.splitlines()), "it gives no reason").removeprefix("fatal: ")
 
 
 def remote(root: Path) -> Remote | None:
-    """Find where the repository is published: at `origin`, else at its first remote."""
-    names = git(root, "remote").splitlines()
-    name = "origin" if "origin" in names else next(iter(names), "")
-    return remote_of(git(root, "remote", "get-url", name)) if name else None
-
-
-def remote_of(address: str) -> Remote | None:
-    """Read a remote's address; None for one that no browser can open, such as a folder."""
-    short = _SHORT.fullmatch(address)
-    if "://" not in address and short is None:
-        return None
-    if "://" in address:
-        parts = urlsplit(address)
-        if parts.scheme not in ("http", "https", "ssh", "git") or not parts.hostname:
-            return None
-        host, path = parts.netloc.rpartition("@")[2], parts.path
-        host = host if parts.scheme.startswith("http") else _SSH_PORTS.sub("", host)
-    else:
-        host, path = short["host"], short["path"]  # type: ignore[index] # it is None only with `://`
-    path = path.strip("/").removesuffix(".git")
-    return Remote(host, path) if "/" in path and not re.search(r"\s", path) else None
+    """Find where the repository is published: at `origin`, else at its first remote; None where no browser can open that."""
+    found = Remote.of(remotes.address(root, remotes.chosen(root)))
+    return found if found and "/" in found.path and not re.search(r"\s", found.path) else None
 
 
 def default_branch(root: Path) -> str:

@@ -1,0 +1,120 @@
+"""What Git says of a folder, and where the repository that holds it is published."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+_SECONDS = 10.0
+"""Time that Git may take to answer."""
+_SHORT = re.compile(r"(?:[^@/\s]+@)?([A-Za-z0-9.-]{2,}):(?!/)(\S+)")
+"""An address for ssh in its short form: `git@github.com:owner/name.git`."""
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
+_SCHEMES = ("http", "https", "ssh", "git", "git+ssh", "git+https")
+_BY_SSH = {
+    "ssh.github.com": "github.com",
+    "altssh.gitlab.com": "gitlab.com",
+    "altssh.bitbucket.org": "bitbucket.org",
+    "ssh.dev.azure.com": "dev.azure.com",
+    "vs-ssh.visualstudio.com": "dev.azure.com",
+}
+"""Hosts that answer to ssh alone, with those that show the same to a browser."""
+_PAGES = {"github.com": "github.io", "gitlab.com": "gitlab.io"}
+"""Domains at which forges show the sites of repositories."""
+
+
+def git(folder: Path, *arguments: str) -> str | None:
+    """Ask Git about a folder: what it prints; None when it fails or is not there."""
+    done = asked(folder, *arguments)
+    return done.stdout if done is not None and done.returncode == 0 else None
+
+
+def asked(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
+    """Ask Git about a folder: how it ended; None when it is not there, or does not answer in time."""
+    # A hook of Git's own names its repository by the environment, whichever folder is asked about.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        return subprocess.run(
+            ["git", "-C", os.fspath(folder), *arguments],
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            timeout=_SECONDS,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def chosen(folder: Path) -> str:
+    """Name the remote at which a repository is published: `origin`, else its first one; empty without any."""
+    names = (git(folder, "remote") or "").splitlines()
+    return "origin" if "origin" in names else next(iter(names), "")
+
+
+def address(folder: Path, name: str) -> str:
+    """Give the address of a remote; empty without any. It may hold a password: nobody is shown it."""
+    return (git(folder, "remote", "get-url", name) or "").strip() if name else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Where a repository is published."""
+
+    host: str
+    """Its name, with its port where the address has one: `github.com`."""
+    path: str
+    """Owner and name: `owner/name`."""
+    scheme: str = "https"
+
+    @classmethod
+    def of(cls, address: str) -> Remote | None:
+        """Read a remote's address; None for one that no browser can open, such as a folder.
+
+        What stands before the host is a name or a password, and is left out.
+        """
+        address = address.strip()
+        short = None if "://" in address else _SHORT.fullmatch(address)
+        if short is not None:
+            return cls._checked("https", short[1], "", short[2])
+        try:
+            parts = urlsplit(address)
+            port = f":{parts.port}" if parts.port and parts.scheme.startswith("http") else ""
+        except ValueError:
+            return None
+        if parts.scheme not in _SCHEMES or not parts.hostname:
+            return None
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        return cls._checked("http" if parts.scheme == "http" else "https", host, port, unquote(parts.path))
+
+    @classmethod
+    def _checked(cls, scheme: str, host: str, port: str, path: str) -> Remote | None:
+        host = _BY_SSH.get(host.lower(), host.lower())
+        path = path.strip("/").removesuffix(".git").rstrip("/")
+        return cls(host + port, path, scheme) if _HOST.fullmatch(host) and path and path.isprintable() else None
+
+    @property
+    def url(self) -> str:
+        """The address that people open; it never holds what the remote's own address may hold: a user or a token."""
+        return f"{self.scheme}://{self.host}/{self.path}"
+
+    @property
+    def forge(self) -> str:
+        """Which forge it is, as far as the host's name tells: `github`, `gitlab` or nothing."""
+        return next((forge for forge in ("github", "gitlab") if forge in self.host), "")
+
+    @property
+    def pages_url(self) -> str:
+        """The address at which the forge shows the repository's site; empty where the host's name does not tell."""
+        owner, _, name = self.path.partition("/")
+        domain = _PAGES.get(self.host)
+        if domain is None:
+            return ""
+        site = f"{owner.lower()}.{domain}"
+        return f"https://{site}/" if name.lower() == site else f"https://{site}/{name}/"
