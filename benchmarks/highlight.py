@@ -29,24 +29,24 @@ from rankbook.site.highlight import highlighted
 from rankbook.site.tokens import TABLES
 
 COLOURS = {
-    "string": "cpf l s s1 s2 sb sc si ss",
+    "string": "i cpf l s s1 s2 sb sc si ss",
     "special": "cp se sh sr sx",
     "number": "il m mb mf mh mi mo",
-    "keyword": "k kd kn kp kr kt nd ni nl nt",
+    "keyword": "b k kd kn kp kr kt nd ni nl nt",
     "constant": "bp nb no",
     "function": "nc ne nf nn",
-    "comment": "c c1 ch cm cs sd",
+    "comment": "u c c1 ch cm cs sd",
     "variable": "na nv vc vg vi",
     "generic": "ge gh go gp gr gs gt gu",
     "operator": "ow",
     "deleted": "gd",
     "inserted": "gi",
 }
-"""The classes to which Material gives one colour."""
+"""The classes to which Material gives one colour, and the elements that stand for them."""
 COLOUR = {name: colour for colour, names in COLOURS.items() for name in names.split()}
 LARGEST = 300_000
 """Pygments gets no file of more characters: one would outweigh all others."""
-SPAN = re.compile(r"<span class=(\w+)>([^<]*)</span>|<[^>]*>|([^<]+)")
+SPAN = re.compile(r"<(/?)([biu])(?: class=(\w+))?>|<[^>]*>|([^<]+)")
 
 
 @dataclass
@@ -105,8 +105,13 @@ def by_name(name: str) -> str:
 def colours(page: str) -> list[str]:
     """Give the colour of each character of our HTML."""
     found: list[str] = []
-    for name, token, plain in SPAN.findall(page):
-        found += [COLOUR.get(name, "")] * len(html.unescape(token or plain))
+    opened = [""]
+    for end, element, name, token in SPAN.findall(page):
+        if end:
+            opened.pop()
+        elif element:
+            opened.append(COLOUR.get(name or element, ""))
+        found += opened[-1:] * len(html.unescape(token))
     return found
 
 

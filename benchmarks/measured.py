@@ -36,13 +36,16 @@ class Measured:
 def run(command: Sequence[str], cwd: Path, variables: Mapping[str, str] | None = None, limit: float | None = None) -> Measured:
     """Run a command, and measure it.
 
-    Without a control group of its own, CPU seconds are those of the whole machine meanwhile.
+    Without a control group of its own, CPU seconds are those of the whole machine meanwhile. Python keeps the bytecode of what it has
+    imported, as it does for its users, whatever the environment says.
     """
     group = _group()
     start, before = time.perf_counter(), _used(group)
     entered = ["sh", "-c", 'echo $$ > "$0"; exec "$@"', str(group / "cgroup.procs"), *command] if group else list(command)
     with tempfile.TemporaryFile("w+") as said:
-        done = subprocess.Popen(entered, cwd=cwd, env={**os.environ, **(variables or {})}, stdout=said, stderr=subprocess.STDOUT)
+        done = subprocess.Popen(
+            entered, cwd=cwd, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **(variables or {})}, stdout=said, stderr=subprocess.STDOUT
+        )
         killer = threading.Timer(limit, done.kill) if limit else None
         if killer:
             killer.start()

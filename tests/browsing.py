@@ -30,9 +30,9 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def served(site: Path) -> Iterator[str]:
-    """Serve a folder; give its address."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=os.fspath(site))) as server:
+def served(site: Path, port: int = 0) -> Iterator[str]:
+    """Serve a folder, by default at any free port; give its address."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Quiet, directory=os.fspath(site))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}/"

@@ -600,6 +600,23 @@ def test_a_large_index_says_what_it_leaves_out_and_where_it_is(tmp_path):
     assert "`n7`" not in page
 
 
+def test_a_folder_whose_keywords_are_all_in_one_child_leads_to_its_page(tmp_path):
+    """Where one file or one subfolder holds all keywords, its page lists them, and the folder's says so; the root lists all itself."""
+    plant(tmp_path, {"s/a/b/x.py": "y = 1\n", "s/a/b/empty.py": "", "s/a/notes.txt": "text\n"})
+    gen(tmp_path)
+    out = tmp_path / "out"
+    assert (
+        "1 keyword here and below: 1 constant. All of them are in [`x.py`](x.py_kw.md), whose page lists them."
+        in (out / "s/a/b/sub.md").read_text()
+    )
+    assert "All of them are in [`b/`](b/sub.md), whose page lists them." in (out / "s/a/sub.md").read_text()
+    assert "`y`: constant [`x.py:1`](s/a/b/x.py_docs.md#__codelineno-source-1)" in (out / "sub.md").read_text()
+    plant(tmp_path, {"s/a/b/z.py": "z = 1\n"})
+    gen(tmp_path)
+    assert "`z`: constant" in (out / "s/a/b/sub.md").read_text()
+    assert "All of them" not in (out / "s/a/b/sub.md").read_text()
+
+
 def test_a_source_that_cannot_be_read_or_parsed_costs_only_itself(tmp_path):
     """A broken file has its page with the error and its listing; the others have theirs."""
     plant(tmp_path, {"s/bad.py": "def f(:\n", "s/good.py": "x = 1\n", "s/bin.dat": b"\0\1"})

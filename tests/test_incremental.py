@@ -255,3 +255,16 @@ def test_a_check_keeps_nothing(tmp_path):
     assert report.written
     assert not (tmp_path / "out").exists()
     assert not freshness.cache_folder(settings(tmp_path)).exists()
+
+
+def test_the_cache_may_be_named_from_the_current_folder(tmp_path, monkeypatch):
+    """A relative RANKBOOK_CACHE_DIR is as good as an absolute one, also for what is kept in SQLite."""
+    suite(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RANKBOOK_CACHE_DIR", "cache")
+    document(settings(tmp_path))
+    put(tmp_path, "base.py", BASE.format(size=5))
+    report = document(settings(tmp_path))
+    assert "base.py_docs.md" in str(report.written)
+    assert not document(settings(tmp_path)).written
+    assert (tmp_path / "cache").is_dir()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
 import pytest
 
 import rankbook
+from ledgers import run
+from rankbook.ledger import Ledger
+from tiny_site import environment, write_project
 
 ROOT = Path(__file__).parents[1]
 
@@ -59,4 +63,52 @@ def test_core_needs_no_torch(tmp_path):
         "import rankbook.cli, rankbook.pytest_plugin, rankbook.document, rankbook.prove\n"
         "assert not {'torch', 'numpy', 'mkdocs'} & set(sys.modules)\n"
     )
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+
+
+def loaded(command, root) -> set[str]:
+    """Name the modules that a command has imported when it ends."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *command], cwd=root, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+PROGRAM = """
+import atexit, runpy, sys
+atexit.register(lambda: print(*sys.modules))
+sys.argv = sys.argv[1:]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+HEAVY = ("analyse", "engines", "filling", "generating", "harness", "ledger", "listings", "model", "pages", "serving", "sharding", "sources")
+"""What makes pages, reads the ledger or runs listings."""
+
+
+def heavy(modules) -> set[str]:
+    known = {f"rankbook.{name}" for name in (*HEAVY, "site.highlight", "site.proof", "standing")} | {"pytest", "tree_sitter"}
+    return modules & known
+
+
+def test_what_makes_pages_is_loaded_only_when_something_has_changed(tmp_path, monkeypatch):
+    """A build that finds all as it was loads nothing of it, with runs in the ledger too; after an edit what is needed is there."""
+    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
+    root = write_project(tmp_path / "project")
+    build = ["mkdocs", "build", "--quiet"]
+    assert {"rankbook.generating", "rankbook.filling", "rankbook.sharding"} <= heavy(loaded(build, root))
+    Ledger(root / ".rankbook/ledger.sqlite").record([run("docs/book/suite/test_ring.py_docs.md::TestRing::test_token_comes_back")])
+    time.sleep(0.1)  # what has changed this lately counts as changing
+    assert "rankbook.standing" in heavy(loaded(build, root))
+    loaded(build, root)  # folders settle
+    for command in (build, ["rankbook.cli", "gen"]):
+        assert not heavy(loaded(command, root)), command
+    with (root / "suite/test_ring.py").open("a") as file:
+        file.write("\n\ndef test_more():\n    assert TOKEN\n")
+    assert {"rankbook.generating", "rankbook.filling", "rankbook.sharding"} <= heavy(loaded(build, root))
+    assert "test_more" in (root / "site/book/suite/test_ring.py_docs.html").read_text()
+
+
+def test_kinds_of_listings_are_told_without_pytest(tmp_path):
+    """What a listing is, and what its page says of it, is known before any test framework is loaded."""
+    program = "import sys; import rankbook.harness, rankbook.jobs, rankbook.listings; assert 'pytest' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)

@@ -26,8 +26,9 @@ from rankbook.freshness import cache_folder
 from rankbook.harness import kind_of
 from rankbook.languages import LANGUAGES
 from rankbook.listing import Listing
+from rankbook.markers import PROOF_MARKER, PROOF_NOTE
 from rankbook.model import Definition, Folder, Heading, Module, Source
-from rankbook.pages import PROOF_MARKER, PROOF_NOTE, check_names, check_pack, pack_folders
+from rankbook.pages import check_names, check_pack, pack_folders
 from rankbook.pages.entries import Entry
 from rankbook.pages.executed import is_executed
 from rankbook.pages.fence import check, fence, source_fence

@@ -7,6 +7,7 @@ import json
 import os
 import posixpath
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -40,9 +41,10 @@ from rankbook.listings import site_of
 from rankbook.pages.inventory import Named, entries, inventory
 from rankbook.pages.text import plain, summary
 from rankbook.publish import Docs, Site, publish
-from rankbook.site import sheltering
+from rankbook.site import markdown, sheltering
 from rankbook.site.addresses import Addresses
 from rankbook.site.highlight import highlighted
+from rankbook.site.markdown import render
 from rankbook.site.tokens import others
 from rankbook.starter import drafts
 from rankbook.starter.facts import Facts, Install, Remote
@@ -221,6 +223,48 @@ def test_long_headings_and_paragraphs_are_read_once(text):
     """Brackets that nothing closes are looked at once each: a third of a million would take hours otherwise."""
     assert plain(text).strip()
     assert isinstance(summary(text, is_markdown=True), str)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<listing 0>\n\n```\na < b\n```\n",
+        "\ufdd20\ufdd2\n\n```\na < b\n```\n",
+        "<listing 7>\n\n~~~text\na < b\n~~~\n",
+        "   ```\nbefore\n```text\na < b\n```\nafter\n   ```\n",
+        "- ~~~\n  before\n```\na < b\n```\n",
+    ],
+)
+def test_a_listing_is_shown_once_whatever_a_page_says(page):
+    """A text that looks like the place of a listing is a text, and a listing that Markdown takes for part of another is in it."""
+    made = render(page, "suite/x.md", Addresses()).html
+    assert made.count("a &lt; b") == 1
+    assert made.count("<pre>") == 1 + page.startswith("- ")
+    assert not re.search("[\ufdd0-\ufdd2]", made)
+
+
+@pytest.mark.parametrize("anchor", ["__codelineno-source-", "L"])
+def test_a_line_of_any_number_is_no_mistake(anchor):
+    made = render(f"[a](x.md#{anchor}{'9' * 5000}) [b](x.md#{anchor}3)\n", "suite/y.md", Addresses())
+    assert 'href="x.html#L3"' in made.html
+    assert made.targets["suite/x.md"].line == 3
+
+
+PLACES = st.sampled_from(
+    ["", "x.md", "../t/x.md", "../../README.md", "a%20b.md", "a&amp;b.md", "x.png", "1x:y", "javascript:x", "//h/x.md", "https://h/x.md"]
+)
+ENDS = st.sampled_from(
+    ["", "#a", "#L4", "#__codelineno-source-", "#__codelineno-source-0", "#__codelineno-source-007", "#__codelineno-source-12", "?q#L1"]
+)
+
+
+@given(links=st.lists(st.tuples(PLACES, ENDS, st.sampled_from(["a href", "img src"])), max_size=8), directories=st.booleans())
+@settings(deadline=None)
+def test_links_to_lines_are_written_like_each_by_itself(links, directories):
+    page = "".join(f'<p><{kind}="{place}{end}" title="x"></p>' for place, end, kind in links)
+    at_once, by_itself = (markdown._Links("suite/t/p.md", Addresses(directories)) for _ in range(2))
+    assert at_once.rewritten(page) == markdown._ADDRESS.sub(by_itself, page)
+    assert at_once.targets == by_itself.targets
 
 
 SLOW = {"matlab": "\n" * 90_000, "ocaml": "0" * 90_000, "csharp": "a\n" * 40_000, "terraform": "<<A\n" * 20_000}

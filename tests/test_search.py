@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rankbook import searching
+from rankbook import searching, sharding, shelf
 from rankbook.config import Settings, load
 from rankbook.document import document, survey_tree
 from rankbook.site import search_shards
@@ -207,14 +207,14 @@ def test_a_name_in_many_places_makes_no_large_shard():
 def test_edit_by_edit_makes_the_same_shards(monkeypatch, trees, data):
     """However a tree came to hold what it holds, its shards are those of one that is made at once, and no other file is written anew."""
     monkeypatch.setattr(search_shards, "LIMIT", data.draw(st.integers(80, 300)))
-    monkeypatch.setattr(searching, "_DRAWER", data.draw(st.integers(80, 500)))
-    with searching._Kept(None, "") as edited:
+    monkeypatch.setattr(sharding, "_DRAWER", data.draw(st.integers(80, 500)))
+    with sharding._Kept(None, "") as edited:
         before: dict[str, tuple[str, ...]] = {}
         for tree in trees:
             texts = {file: edited.text(file) for file in edited.files}
             edited.changed.clear()
             edited.take({place: {place: tree[place]} if place in tree else {} for place in before.keys() | tree.keys()})
-            with searching._Kept(None, "") as made:
+            with sharding._Kept(None, "") as made:
                 made.take({place: {place: rows} for place, rows in tree.items()})
                 assert made.files == edited.files
                 assert all(made.text(file) == edited.text(file) for file in made.files)
@@ -275,7 +275,7 @@ def test_nothing_is_written_again(tree):
     """A second run writes nothing; a third one, of an empty site, writes the same; what does not belong there goes."""
     first = put(tree)
     assert first.written == first.files
-    assert put(tree) == searching.Written(first.files, 0, 0, first.size)
+    assert put(tree) == shelf.Written(first.files, 0, 0, first.size)
     before = files(tree)
     assert first.size == sum(map(len, before.values()))
     folder = tree.root / "site" / searching.FOLDER
@@ -286,14 +286,14 @@ def test_nothing_is_written_again(tree):
     spoiled = next(name for name in before if name != INDEX)
     (folder / spoiled).write_text("{}")
     (folder / INDEX).unlink()
-    assert put(tree) == searching.Written(first.files, 2, 1, first.size)
+    assert put(tree) == shelf.Written(first.files, 2, 1, first.size)
     assert files(tree) == before
 
 
 def test_an_edit_writes_what_shows_it(tree, tmp_path, monkeypatch):
     """After edits, of lines, names, new files and files that are gone, the shards are those of a cold run, and others are left alone."""
     monkeypatch.setattr(search_shards, "LIMIT", 300)
-    monkeypatch.setattr(searching, "_DRAWER", 300)
+    monkeypatch.setattr(sharding, "_DRAWER", 300)
     every = put(tree).files
     assert every > 8
     ring = tree.root / "suite/test_ring.py"
@@ -326,7 +326,7 @@ def test_without_a_run_before_the_sources_are_surveyed(tree, tmp_path, monkeypat
     known = files(tree)
     monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "empty"))
     shutil.rmtree(tree.root / "site")
-    assert put(tree) == searching.Written()
+    assert put(tree) == shelf.Written()
     assert put(tree, survey=lambda: survey_tree(tree)).files == len(known)
     assert files(tree) == known
 
@@ -335,7 +335,7 @@ def test_what_was_kept_may_be_spoiled(tree):
     """What a run has kept is made anew when it cannot be read."""
     put(tree)
     known = files(tree)
-    kept = searching.freshness.cache_folder(tree) / searching._NAME
+    kept = shelf.kept_in(tree)
     for spoiled in (b"no database", kept.read_bytes()[:5000]):
         kept.write_bytes(spoiled)
         shutil.rmtree(tree.root / "site")

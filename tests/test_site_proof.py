@@ -22,10 +22,12 @@ from rankbook.front_matter import Stamp
 from rankbook.ledger import Ledger
 from rankbook.ledger.recent import MOST, recent
 from rankbook.listing import Outcome, RankEnd, Receipt
-from rankbook.site import Proof, Standing, expected
+from rankbook.site import expected
 from rankbook.site.charts import share
 from rankbook.site.outcomes import Group, shown
+from rankbook.site.proof import Proof
 from rankbook.site.rank_diagram import diagram, lanes
+from rankbook.site.standing import Standing
 from rankbook.standing import standing
 
 NOW, BEFORE = "aa" * 32, "bb" * 32
@@ -246,6 +248,12 @@ def test_a_history_is_bounded_on_each_hardware(proof_of, tmp_path):
     assert page.count(f"last {MOST} runs: {MOST} passed") == 4
     (rows,) = recent(tmp_path / Settings().ledger)
     assert Counter(hardware for hardware, _ in rows) == {"CPU, x86_64": MOST, TWO_GPUS: MOST}
+
+
+def test_one_run_is_no_history(proof_of):
+    """Of a test that was run once its row says all; a second run gives it a history."""
+    assert "rb-strip" not in proof_of(a_run(day=1)).page(PAGE).last_run
+    assert "last 2 runs: 2 passed" in proof_of(a_run(day=2)).page(PAGE).last_run
 
 
 @settings(max_examples=20, deadline=None)
@@ -477,7 +485,7 @@ READABLE = """items => {
 @pytest.fixture(scope="module")
 def shown_pages(tmp_path_factory):
     """A site of two pages with the real style sheet and script, around what the room gives: a file's and a folder's."""
-    from rankbook.site import script, style
+    from rankbook.site.assets import script, style
 
     root = tmp_path_factory.mktemp("shown")
     crashed = a_run("test_crashed", Outcome.CRASHED, ranks=4, reason=HEARD, receipt=Receipt(ENDS))

@@ -23,16 +23,17 @@ pytest.importorskip("material", reason="the site needs the extra `site`")
 from markdown.extensions.toc import slugify
 from markdown.extensions.toc import unique as python_unique
 
-from rankbook import front_matter, publish
+from rankbook import front_matter
 from rankbook.config import load
 from rankbook.embedding import Embedding, embed
 from rankbook.errors import RankbookError
 from rankbook.front_matter import PAGE_KINDS, Stamp
 from rankbook.pages.fence import source_fence
-from rankbook.site import lean, sheltering
+from rankbook.site import lean, parts, sheltering
 from rankbook.site.addresses import Addresses
 from rankbook.site.markdown import Heading, render, slug, unique
 from rankbook.site.shell import Shell, source
+from rankbook.stamps import stamp_of
 from tiny_site import REPOSITORY, RING, Html, broken_links, build, environment, mkdocs, write_project
 
 PLAIN = Addresses()
@@ -278,7 +279,7 @@ def test_front_matter_is_read_quickly_as_it_is_read_slowly(tmp_path_factory, sta
     path = tmp_path_factory.mktemp("pages") / "x.md"
     text = front_matter.write(stamp) + "\n# x\n"
     path.write_bytes(text.encode(errors="surrogatepass"))
-    found = publish._stamp_of(path)
+    found = stamp_of(path)
     told = front_matter.read(front_matter.split(text)[0])
     assert found == replace(told, embedding=None)
 
@@ -361,21 +362,74 @@ def test_what_is_left_out_of_html_is_added_by_the_browser(rows, listing):
     assert len(made) < len(page)
 
 
-def test_parts_of_scripts_stand_in_one_script():
-    """What only a script needs is taken out of a page whole, and the page calls for it where it stood."""
+def part_list(script):
+    """The parts that a script holds."""
+    return json.loads(script[script.index("[") : script.index("];") + 1])
+
+
+def test_what_a_script_can_write_stands_in_one_script():
+    """What a script can write is taken out of a page whole, and the page calls for it where it stood; neighbours are one part."""
     search = '<div class="md-search" x><div>in</div></div>'
-    page = f'<html><head><meta charset="utf-8"><script>a("</div>")</script></head><body>{search}<p>kept</p></body>'
-    text, script = lean.parted(page, "BASE")
+    icon = '<link rel="icon" href="_base_/i.png">'
+    page = f'<html><head><meta charset="utf-8">{icon}<title>_title_ &amp; s</title><script>a("</div>")</script></head>'
+    page += f"<body>{search}<p>kept</p>{search}\n{search}</body>"
+    text, script, is_plain = parts.parted(page, "_")
     assert text == (
-        '<html><head><meta charset="utf-8"><script src="BASE/assets/rankbook-shell.js"></script>'
-        "<script>rankbookPart(0)</script></head><body><script>rankbookPart(1)</script><p>kept</p></body>"
+        '<html><head><meta charset="utf-8"><script src="_base_/assets/rankbook-shell.js"></script><title>_title_ &amp; s</title>'
+        "<script>rb(0)</script></head><body><script>rb(1)</script><p>kept</p><script>rb(2)</script></body>"
     )
+    assert not is_plain
     assert "</" not in script
-    assert json.loads(script[script.index("[") : script.index("];") + 1]) == [
-        '<script>a("</div>")</script>',
-        '<div class="md-search" x><div>in</div></div>',
+    assert 'const rest = " & s";' in script
+    assert part_list(script) == [icon + '<script>a("</div>")</script>', search, search + search]
+    assert parts.parted("<html><head></head></html>", "_") == ("<html><head></head></html>", "", False)
+
+
+def test_a_part_of_places_that_a_script_does_not_know_stays_in_the_page():
+    """A script knows the name of a page and its headings; what else a part is filled with keeps it in the page."""
+    side = '<div class="md-sidebar x"><nav aria-label="On this page"><ul>_contents_</ul></nav></div>'
+    page = "<html><head></head><body>{}<p>kept</p></body></html>"
+    assert parts.parted(page.format('<div class="md-dialog">_top_</div>'), "_")[1] == ""
+    assert parts.parted(page.format(side), "_")[1] == ""
+    text, script, is_plain = parts.parted(page.format(side), "_", {"leaf": "<li>_text_", "parent": "<li>_text_", "inner": "<li>_text_"})
+    assert is_plain
+    assert text.endswith(
+        '<body><nav class="rankbook-contents" aria-label="On this page"><ul>_contents_</ul></nav>'
+        "<script>rb(0)</script><p>kept</p></body></html>"
+    )
+    assert part_list(script) == [side]
+
+
+def test_what_a_theme_takes_from_each_page_stays_in_it():
+    """A theme that loads pages without leaving the first one finds in each of them the title that it shows."""
+    title = '<div class="md-header__title">_name_</div>'
+    page = f"<html><head></head><body>{title}<p>kept</p>{{}}</body></html>"
+    settings = '<script>{"features": ["navigation.instant"]}</script>'
+    assert title not in parts.parted(page.format("<script>{}</script>"), "_")[0]
+    assert title in parts.parted(page.format(settings), "_")[0]
+
+
+def test_what_a_table_says_of_each_test_is_said_of_the_first():
+    """Below the first test of a table an empty title stands for what differs by the name alone; what differs otherwise is said."""
+
+    def row(line, name, command, said=""):
+        badge = f' <a class="rankbook-run" href="#rb-run-{line}" title="{said}"><span>passed</span></a>' if said else ""
+        return f'<tr><td><a href="#L{line}" title="{command}"><code>{name}</code></a>{badge}</td></tr>\n'
+
+    rows = [
+        row(1, "test_a", "pytest x.py::A::test_a", "passed on CPU"),
+        row(2, "test_b", "pytest x.py::A::test_b", "passed on CPU"),
+        row(3, "test_c", "pytest y.py::B::test_c", "failed"),
+        row(4, "test_d", "pytest y.py::B::test_d_cpu"),
+        row(5, "test_e", "pytest y.py::B::test_e", "failed"),
     ]
-    assert lean.parted("<html><head></head></html>", "BASE") == ("<html><head></head></html>", "")
+    table = f"<table><tbody>{''.join(rows)}</tbody></table>"
+    made = lean.compact(f"{table}<p></p>{table}")
+    titles = ["pytest x.py::A::test_a", "passed on CPU", "", "", "pytest y.py::B::test_c", "failed", "pytest y.py::B::test_d_cpu"]
+    titles += ["pytest y.py::B::test_e", ""]
+    found = [values.get("title") or "" for tag, values in Html(made).tags if tag == "a"]
+    assert found == titles * 2
+    assert Html(made).links == Html(f"{table}{table}").links
 
 
 @given(st.lists(st.tuples(st.text("ab ='\"<&>/.", max_size=6), st.text("a b\n", max_size=6)), min_size=1, max_size=4))

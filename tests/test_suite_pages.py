@@ -26,7 +26,7 @@ from rankbook.pages.render import Book, folder_pages
 from rankbook.pages.shards import LIMIT, folders, letters, parts, split
 from rankbook.pages.words import WordRow, word_rows
 from rankbook.requirements import Requirement
-from rankbook.site import script
+from rankbook.site.assets import script
 from rankbook.sources.parse import parse_bytes
 from tiny_site import build, write_project
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from rankbook.config import Settings
-from rankbook.document import Progress, document
+from rankbook.document import document
 from rankbook.errors import RankbookError
-from rankbook.report import Report
+from rankbook.report import Progress, Report
 
 SITE = "site"
 """Folder of the built site, below the root."""

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from rankbook import freshness
 from rankbook.config import Settings
-from rankbook.report import Report, plural
+from rankbook.report import Progress, Report, plural
 
 if TYPE_CHECKING:
-    from rankbook.document import Progress
     from rankbook.drift import Drifted, Sides
 
 Say = Callable[[str], None]

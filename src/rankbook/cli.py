@@ -14,6 +14,7 @@ from typing import TextIO
 from rankbook import __version__, freshness
 from rankbook.config import Settings, find_root, load
 from rankbook.errors import RankbookError
+from rankbook.garbage import leave_at_exit
 from rankbook.report import Report, plural
 from rankbook.terminal import harmless
 
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0, 1 for a check that says no, 2 for an error.
     """
+    leave_at_exit()
     words = sys.argv[1:] if arguments is None else arguments
     chosen = _parser(words).parse_args(words)
     try:

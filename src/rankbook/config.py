@@ -6,11 +6,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankbook.errors import ConfigError
-from rankbook.requirements import Rule
-from rankbook.vocabulary import rule_of
+
+if TYPE_CHECKING:
+    from rankbook.requirements import Rule
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,8 @@ def _rules(rows: object, path: Path) -> dict[str, Rule]:
         raise ConfigError(
             "setting 'requirements' is not a table", where=path, right="write [tool.rankbook.requirements] with a row per name"
         )
+    from rankbook.vocabulary import rule_of  # few projects have such a table
+
     rules = {}
     for name, row in rows.items():
         try:

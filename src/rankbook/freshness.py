@@ -19,6 +19,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 
 from rankbook.collecting import rules_of
@@ -33,7 +34,7 @@ _NOT_OF_PAGES = frozenset(
     }
 )
 """Settings that no page depends on."""
-_RECENT = 50_000_000
+RECENT = 50_000_000
 """Nanoseconds before the start of a run in which a change may have the same time as a later one."""
 _MANY = 4000
 """Files from which on they are looked at in several processes."""
@@ -74,7 +75,7 @@ class Manifest:
 def cache_base() -> Path:
     """Name the folder of all that rankbook keeps: the user's, because what lies in it is trusted."""
     own = os.environ.get("RANKBOOK_CACHE_DIR")
-    return Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rankbook")
+    return Path(own).absolute() if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rankbook")
 
 
 def cache_folder(settings: Settings) -> Path:
@@ -86,7 +87,7 @@ def cache_folder(settings: Settings) -> Path:
 def world(settings: Settings) -> str:
     """Take the digest of all that the pages depend on besides the sources: rankbook, what it runs on, settings, the project's templates."""
     site = sysconfig.get_path("purelib")
-    code = [sys.version, *_dated(_PACKAGE), *_dated(_PACKAGE.parents[1] / "templates"), f"{site}:{_mtime(site)}"]
+    code = [sys.version, *_code(_PACKAGE), *_dated(_PACKAGE.parents[1] / "templates"), f"{site}:{_mtime(site)}"]
     values = [f"{entry.name}={getattr(settings, entry.name)!r}" for entry in fields(settings) if entry.name not in _NOT_OF_PAGES]
     linter = shutil.which("ruff") if settings.findings else None
     packages = [f"{folder}:{_mtime(os.fspath(settings.below_root(folder)))}" for folder in settings.package_path]
@@ -170,7 +171,7 @@ def look(base: str, paths: Iterable[str], started: int | None = None) -> Stats:
     seen = _numbers(base, known)
     if started is not None:
         for index in range(0, len(seen), 2):
-            if seen[index] > started - _RECENT:
+            if seen[index] > started - RECENT:
                 seen[index] = 0
     return Stats(known, seen.tobytes())
 
@@ -257,6 +258,12 @@ def _aside(parts: Sequence[_Part]) -> tuple[int, int]:
             stream.write(marshal.dumps(_differing(parts)))
     finally:
         os._exit(0)
+
+
+@cache
+def _code(folder: Path) -> tuple[str, ...]:
+    """Give the files of rankbook itself as they are when it starts: whatever becomes of them later, this process runs what they were."""
+    return tuple(_dated(folder))
 
 
 def _dated(folder: Path) -> list[str]:

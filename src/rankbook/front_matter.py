@@ -17,6 +17,8 @@ from rankbook.embedding import Embedding, known
 
 SUITE_PAGES = ("suite-hardware", "suite-apis", "suite-untested", "suite-words", "suite-marks", "suite-owners", "suite-findings")
 """Kinds of page that are about the whole suite."""
+OVERVIEWS = tuple(f"{kind}.md" for kind in SUITE_PAGES)
+"""First pages of these kinds, below the folder of all pages; which of them are made depends on what the suite holds."""
 PAGE_KINDS = ("file", "keywords", "index", "folder", "subtree", *SUITE_PAGES)
 _LARGEST = 1e15
 """Numbers from which on Python may refuse to write one out."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 
 @contextmanager
@@ -17,3 +19,9 @@ def uncollected() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+@cache
+def leave_at_exit() -> None:
+    """Let all that there is when the process ends go with it, without a last look for garbage."""
+    atexit.register(gc.freeze)

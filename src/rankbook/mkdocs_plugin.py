@@ -23,14 +23,16 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from rankbook.config import Settings, load
 from rankbook.document import document, survey_tree
 from rankbook.errors import RankbookError
-from rankbook.pages import LAST_RUN_MARKER, LAST_RUN_NOTE, OVERVIEWS
+from rankbook.front_matter import OVERVIEWS
+from rankbook.garbage import leave_at_exit, uncollected
+from rankbook.markers import LAST_RUN, LAST_RUN_MARKER, LAST_RUN_NOTE, PROOF_MARKER, ROLLUP
 from rankbook.publish import SCRIPT, STYLE, Docs, Ledgered, Site, publish, shown_at
-from rankbook.serving import Live, Opened, Watch, attach
-from rankbook.site import expanded, listed, markdown, script, style
+from rankbook.site import markdown
 from rankbook.site.addresses import Addresses
+from rankbook.site.assets import script, style
+from rankbook.site.navigation import expanded, listed
 from rankbook.site.shell import Shell
 from rankbook.site.shell import source as shell_source
-from rankbook.site.stamping import LAST_RUN, ROLLUP
 from rankbook.terminal import harmless
 
 if TYPE_CHECKING:
@@ -42,13 +44,12 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
     from rankbook.front_matter import Stamp
+    from rankbook.serving import Live, Watch
 
 _SOURCE = '<h2 id="original-source"'
 """Heading of a source's listing, whose text the search leaves out: with it the index of a large book is slow to load."""
 _LAST_RUN = re.compile(rf"(?:<p>{re.escape(LAST_RUN_NOTE)}</p>\s*)?{re.escape(LAST_RUN_MARKER)}")
 """What the table of the last runs replaces: the marker, with the note that stands in for the table elsewhere."""
-_ROLLUP = "<!-- rankbook:proof -->"
-"""What the charts of the proof replace."""
 _LINE_ANCHOR = re.compile(r'\bid="(__codelineno-[^"]+)"')
 _LINE_LINK = re.compile(r'(<a [^>]*?href="[^"#]+)#__codelineno-source-(\d+)"')
 _MOST_PROBLEMS = 50
@@ -91,8 +92,11 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:  # noqa: ARG002 - the signature is MkDocs' own
         """Remember whether a mistake ends the command or is shown while it goes on; the hook also keeps this object over rebuilds."""
+        leave_at_exit()
         self._serving = command == "serve"
         if self._serving and self.config.stamp and markdown.VERSION and _reloads():
+            from rankbook.serving import Live
+
             self._live = Live(_log)
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
@@ -101,6 +105,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         config.extra_javascript = [SCRIPT, *config.extra_javascript]
         return config
 
+    @uncollected()
     def on_pre_build(self, *, config: MkDocsConfig) -> None:
         """Read the settings, generate the pages of the sources as they are now, and set aside those of the site."""
         try:
@@ -128,6 +133,8 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
 
     def on_serve(self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Callable[..., None]) -> LiveReloadServer:  # noqa: ARG002
         """Watch what the pages are made from."""
+        from rankbook.serving import Watch, attach
+
         settings = self._settings
         paths = [settings.below_root(path) for path in (*settings.sources, settings.templates, "pyproject.toml")]
         if self._live is not None and self._live.last is not None and attach(server, self._live, builder):
@@ -144,6 +151,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         if self._watch is not None:
             self._watch.stop()
 
+    @uncollected()
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
         """Tell the engine which pages it does not build, and write their part of the navigation."""
         build = self._here
@@ -195,7 +203,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             content = content.replace(_SOURCE, f"{_SOURCE} data-search-exclude", 1)
         elif build.is_stamped:
             content = _LINE_LINK.sub(r'\1#L\2"', content)
-        if LAST_RUN_MARKER in content or _ROLLUP in content:
+        if LAST_RUN_MARKER in content or PROOF_MARKER in content:
             content = self._with_proof(content, page.file.src_uri)
         return content
 
@@ -217,6 +225,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         entries = "".join(f"    <url>\n         <loc>{escape(site + build.addresses.url(path))}</loc>\n    </url>\n" for path in named)
         return output_content.replace("</urlset>", f"{entries}</urlset>")
 
+    @uncollected()
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Put the generated pages into the site."""
         build = self._here
@@ -228,6 +237,8 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         try:
             forge = build.site.forge(config.repo_url or "", config.edit_uri or "")
             if self._live is not None:
+                from rankbook.serving import Opened
+
                 self._live.open(
                     Opened(
                         settings=self._settings,
@@ -272,7 +283,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         except RankbookError as error:
             _log.warning("%s", harmless(str(error)))
             return content
-        return content.replace(_ROLLUP, rollup)
+        return content.replace(PROOF_MARKER, rollup)
 
 
 class _Build:

@@ -1,53 +1,57 @@
-"""The published book, told once: generated pages go into the shell that an engine has built, each when what it shows has changed."""
+"""The published book, told once: generated pages go into the shell that an engine has built, each when what it shows has changed.
+
+What is there is compared with what the last run has left; what makes pages (`filling.py`) and reads the ledger (`standing.py`) is loaded
+only when something has changed.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import marshal
 import os
 import re
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rankbook import __version__, freshness, front_matter, searching
+from rankbook import __version__, freshness, searching
 from rankbook.config import Settings
 from rankbook.errors import RankbookError
 from rankbook.front_matter import Stamp
 from rankbook.garbage import uncollected
-from rankbook.ledger.recent import extent
-from rankbook.model import Project
-from rankbook.site import checkout, lean, markdown, script, sheltering, style
+from rankbook.markers import LAST_RUN, ROLLUP
+from rankbook.site import checkout, lean, markdown, sheltering
 from rankbook.site.addresses import Addresses
+from rankbook.site.assets import script, style
 from rankbook.site.forge import FACTS
-from rankbook.site.markdown import render
-from rankbook.site.proof import Proof
 from rankbook.site.shell import Shell
-from rankbook.site.stamping import LAST_RUN, ROLLUP, Leaf, Step, stamped, tests
-from rankbook.site.standing import Standing
-from rankbook.site.tokens.others import version as pygments_version
-from rankbook.standing import standing
+from rankbook.stamps import body_of, stamp_of
 from rankbook.workers import processes, spread
+
+if TYPE_CHECKING:
+    from rankbook.filling import Facts, Filler, Steps
+    from rankbook.model import Project
+    from rankbook.site.proof import Proof
+    from rankbook.site.standing import Standing
 
 STYLE = "assets/rankbook.css"
 """Where the built site holds the style of outcomes and of long names."""
 SCRIPT = "assets/rankbook.js"
 """Where it holds the script that filters long pages."""
-_FORMAT = 2
+_FORMAT = 3
 """Of what is kept."""
 _COPIED = ("imports.svg", "objects.inv")
 """What is generated beside the pages and stands on the site as it is."""
 _FEW = 60
 """Pages up to which starting processes costs more time than it saves."""
-_CODE = Path(__file__).parent / "site"
-_QUICK = re.compile(
-    r'---\ntitle: (".*")\nrankbook:\n((?:  [a-z0-9-]+: [^|\n].*\n)+)(?:  needs: \|\n((?:    .*\n)+))?(?:search:\n  exclude: true\n)?---\n'
-)
-"""Front matter exactly as `front_matter.write` writes it."""
+_HERE = Path(__file__).parent
+_CODE = tuple(_HERE / name for name in ("publish.py", "filling.py", "markers.py", "stamps.py"))
+"""What makes pages of the site, besides the folder `site`."""
 _PLACE = re.compile(rf"<!-- rankbook:({LAST_RUN}|{ROLLUP}) -->(?:.*?<!-- /rankbook:\1 -->)?", re.DOTALL)
 """Where a page that a person made shows what the ledger knows, with what it shows already."""
 _LINE_LINK = re.compile(r'(<a [^>]*?href="[^"#]+)#__codelineno-source-(\d+)"')
@@ -66,15 +70,6 @@ class Row(NamedTuple):
     """Digest of what it shows besides its own text."""
     made: Seen = _NOTHING
     """Its page of the site, as it was written."""
-
-
-class Facts(NamedTuple):
-    """What others may link to on a page, and what it links to."""
-
-    lines: int
-    anchors: tuple[str, ...]
-    targets: tuple[tuple[str, int, tuple[str, ...]], ...]
-    """Path, last line, other anchors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +95,8 @@ class _Kept:
     """Digest of what all pages depend on."""
     proofs: str = ""
     """State of the ledger."""
+    ledger: Seen = _NOTHING
+    """Its file, when that was its state."""
     directories: bool = False
     problems: tuple[str, ...] = ()
 
@@ -175,7 +172,8 @@ class Site:
         """Leave for the next run what it can build on."""
         self.kept = kept
         rows = {path: tuple(row) for path, row in kept.rows.items()}
-        _save(self.kept_in, (_FORMAT, os.fspath(self.path), kept.setting, kept.proofs, kept.directories, kept.problems, rows))
+        told = (_FORMAT, os.fspath(self.path), kept.setting, kept.proofs, kept.ledger, kept.directories, kept.problems, rows)
+        _save(self.kept_in, told)
         _forget(self.kept_in.parent)
 
     def remember(self, docs: Docs, *, directories: bool = False) -> None:
@@ -225,7 +223,7 @@ class Docs:
             if row is not None and row.seen == seen:
                 stamp = _unpacked(row.stamp) if row.stamp else None
             else:
-                stamp = _stamp_of(self.site.folder / path) if path.endswith(".md") else None
+                stamp = stamp_of(self.site.folder / path) if path.endswith(".md") else None
             self.seen[path] = seen
             if stamp is not None:
                 self.stamps[path] = stamp
@@ -266,10 +264,24 @@ class Ledgered:
     @cached_property
     def state(self) -> str:
         """Changes whenever the ledger does."""
+        kept = self._docs.site.kept
+        if self.seen == kept.ledger != _NOTHING:
+            return kept.proofs
+        if not self._file.exists():
+            return ""
+        from rankbook.ledger.recent import extent
+
         try:
-            return repr(extent(self._settings.below_root(self._settings.ledger)))
+            return repr(extent(self._file))
         except RankbookError as error:
+            self.seen = _NOTHING
             return str(error)
+
+    @cached_property
+    def seen(self) -> Seen:
+        """How its file is seen; nothing of one that has changed so lately that it may do so again within the same tick of the clock."""
+        (found,) = _seen(self._file.parent, [self._file.name])
+        return found if found[0] < time.time_ns() - freshness.RECENT else _NOTHING
 
     @cached_property
     def proof(self) -> Proof:
@@ -278,6 +290,8 @@ class Ledgered:
         Raises:
             LedgerError: the ledger cannot be read.
         """
+        from rankbook.site.proof import Proof
+
         return Proof.of(self.known, self._docs.stamps, self._folder, self._addresses)
 
     @cached_property
@@ -287,7 +301,13 @@ class Ledgered:
         Raises:
             LedgerError: the ledger cannot be read.
         """
+        from rankbook.standing import standing
+
         return standing(self._settings, [f"{self._folder}/{path}" for path in self._docs.by_hand], before=self._before)
+
+    @property
+    def _file(self) -> Path:
+        return self._settings.below_root(self._settings.ledger)
 
     @property
     def _folder(self) -> str:
@@ -368,7 +388,7 @@ def shell_of(docs: Docs, *, directories: bool = False) -> Shell:
             "the site has no page for the index of the book", where=site.path / file, right="build the site with its engine, then stamp it"
         ) from error
     stamp = docs.stamps[docs.shell]
-    headings = render(_body(_read(site.folder / docs.shell)), docs.shell, addresses).headings
+    headings = markdown.render(body_of(site.folder / docs.shell), docs.shell, addresses).headings
     shell = Shell.of(page, file=file, title=stamp.title, headings=headings)
     if not is_ours:
         with suppress(OSError):
@@ -437,13 +457,27 @@ class _Run:
         self.kept = docs.site.kept
         self.setting = _digest([_code(), shell.digest, repr(self.forge), repr(addresses)])
         self.state = ledgered.state if ledgered else ""
-        self.steps = _steps(docs.stamps)
         self.rows = {path: Row(seen, _packed(docs.stamps.get(path))) for path, seen in docs.seen.items()}
 
     @cached_property
     def proof(self) -> Proof | None:
         """What the ledger knows of the pages."""
         return self.ledgered.proof if self.ledgered else None
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The way from one source to the next."""
+        from rankbook.filling import steps
+
+        return steps(self.docs.stamps)
+
+    @cached_property
+    def filler(self) -> Filler:
+        """What makes pages."""
+        from rankbook.filling import Filler
+
+        docs = self.docs
+        return Filler(docs.site.folder, docs.stamps, self.steps, self.shell, self.addresses, self.proof, self.forge, docs.site.put)
 
     def published(self, only: Collection[str] | None) -> Published:
         """Do all steps."""
@@ -452,7 +486,7 @@ class _Run:
         todo = [
             path for path, row in self.rows.items() if row.made == _NOTHING and path in self.docs.stamps and (only is None or path in only)
         ]
-        facts = self._stamp(todo) if todo or removed else {}
+        facts = self._stamp(todo)
         copied = self._copy()
         self.put_shared()
         problems = self._problems(facts, todo, removed)
@@ -469,14 +503,15 @@ class _Run:
     def put_one(self, path: str) -> None:
         """Write a page, or what stands beside one, whatever was made of it before."""
         if path in self.docs.stamps:
-            self._stamp_one(path)
+            self.filler.page(path)
         else:
             self.site.put(path, (self.site.folder / path).read_bytes())
 
     @property
     def _is_news(self) -> bool:
         kept = self.kept
-        return (kept.setting, kept.proofs) != (self.setting, self.state) or kept.rows != self.rows
+        is_other = (kept.setting, kept.proofs) != (self.setting, self.state) or kept.rows != self.rows
+        return is_other or (self.ledgered is not None and self.ledgered.seen != kept.ledger)
 
     def _compare(self) -> None:
         """Take over what is as it was."""
@@ -524,35 +559,15 @@ class _Run:
     # Pages
 
     def _stamp(self, todo: Sequence[str]) -> dict[str, Facts]:
-        if todo:
-            _ = self.proof  # once, before processes share it
-        facts = {}
+        facts: dict[str, Facts] = {}
+        if not todo:
+            return facts
         jobs = processes(self.site.settings.jobs) if len(todo) > _FEW else 1
-        for _, made in spread(self._stamp_some, todo, jobs):
+        for _, made in spread(self.filler.fill, todo, jobs):
             for path, seen, found in made:
                 self.rows[path] = self.rows[path]._replace(made=seen)
                 facts[path] = found
         return facts
-
-    def _stamp_some(self, paths: Sequence[str]) -> list[tuple[str, Seen, Facts]]:
-        return [(path, *self._stamp_one(path)) for path in paths]
-
-    def _stamp_one(self, path: str) -> tuple[Seen, Facts]:
-        rendered = render(_body(_read(self.site.folder / path)), path, self.addresses)
-        stamp = self.docs.stamps[path]
-        before, after = self.steps.get(path, (None, None))
-        leaf = Leaf(
-            path=path,
-            stamp=stamp,
-            proof=self.proof.page(path, rendered.fences, tests(rendered)) if self.proof else None,
-            before=before,
-            after=after,
-            actions=self.forge.actions(stamp.source) if self.forge and stamp.page == "file" else "",
-        )
-        html = stamped(leaf, rendered, self.shell, self.addresses)
-        made = self.site.put(self.addresses.file(path), html.encode(errors="xmlcharrefreplace"))
-        targets = tuple((to, target.line, tuple(sorted(target.anchors))) for to, target in rendered.targets.items())
-        return made, Facts(rendered.lines, tuple(heading.anchor for heading in rendered.headings), targets)
 
     def _copy(self) -> list[str]:
         copied = []
@@ -569,45 +584,18 @@ class _Run:
         """Say which links lead nowhere."""
         if not todo and not removed:
             return self.kept.problems
+        from rankbook.filling import dead, has_lost
+
         known = _load_facts(self.site.kept_in)
         facts = {path: found for path, found in known.items() if path in self.docs.stamps} if removed else dict(known)
         facts.update(fresh)
         _save(_facts_file(self.site.kept_in), facts)
-        is_all = removed or self.kept.problems or any(_has_lost(known.get(path), found) for path, found in fresh.items())
-        return tuple(sorted(_dead(facts, self.docs.files, facts if is_all else fresh)))
+        is_all = removed or self.kept.problems or any(has_lost(known.get(path), found) for path, found in fresh.items())
+        return tuple(sorted(dead(facts, self.docs.files, facts if is_all else fresh)))
 
     def _keep(self, problems: tuple[str, ...]) -> None:
-        self.site.keep(_Kept(self.rows, self.setting, self.state, self.addresses.directories, problems))
-
-
-def _has_lost(old: Facts | None, new: Facts) -> bool:
-    """Whether a link to a page that led somewhere may lead nowhere now."""
-    return old is None or new.lines < old.lines or not set(new.anchors).issuperset(old.anchors)
-
-
-def _dead(facts: Mapping[str, Facts], files: Collection[str], pages: Iterable[str]) -> Iterator[str]:
-    for path in pages:
-        found = facts[path]
-        for target, line, others in found.targets:
-            to = target or path
-            there = facts.get(to)
-            if there is None:
-                if to not in files:
-                    yield f"{path} links to {to}, which is not there"
-            elif line > there.lines:
-                yield f"{path} links to line {line} of {to}, whose listing has {there.lines} lines"
-            elif others and not set(others).issubset(there.anchors):
-                yield f"{path} links to {to}#{min(set(others).difference(there.anchors))}, which is not there"
-
-
-def _steps(stamps: Mapping[str, Stamp]) -> dict[str, tuple[Step | None, Step | None]]:
-    """Give each page of a source its neighbours in the order of the sources."""
-    files = sorted((stamp.source, path) for path, stamp in stamps.items() if stamp.page == "file")
-    order = [Step(path, stamps[path].title) for _, path in files]
-    return {
-        step.path: (order[place - 1] if place else None, order[place + 1] if place + 1 < len(order) else None)
-        for place, step in enumerate(order)
-    }
+        ledger = self.ledgered.seen if self.ledgered else _NOTHING
+        self.site.keep(_Kept(self.rows, self.setting, self.state, ledger, self.addresses.directories, problems))
 
 
 def _packed(stamp: Stamp | None) -> tuple[Any, ...]:
@@ -617,43 +605,6 @@ def _packed(stamp: Stamp | None) -> tuple[Any, ...]:
 def _unpacked(told: tuple[Any, ...]) -> Stamp:
     page, title, source, size, sha256, needs, owners = told
     return Stamp(page, title, source, size, sha256, needs=needs, owners=owners)
-
-
-def _stamp_of(path: Path) -> Stamp | None:
-    text = _read(path)
-    match = _QUICK.match(text)
-    if match is None:
-        found = front_matter.read(front_matter.split(text)[0])
-        return found and replace(found, embedding=None)
-    facts = {}
-    for line in match[2].splitlines():
-        key, _, value = line.strip().partition(": ")
-        facts[key] = json.loads(value)
-    if facts.get("page") not in front_matter.PAGE_KINDS:
-        return None
-    needs = "".join(line[4:] for line in (match[3] or "").splitlines(keepends=True))
-    return Stamp(
-        facts["page"],
-        json.loads(match[1]),
-        facts["source"],
-        facts.get("size"),
-        facts.get("sha256"),
-        needs=needs,
-        owners=tuple(facts.get("owners", ())),
-    )
-
-
-def _body(text: str) -> str:
-    """Give what stands behind the front matter of a page."""
-    match = _QUICK.match(text)
-    return text[match.end() if match else front_matter.split(text)[1] :]
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8", errors="replace")
-    except OSError as error:
-        raise RankbookError(f"cannot read the page: {error.strerror}", where=path) from error
 
 
 _TEMPORARY = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
@@ -711,8 +662,8 @@ def _load(path: Path) -> _Kept:
         told = marshal.loads(path.read_bytes())  # noqa: S302 - it lies in the user's own cache
         if told[0] != _FORMAT:
             return _Kept()
-        _, _, setting, proofs, directories, problems, rows = told
-        return _Kept({name: Row(*row) for name, row in rows.items()}, setting, proofs, directories, problems)
+        _, _, setting, proofs, ledger, directories, problems, rows = told
+        return _Kept({name: Row(*row) for name, row in rows.items()}, setting, proofs, ledger, directories, problems)
     except Exception:  # noqa: BLE001 - whatever is wrong with it, a run without it does the same
         return _Kept()
 
@@ -722,6 +673,8 @@ def _facts_file(path: Path) -> Path:
 
 
 def _load_facts(path: Path) -> dict[str, Facts]:
+    from rankbook.filling import Facts
+
     try:
         told = marshal.loads(_facts_file(path).read_bytes())  # noqa: S302 - as above
         return {name: Facts(*found) for name, found in told.items()}
@@ -753,9 +706,16 @@ def _forget(folder: Path) -> None:
 def _code() -> str:
     """Tell what makes pages from another version of it."""
     dates = [
-        f"{path}:{seen.st_mtime_ns}:{seen.st_size}" for path in (Path(__file__), *sorted(_CODE.rglob("*.py"))) for seen in [path.stat()]
+        f"{path}:{seen.st_mtime_ns}:{seen.st_size}" for path in (*_CODE, *sorted((_HERE / "site").rglob("*.py"))) for seen in [path.stat()]
     ]
-    return _digest([__version__, markdown.VERSION, pygments_version(), *dates])
+    return _digest([__version__, markdown.VERSION, _pygments(), *dates])
+
+
+def _pygments() -> str:
+    try:
+        return str(import_module("pygments").__version__)
+    except ImportError:
+        return ""
 
 
 def _digest(words: Iterable[str]) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+Progress = Callable[[str, int, int], None]
+"""Told of each step: its name, how much is done, how much there is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,13 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from rankbook import listings
 from rankbook.config import Settings
 from rankbook.debt import is_real, smallest_machine
 from rankbook.errors import RankbookError
-from rankbook.jobs import plan
 from rankbook.ledger.recent import Brief, extent, recent, unreadable
 from rankbook.listing import Outcome, Run
-from rankbook.site import Recorded, Standing, beat
+from rankbook.site.history import Recorded, beat
+from rankbook.site.standing import Standing
 
 
 def standing(settings: Settings, pages: Iterable[str] = (), before: Standing | None = None) -> Standing:
@@ -94,6 +93,9 @@ def is_proof(run: Run) -> bool:
 
 def _fingerprints(root: Path, page: str) -> Mapping[str, str]:
     """Give the hash of each listing of a page as it is now, by the part of its node id behind the page; nothing of a page that is gone."""
+    from rankbook import listings
+    from rankbook.jobs import plan
+
     try:
         found = listings.collect(root / page, page)
         return {"::".join(job.names or (job.listing.name,)): job.fingerprint for job in plan(found) if job.is_code}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import NamedTuple
 
 from rankbook.analyse.draft import Draft
@@ -11,10 +10,6 @@ from rankbook.dotted import INIT, is_private, module_name
 from rankbook.model import Class, Constant, Function, Import
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_MOST_PARTS = 24
-"""Parts of a dotted name that are looked at."""
-_STANDARD = frozenset(sys.stdlib_module_names) - {"test"}
-"""Modules whose names stay as they are; `test` is a common name of a folder of tests."""
 _DEPTH = 16
 """Re-exports and aliases that a name is followed through."""
 
@@ -93,15 +88,8 @@ def split(draft: Draft, path: str, name: str) -> Spot | None:
         path: file that uses it.
         name: the name.
     """
-    parts = name.split(".", _MOST_PARTS)
-    if parts[0] in _STANDARD:
-        return None
-    for count in range(len(parts) - 1, 0, -1):
-        module = ".".join(parts[:count])
-        target = draft.names.target(path, module)
-        if target is not None:
-            return Spot(module, target, ".".join(parts[count:]))
-    return None
+    found = draft.names.split(path, name)
+    return None if found is None else Spot(*found)
 
 
 def origin(draft: Draft, spot: Spot) -> Spot | None:

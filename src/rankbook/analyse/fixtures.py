@@ -43,14 +43,18 @@ def fixtures_of(draft: Draft, path: str, lineage: tuple[Ancestor, ...] = ()) -> 
         path: file in which the test is collected.
         lineage: its classes.
     """
-    found: dict[str, Fixture] = {}
-    for conftest in _conftests(draft, path):
-        found |= of_file(draft, conftest)
-    found |= of_file(draft, path)
-    for ancestor in reversed(lineage):
-        if ancestor.facts is not None:
-            found |= _among(draft, ancestor.path, ancestor.facts.methods)
-    return found
+
+    def find() -> dict[str, Fixture]:
+        found: dict[str, Fixture] = {}
+        for conftest in _conftests(draft, path):
+            found |= of_file(draft, conftest)
+        found |= of_file(draft, path)
+        for ancestor in reversed(lineage):
+            if ancestor.facts is not None:
+                found |= _among(draft, ancestor.path, ancestor.facts.methods)
+        return found
+
+    return draft.remember(("all fixtures", path, *((each.path, each.name, each.facts and each.facts.line) for each in lineage)), find)
 
 
 def of_file(draft: Draft, path: str, stars: int = _STARS) -> dict[str, Fixture]:

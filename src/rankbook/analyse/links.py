@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from rankbook.model import Descent, Module, Survey
+from rankbook.model import Descent, Keyword, Module, Survey
 
 _Value = TypeVar("_Value")
 
@@ -85,7 +85,7 @@ class Links:
         if not own:
             return module
         keywords = tuple(
-            keyword._replace(kind="test") if keyword.kind in ("function", "method") and keyword.line in own else keyword
+            Keyword("test", *keyword[1:]) if keyword.line in own and keyword.kind in ("function", "method") else keyword
             for keyword in module.keywords
         )
         return replace(module, keywords=keywords)

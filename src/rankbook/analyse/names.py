@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from rankbook.analyse.reads import Reads
+from rankbook.dotted import INIT
 from rankbook.model import PACKAGES, Class, Constant, Function, Import, Module
 from rankbook.vocabulary import BUILT_IN, Vocabulary
 
 _Answer = TypeVar("_Answer")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_MOST_PARTS = 24
+"""Parts of a dotted name that are looked at."""
+_ENDS = (f"/{INIT}", ".py", ".pyi")
+"""What the path of a module adds to its name, the first one first."""
 _DEPTH = 16
 """Re-exports that a name is followed through."""
 
@@ -22,6 +28,10 @@ class Place(NamedTuple):
 
     path: str
     definition: Class | Function | Constant
+
+
+_Split = tuple[tuple[str, str, str] | None, tuple[str, ...]]
+"""A module that is known, its file and the rest of the name, or None; and the last parts of the modules that were looked for."""
 
 
 class Names:
@@ -42,6 +52,9 @@ class Names:
         self._definitions: dict[str, dict[str, Class | Function | Constant]] = {}
         self._bindings: dict[str, dict[str, Import]] = {}
         self._targets: dict[tuple[str, str], str | None] = {}
+        self._splits: dict[tuple[str, str], _Split] = {}
+        self._whole: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        """Files that a file imports whole, and the last parts of the modules that it names."""
         self._roots: dict[str, tuple[str, ...]] = {}
         self._answers: dict[Hashable, Any] = {}
 
@@ -53,11 +66,25 @@ class Names:
             module: dotted module, with its leading dots.
         """
         self._reads.ask(module.rpartition(".")[2])
-        folder = path.rpartition("/")[0]
-        key = (folder, module)
-        if key not in self._targets:
-            self._targets[key] = self._find_file(folder, module)
-        return self._targets[key]
+        return self._target(path.rpartition("/")[0], module)
+
+    def split(self, path: str, name: str) -> tuple[str, str, str] | None:
+        """Split a full dotted name into the longest module that is known, and the rest; None when no part of it is.
+
+        Args:
+            path: file that uses it.
+            name: the name.
+
+        Returns:
+            The module, its file and the rest.
+        """
+        key = (path.rpartition("/")[0], name)
+        known = self._splits.get(key)
+        if known is None:
+            known = self._splits[key] = self._split(*key)
+        found, asked = known
+        self._reads.ask(*asked)
+        return found
 
     def full(self, path: str, name: str) -> str:
         """Write a name of a file in full, by its imports: `dist.barrier` → `torch.distributed.barrier`."""
@@ -95,6 +122,8 @@ class Names:
         self._answers.clear()
         self._definitions.clear()
         self._bindings.clear()
+        self._splits.clear()
+        self._whole.clear()
 
     def within(self, place: Place) -> Iterator[Function]:
         """Give a function and the functions that it defines inside."""
@@ -165,9 +194,12 @@ class Names:
 
     def _starred(self, path: str, name: str, depth: int) -> Place | None:
         """Look a name up in the modules that a file imports whole, near or far, each once."""
-        if depth == 1:
+        if depth == 1 or not self._stars(path):
             return None
-        seen, waiting = {path}, self._stars(path)
+        return self.remember(("starred", path, name, depth), lambda: self._among_stars(path, name, depth))
+
+    def _among_stars(self, path: str, name: str, depth: int) -> Place | None:
+        seen, waiting = {path}, list(self._stars(path))
         while waiting:
             target = waiting.pop(0)
             if target in seen:
@@ -180,30 +212,74 @@ class Names:
             waiting += self._stars(target)
         return None
 
-    def _stars(self, path: str) -> list[str]:
-        found = (self.target(path, "." * entry.level + entry.module) for entry in self._modules[path].imports if entry.name == "*")
-        return [target for target in found if target is not None]
+    def _stars(self, path: str) -> tuple[str, ...]:
+        """Name the files that a file, which is noted as read, imports whole."""
+        known = self._whole.get(path)
+        if known is None:
+            modules = ["." * entry.level + entry.module for entry in self._modules[path].imports if entry.name == "*"]
+            folder = path.rpartition("/")[0]
+            targets = (self._target(folder, module) for module in modules)
+            asked = tuple(module.rpartition(".")[2] for module in modules)
+            known = self._whole[path] = (tuple(target for target in targets if target is not None), asked)
+        self._reads.ask(*known[1])
+        return known[0]
+
+    def _target(self, folder: str, module: str) -> str | None:
+        key = (folder, module)
+        if key not in self._targets:
+            self._targets[key] = self._find_file(folder, module)
+        return self._targets[key]
+
+    def _split(self, folder: str, name: str) -> _Split:
+        parts = name.split(".", _MOST_PARTS)
+        asked: list[str] = []
+        if parts[0] not in _STANDARD:
+            for count in range(len(parts) - 1, 0, -1):
+                module = ".".join(parts[:count])
+                asked.append(module.rpartition(".")[2])
+                target = self._target(folder, module)
+                if target is not None:
+                    return (module, target, ".".join(parts[count:])), tuple(asked)
+        return None, tuple(asked)
 
     def _find_file(self, folder: str, module: str) -> str | None:
         name = module.lstrip(".")
         level = len(module) - len(name)
         inside = name.replace(".", "/")
-        for base in [_up(folder, level - 1)] if level else self._bases(folder, name):
-            stem = "/".join(part for part in (base, inside) if part)
-            for path in _candidates(stem):
-                if path in self._files or (path.startswith(PACKAGES) and path in self._modules):
-                    return path
+        if inside and not level and inside.partition("/")[0] not in self._heads:
+            return self._of_package(PACKAGES + inside)
+        for base in (_up(folder, level - 1),) if level else self._bases(folder, name):
+            stem = f"{base}/{inside}" if base and inside else base or inside
+            found = self._stems.get(stem) or (self._of_package(stem) if stem.startswith(PACKAGES) else None)
+            if found is not None:
+                return found
         return None
 
-    def _bases(self, folder: str, name: str) -> Iterator[str]:
+    @cached_property
+    def _heads(self) -> frozenset[str]:
+        """What the first part of a module of the tree may be: names of its folders and modules."""
+        parts = {part for path in self._files for part in path.split("/")}
+        return frozenset(parts | {part.removesuffix(end) for part in parts for end in _ENDS[1:] if part.endswith(end)})
+
+    def _of_package(self, stem: str) -> str | None:
+        return next((path for path in _candidates(stem) if path in self._modules), None)
+
+    @cached_property
+    def _stems(self) -> dict[str, str]:
+        """The files of the tree by what an import makes of their path: packages before modules, these before stubs."""
+        found: dict[str, str] = {}
+        for end in reversed(_ENDS):
+            found |= {path.removesuffix(end): path for path in self._files if path.endswith(end) and path != end}
+        return found | ({"": INIT} if INIT in self._files else {})
+
+    def _bases(self, folder: str, name: str) -> tuple[str, ...]:
         """Give the folders in which an absolute import may start, nearest first."""
         if name.partition(".")[0] in _STANDARD:
-            yield ""
-            return
+            return ("",)
         if folder not in self._roots:
             own = () if f"{folder}/".startswith(PACKAGES) else (self._import_root(folder), folder, "", *_parents(folder))
             self._roots[folder] = tuple(dict.fromkeys((*own, PACKAGES.rstrip("/"))))
-        yield from self._roots[folder]
+        return self._roots[folder]
 
     def _import_root(self, folder: str) -> str:
         """Give the first folder upwards that is no package: what pytest puts on the path."""
@@ -213,7 +289,7 @@ class Names:
 
 
 _STANDARD = frozenset(sys.stdlib_module_names) - {"test"}
-"""Modules that a file of the tree does not shadow; `test` is a common name of a folder of tests."""
+"""Modules that a file of the tree does not shadow, and whose names stay as they are; `test` is a common name of a folder of tests."""
 
 
 def top_level_imports(module: Module) -> set[int]:
@@ -229,7 +305,7 @@ def _meaning(entry: Import) -> str:
 
 
 def _candidates(stem: str) -> tuple[str, ...]:
-    return (f"{stem}/__init__.py", f"{stem}.py", f"{stem}.pyi") if stem else ("__init__.py",)
+    return tuple(stem + end for end in _ENDS)
 
 
 def _up(folder: str, times: int) -> str:

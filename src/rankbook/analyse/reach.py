@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -74,24 +73,35 @@ def reached(draft: Draft, collected: Collected) -> tuple[Node, ...]:
 def _bodies(module: Module) -> dict[str, Body]:
     functions = {function.qualname for function in module.functions}
     functions |= {method.qualname for each in module.classes for method in each.methods}
-    owners: dict[str, str] = {}
-    found: defaultdict[str, Body] = defaultdict(Body)
+    around = _Bodies(functions)
+    for kind, name, line, scope in module.keywords:
+        if kind == "call":
+            around[scope].mentions.append(Mention(name, line, is_called=True))
+    for _, name, line, scope in module.references:
+        around[scope].mentions.append(Mention(name, line, is_called=False))
+    for kind, name, _, scope in module.self_calls:
+        around[scope].own[name, kind == "super call"] = None
+    for _, name, line, scope in module.local_calls:
+        around[scope].local.setdefault(name, line)
+    return around.found
 
-    def body(scope: str) -> Body:
-        if scope not in owners:
-            owners[scope] = _owner(scope, functions)
-        return found[owners[scope]]
 
-    for keyword in module.keywords:
-        if keyword.kind == "call":
-            body(keyword.scope).mentions.append(Mention(keyword.name, keyword.line, is_called=True))
-    for keyword in module.references:
-        body(keyword.scope).mentions.append(Mention(keyword.name, keyword.line, is_called=False))
-    for keyword in module.self_calls:
-        body(keyword.scope).own[keyword.name, keyword.kind == "super call"] = None
-    for keyword in module.local_calls:
-        body(keyword.scope).local.setdefault(keyword.name, keyword.line)
-    return dict(found)
+class _Bodies(dict[str, Body]):
+    """Bodies by the scopes inside them.
+
+    Args:
+        functions: qualified names of all functions of the file.
+    """
+
+    def __init__(self, functions: set[str]) -> None:
+        super().__init__()
+        self.found: dict[str, Body] = {}
+        """By the outermost function."""
+        self._functions = functions
+
+    def __missing__(self, scope: str) -> Body:
+        body = self[scope] = self.found.setdefault(_owner(scope, self._functions), Body())
+        return body
 
 
 def _owner(scope: str, functions: set[str]) -> str:
@@ -232,7 +242,9 @@ class _Fixtures:
 
 def _fixtures(draft: Draft, function: Function, path: str, lines: _Lines) -> list[Node]:
     """Give the fixtures that a test gets, and those that these get, from its class, its file and the conftest files above."""
-    places = [*(_of_class(draft, *line) for line in lines), *(_of_file(draft, file) for file in _fixture_files(draft, path))]
+    places = draft.remember(("fixture places", path, lines), lambda: _places(draft, path, lines))
+    if not places:
+        return []
     asked = [*(name for place in places for name in place.automatic), *function.parameters, *_asked_by_marks(function.decorators)]
     waiting = [(name, 0) for name in asked]
     found: set[Node] = set()
@@ -246,6 +258,12 @@ def _fixtures(draft: Draft, function: Function, path: str, lines: _Lines) -> lis
                 found.add(node)
                 break
     return sorted(found)
+
+
+def _places(draft: Draft, path: str, lines: _Lines) -> list[_Fixtures]:
+    """Give what defines fixtures for the tests of a class or a file, the nearest first."""
+    places = [*(_of_class(draft, *line) for line in lines), *(_of_file(draft, file) for file in _fixture_files(draft, path))]
+    return [place for place in places if place.named]
 
 
 def _fixture_files(draft: Draft, path: str) -> Iterator[str]:

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from rankbook.model import Module
+from rankbook.model import PACKAGES, Module
 
 _Answer = TypeVar("_Answer")
+_NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -26,45 +27,48 @@ class Reads:
     """Notes what is read while an answer is found."""
 
     def __init__(self) -> None:
-        self._trace = Trace()
+        self._read: set[str] = set()
+        self._asked: set[str] = set()
 
     def note(self, path: str) -> None:
         """Note that a file is read."""
-        self._trace.read.add(path)
+        self._read.add(path)
 
-    def ask(self, name: str) -> None:
-        """Note that a module of this name is looked for."""
-        self._trace.asked.add(name)
+    def ask(self, *names: str) -> None:
+        """Note that modules of these names are looked for."""
+        self._asked.update(names)
 
     @contextmanager
     def traced(self) -> Iterator[Trace]:
         """Note in a trace of its own what is read inside; what is around it has read that too."""
-        outer, self._trace = self._trace, Trace()
+        outer, trace = Trace(self._read, self._asked), Trace()
+        self._read, self._asked = trace.read, trace.asked
         try:
-            yield self._trace
+            yield trace
         finally:
-            inner, self._trace = self._trace, outer
-            outer.read |= inner.read
-            outer.asked |= inner.asked
+            self._read, self._asked = outer.read, outer.asked
+            self._read |= trace.read
+            self._asked |= trace.asked
 
     def remembered(self, answers: dict[Hashable, Any], question: Hashable, answer: Callable[[], _Answer]) -> _Answer:
         """Answer a question once; later askers take over its trace."""
         known = answers.get(question)
-        if known is None:
-            outer, trace = self._trace, Trace()
-            self._trace = trace
-            try:
-                found = answer()
-            finally:
-                self._trace = outer
-                outer.read |= trace.read
-                outer.asked |= trace.asked
-            answers[question] = (found, frozenset(trace.read), frozenset(trace.asked))
-            return found
-        value: _Answer
-        value, read, asked = known
-        self._trace.read |= read
-        self._trace.asked |= asked
+        if known is not None:
+            value: _Answer
+            value, read, asked = known
+            self._read |= read
+            self._asked |= asked
+            return value
+        outer_read, outer_asked = self._read, self._asked
+        read = self._read = set()
+        asked = self._asked = set()
+        try:
+            value = answer()
+        finally:
+            self._read, self._asked = outer_read, outer_asked
+            outer_read |= read
+            outer_asked |= asked
+        answers[question] = (value, read or _NOTHING, asked or _NOTHING)
         return value
 
     def watched(self, modules: Mapping[str, Module], packages: Mapping[str, Module] | None) -> Mapping[str, Module]:
@@ -85,7 +89,7 @@ class _Watched(Mapping[str, Module]):
         return self._modules[path] if path in self._modules else self._packages[path]
 
     def __contains__(self, path: object) -> bool:
-        return path in self._modules or path in self._packages
+        return path in self._modules or (isinstance(path, str) and path.startswith(PACKAGES) and path in self._packages)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._modules)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankbook.harness import data, not_code, outputs, script, session, shared, shell, test_module, unrunnable
+from rankbook.harness import data, not_code, outputs, script, session, shared, shell, test_listing, unrunnable
 from rankbook.listing import Listing
 
 __all__ = ["KINDS", "Kind", "kind_of", "misplaced", "preloaded"]
@@ -54,7 +54,7 @@ KINDS: tuple[Kind, ...] = (
         options=PROCESS | {"hidden"},
     ),
     Kind(
-        "test", test_module.accepts, entry="rankbook.harness.test_module:run", has_tests=True, preload=True,
+        "test", test_listing.accepts, entry="rankbook.harness.test_module:run", has_tests=True, preload=True,
         options=PROCESS | {"hidden"},
     ),
     Kind(
@@ -108,7 +108,7 @@ def misplaced(listing: Listing, kind: Kind) -> str | None:
 def preloaded() -> tuple[str, ...]:
     """Name the modules that programs of these kinds import, for an engine that can share them."""
     entries = (kind.entry.partition(":")[0] for kind in KINDS if kind.preload)
-    return tuple(dict.fromkeys((*entries, *test_module.preloaded())))
+    return tuple(dict.fromkeys((*entries, "rankbook.harness.fixtured", *test_listing.preloaded())))
 
 
 def kind_of(listing: Listing) -> Kind:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rankbook import rewriting
-from rankbook.harness import fixtured, observing, outputs, script, session
+from rankbook.harness import observing, outputs, script, session
 from rankbook.languages import by_fence
 from rankbook.listing import Listing, Program, Runtime
 
@@ -98,8 +98,11 @@ def run(program: Program, runtime: Runtime) -> int:
     """Run the parts up to the last one that `select` names, or all."""
     observing.observer()
     under_way = _Run(program, runtime)
-    failure = fixtured.with_fixtures(program.arguments, under_way.run) if program.arguments["fixtures"] else under_way.run({})
-    return under_way.end(failure)
+    if not program.arguments["fixtures"]:
+        return under_way.end(under_way.run({}))
+    from rankbook.harness import fixtured  # it needs pytest
+
+    return under_way.end(fixtured.with_fixtures(program.arguments, under_way.run))
 
 
 def _until(parts: Sequence[Mapping[str, Any]], select: Sequence[str] | None) -> Sequence[Mapping[str, Any]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rankbook.harness import fixtured, observing, outputs, script
+from rankbook.harness import observing, outputs, script
 from rankbook.harness.ranks import Launch, Order, backend_for
 from rankbook.listing import Program, Runtime
 
@@ -34,7 +34,11 @@ def _alone(program: Program, comparison: outputs.Comparison) -> dict[str, Any] |
 
     if said.get("import"):
         return script.outcome_of(lambda: script.import_file(path), path)
-    return fixtured.with_fixtures(said, body) if said.get("fixtures") else body({})
+    if not said.get("fixtures"):
+        return body({})
+    from rankbook.harness import fixtured  # it needs pytest
+
+    return fixtured.with_fixtures(said, body)
 
 
 def _on_ranks(program: Program, runtime: Runtime, report: dict[str, Any]) -> int:

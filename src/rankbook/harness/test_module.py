@@ -2,78 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import os
-import pkgutil
 import re
 import sys
-from collections.abc import Generator, Iterator, Mapping
-from importlib import metadata
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-import _pytest
 import pytest
 
 from rankbook.harness import evidence, script
-from rankbook.languages import by_fence
-from rankbook.listing import Listing, Program, Runtime
+from rankbook.listing import Program, Runtime
 
-TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$")
-"""File names that pytest collects by default (`python_files`)."""
 QUIET = ("-q", "-p", "no:cacheprovider", "-p", "no:rankbook", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 """Options of every run; what the process has imported already, rankbook among it, pytest cannot rewrite, and need not."""
 LEFT_OUT = "PYTEST_"
 """Variables of the surrounding pytest that the inner one must not see."""
-
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-
-
-def preloaded() -> Iterator[str]:
-    """Name the modules that pytest imports whenever it starts: its own, and the plugins that are installed."""
-    yield from (f"_pytest.{module.name}" for module in pkgutil.iter_modules(_pytest.__path__) if not module.name.startswith("__"))
-    yield from (entry.module for entry in metadata.entry_points(group="pytest11") if not entry.module.startswith("rankbook."))
-
-
-def accepts(listing: Listing) -> bool:
-    """Say whether a listing is a test module: by its file name as pytest does, else by what it defines."""
-    language = by_fence(listing.language)
-    if language is None or language.name != "python":
-        return False
-    if listing.about is not None:
-        return TEST_FILE.search(listing.about.source) is not None
-    try:
-        statements = list(_statements(ast.parse(listing.data())))
-    except (SyntaxError, ValueError, RecursionError):
-        return False
-    classes = {node.name: node for node in statements if isinstance(node, ast.ClassDef)}
-    return any(_is_test(node, classes) for node in statements)
-
-
-def _statements(node: ast.AST) -> Iterator[ast.stmt]:
-    """Yield the statements of a module, also those below `if`, `try`, `with` and the like, but none of a function or a class."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt):
-            yield child
-        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case) and not isinstance(child, _SCOPES):
-            yield from _statements(child)
-
-
-def _is_test(node: ast.stmt, classes: Mapping[str, ast.ClassDef]) -> bool:
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return node.name.startswith("test_")
-    if isinstance(node, ast.ClassDef):
-        methods = [part.name for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
-        return _is_case(node, classes) or (node.name.startswith("Test") and any(name.startswith("test") for name in methods))
-    return False
-
-
-def _is_case(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> bool:
-    """Say whether a class descends from a test case: from another of the listing that does, or from one that is imported, by its name."""
-    others = {name: other for name, other in classes.items() if name != node.name}
-    bases = [ast.unparse(base) for base in node.bases]
-    return any(_is_case(others[base], others) if base in others else "Test" in base.rpartition(".")[2] for base in bases)
 
 
 def run(program: Program, runtime: Runtime) -> int:

@@ -1,7 +1,7 @@
 """A project → pages: views of its files and folders, filled into the templates of a pack, written where they have changed."""
 
 from rankbook.pages.apis import ApiRow, api_rows
-from rankbook.pages.contents import OVERVIEWS, SuiteLink, page_of_suite, suite_links
+from rankbook.pages.contents import SuiteLink, page_of_suite, suite_links
 from rankbook.pages.elsewhere import Elsewhere, elsewhere
 from rankbook.pages.files import FileTask, file_task, has_listing
 from rankbook.pages.findings_index import FindingCount, finding_counts
@@ -11,10 +11,6 @@ from rankbook.pages.inventory import Entries, entries, inventory, named
 from rankbook.pages.names import check_names, owner, page_of_file, page_of_folder, pages_of_file, pages_of_folder
 from rankbook.pages.packs import check_pack, pack_folders
 from rankbook.pages.render import (
-    LAST_RUN_MARKER,
-    LAST_RUN_NOTE,
-    PROOF_MARKER,
-    PROOF_NOTE,
     Book,
     Page,
     file_pages,
@@ -40,11 +36,6 @@ from rankbook.pages.writer import Fate, Writer, is_generated
 __all__ = [
     "EXACT",
     "INVENTORY",
-    "LAST_RUN_MARKER",
-    "LAST_RUN_NOTE",
-    "OVERVIEWS",
-    "PROOF_MARKER",
-    "PROOF_NOTE",
     "ApiRow",
     "Book",
     "Elsewhere",

@@ -56,7 +56,3 @@ def suite_links(kinds: Collection[str]) -> Iterator[SuiteLink]:
     for kind, topic in TOPICS.items():
         if kind in kinds:
             yield SuiteLink(page_of_suite(kind), topic.title, topic.says)
-
-
-OVERVIEWS = tuple(map(page_of_suite, TOPICS))
-"""First pages of all topics, in their order; which of them are made depends on what the suite holds."""

@@ -32,15 +32,32 @@ def source_fence(text: str, language: str) -> str:
     return fence(text, f"{language} {SOURCE_OPTIONS}")
 
 
-def check(page: str, listing: str, name: str) -> None:
-    """Make sure that a page holds a listing as a block of its own, once.
+def find(page: str, listing: str, start: int = 0) -> int:
+    """Tell where a listing begins on a page; -1 where it does not stand. Its first line is looked for, which is found far sooner.
+
+    Args:
+        page: what a template made.
+        listing: the listing in its fence.
+        start: where to begin.
+    """
+    opening = listing[: listing.find("\n") + 1]
+    place = page.find(opening, start)
+    while place >= 0 and not page.startswith(listing, place):
+        place = page.find(opening, place + 1)
+    return place
+
+
+def check(page: str, listing: str, name: str) -> int:
+    """Make sure that a page holds a listing as a block of its own, once, and tell where it begins.
 
     Raises:
         TemplateError: the template has changed, repeated or left out the listing.
     """
-    if page.count(listing) != 1 or f"\n{listing}" not in f"\n{page}":
+    place = find(page, listing)
+    if place < 0 or (place and page[place - 1] != "\n") or find(page, listing, place + len(listing)) >= 0:
         raise TemplateError(
             "the template does not show the source's listing once, as it is",
             where=name,
             right="it must print {{ listing }} once, at the start of a line",
         )
+    return place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from markupsafe import Markup
@@ -84,7 +84,7 @@ def file_task(  # noqa: PLR0913 - one argument for each thing that is known
         heirs: files whose classes derive from its own, each with the class and its ancestor.
         elsewhere: where else the APIs are tested that its tests call.
     """
-    task = FileTask(
+    return FileTask(
         module=module,
         title=title,
         tests=survey.tests,
@@ -94,20 +94,20 @@ def file_task(  # noqa: PLR0913 - one argument for each thing that is known
         imports=survey.imports,
         importers=importers,
         findings=findings,
-        unlisted=frozenset(),
+        unlisted=unlisted & _named(module, survey, relations, importers, heirs) if unlisted else unlisted,
         descents=survey.descents,
         heirs=heirs,
         elsewhere=elsewhere,
     )
-    return replace(task, unlisted=unlisted & _named(task))
 
 
-def _named(task: FileTask) -> set[str]:
+def _named(
+    module: Module, survey: Survey, relations: Iterable[Relation], importers: Iterable[str], heirs: Iterable[tuple[str, Descent]]
+) -> set[str]:
     """Files that the pages of a file refer to."""
-    needs = {need.path for test in task.tests for need in test.requirements} | {need.path for need in task.requirements}
-    related = {relation.path for relation in task.relations} | {test.path for test in task.tests}
-    heirs = {path for path, _ in task.heirs}
-    return {task.module.source.path, *needs, *related, *heirs, *task.imports.values(), *task.importers}
+    needs = {need.path for test in survey.tests for need in test.requirements} | {need.path for need in survey.requirements}
+    related = {relation.path for relation in relations} | {test.path for test in survey.tests}
+    return {module.source.path, *needs, *related, *(path for path, _ in heirs), *survey.imports.values(), *importers}
 
 
 class FileView:
@@ -155,7 +155,7 @@ class FileView:
         """Related files, nearest first."""
         return self.task.relations
 
-    @property
+    @cached_property
     def summary(self) -> str:
         """First sentence of the docstring; empty when there is none."""
         return summary_of(self.module)
@@ -183,12 +183,12 @@ class FileView:
         """Number of words of the text."""
         return len((self.text or "").split())
 
-    @property
+    @cached_property
     def bytes_note(self) -> str:
         """What is unusual about the file's bytes, as a clause; empty for UTF-8 with plain line ends."""
         return "" if self.source.embedding is None else ", ".join(_unusual(self.source.embedding))
 
-    @property
+    @cached_property
     def harnesses(self) -> tuple[str, ...]:
         """What runs its tests, by name."""
         return tuple(sorted({test.harness for test in self.tests if test.harness}))
@@ -198,12 +198,12 @@ class FileView:
         """Requirements of the file and of its tests, those of all tests first."""
         return needs_of(self.task.tests, self.task.requirements)
 
-    @property
+    @cached_property
     def missing_bases(self) -> tuple[str, ...]:
         """Base classes of its test classes that no file of the tree holds: what they would add is not known."""
         return tuple(sorted(set(_test_bases(self.task))))
 
-    @property
+    @cached_property
     def only_standard_library(self) -> bool:
         """Whether it has tests, needs nothing that is known of, and imports the standard library alone."""
         modules = (entry.module.partition(".")[0] for entry in self.dependencies)
@@ -214,7 +214,7 @@ class FileView:
         """Imported modules in the order of the source."""
         return dependencies(self.module, self.task.imports)
 
-    @property
+    @cached_property
     def run(self) -> Run | None:
         """How to run it; None for a file that is neither a test module nor a script."""
         return how_to_run(self.module, self.tests)
@@ -225,7 +225,7 @@ class FileView:
         run = self.run
         return markdown(fence(run.command + "\n", "bash")) if run else None
 
-    @property
+    @cached_property
     def run_one(self) -> tuple[OneTest, ...]:
         """How to run the first of its tests alone; empty when it has none."""
         if not self.tests:
@@ -233,7 +233,7 @@ class FileView:
         rows = next(iter(self.tests_by_class.values()))
         return how_to_run_one(self.module, rows[0].selection, page_of_file("file", self.source.name))
 
-    @property
+    @cached_property
     def glance(self) -> Glance:
         """What its tests need, in one line."""
         return glance(self.needs)
@@ -253,7 +253,7 @@ class FileView:
         """Keywords by kind, by name within a kind."""
         return entries_by_kind(self.module.keywords)
 
-    @property
+    @cached_property
     def most_called(self) -> tuple[tuple[str, int], ...]:
         """The eight names that it calls most, with the number of lines."""
         counts = Counter({entry.name: len(entry.lines) for entry in self.entries.get("call", ())})
@@ -285,7 +285,7 @@ class FileView:
         """Number of definitions that are left out of `definitions`."""
         return len(self.module.definitions) - len(self.definitions)
 
-    @property
+    @cached_property
     def definition_counts(self) -> tuple[tuple[str, int], ...]:
         """Number of definitions by what they are called, most first."""
         counts = Counter(each.kind for each in self.module.definitions)
@@ -305,7 +305,7 @@ class FileView:
         """What a linter says of it, by rule; of all, or of a topic of `finding_rows.TOPICS`."""
         return finding_rows(self.task.findings, topic)
 
-    @property
+    @cached_property
     def patterns(self) -> tuple[Note, ...]:
         """Evidence for the patterns of `evidence.PATTERNS`."""
         return notes(self.module)

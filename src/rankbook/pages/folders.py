@@ -138,6 +138,14 @@ class Place(NamedTuple):
     line: int
 
 
+class Holder(NamedTuple):
+    """What holds all keywords of a folder and below it: one of its subfolders, or one of its files."""
+
+    name: str
+    path: str
+    is_folder: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Letter:
     """All keywords with one first letter."""
@@ -200,6 +208,13 @@ class FolderView:
         """Picture of the imports; None when none connects two direct files."""
         files = [GraphFile(row.path, kind_of(row.path, has_tests=bool(row.tests))) for row in self.files]
         return import_graph(self.path, files, self.imports)
+
+    @property
+    def holder(self) -> Holder | None:
+        """The one child that holds all its keywords, so that another page lists the same; None for the root, whose page lists all."""
+        folders = [Holder(f"{row.name}/", row.path, is_folder=True) for row in self.folders if row.totals.keywords.total()]
+        files = [Holder(row.name, row.path, is_folder=False) for row in self.files if row.keywords]
+        return (folders + files)[0] if self.path and len(folders) + len(files) == 1 else None
 
     @property
     def left_out(self) -> tuple[str, ...]:

@@ -103,7 +103,16 @@ def order(key: str) -> tuple[int, int, int]:
 
 def hardware_of(test: Test) -> Hardware:
     """Tell how many GPUs a test needs, as far as its requirements say."""
-    return _of(test.requirements)
+    return _of_all(test.requirements) if test.requirements else _NOTHING
+
+
+_NOTHING = Hardware()
+
+
+@lru_cache(maxsize=4096)
+def _of_all(requirements: tuple[Requirement, ...]) -> Hardware:
+    """Many tests of a file need the same."""
+    return _of(requirements)
 
 
 def _of(requirements: Iterable[Requirement]) -> Hardware:

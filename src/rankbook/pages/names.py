@@ -160,6 +160,8 @@ class Links:
             address = "" if label is _own_line or target.startswith(PACKAGES) else self._file(target, 0)
             return (lambda line: f"[{label(line)}]({address})") if address else label
         page, listing = self._file(target, 0), self._file(target, 1).removesuffix("1")
+        if label is _own_line:
+            return lambda line: f"[line {line}]({listing}{line})" if line > 0 else f"[line {line}]({page})"
         return lambda line: f"[{label(line)}]({listing}{line})" if line > 0 else f"[{label(line)}]({page})"
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import jinja2
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
+from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 
 from rankbook.config import Settings
@@ -71,8 +73,23 @@ class _Generator(CodeGenerator):
         self.write(f"({finalize.src}")
 
 
+class _Context(Context):
+    """Calls the methods of what templates are given without looking for marks on them that only functions of Jinja carry."""
+
+    def call(self, called: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        if type(called) is not MethodType:
+            return super().call(called, *args, **kwargs)
+        kwargs.pop("_loop_vars", None)
+        kwargs.pop("_block_vars", None)
+        return called(*args, **kwargs)
+
+
 class _Environment(jinja2.Environment):
+    """That of packs of our own, whose templates write `each.name` for attributes alone."""
+
     code_generator_class = _Generator
+    context_class = _Context
+    getattr = staticmethod(getattr)  # type: ignore[assignment] # that of Jinja asks for items too
 
 
 class _Sandboxed(SandboxedEnvironment):
@@ -114,15 +131,17 @@ def _compiled(kind: str) -> jinja2.FileSystemBytecodeCache | None:
 
 
 def check_pack(folders: tuple[str, ...]) -> None:
-    """Read all templates of a pack, so that a broken one is told of before anything is written.
+    """Read all templates of a pack, so that a broken one is told of before anything is written, and no process reads them again.
 
     Raises:
         TemplateError: a template is missing or broken.
     """
     environment.cache_clear()  # templates may have changed since this process last read them
-    for kind in PAGE_KINDS:
+    made = environment(folders)
+    parts = made.list_templates(filter_func=lambda name: name.startswith("_") and name.endswith(_SUFFIX))
+    for name in (*(kind + _SUFFIX for kind in PAGE_KINDS), *parts):
         with template_errors():
-            environment(folders).get_template(kind + _SUFFIX)
+            made.get_template(name)
 
 
 def fill(folders: tuple[str, ...], kind: str, **values: Any) -> str:

@@ -11,6 +11,7 @@ from html import escape
 from rankbook.embedding import Embedded, embed
 from rankbook.front_matter import Stamp, write
 from rankbook.kinds import KINDS
+from rankbook.markers import LAST_RUN_MARKER, LAST_RUN_NOTE, PROOF_MARKER, PROOF_NOTE
 from rankbook.model import Module
 from rankbook.needs import write as write_needs
 from rankbook.pages import fence, packs
@@ -20,15 +21,8 @@ from rankbook.pages.names import PICTURE, Links, page_of_file, page_of_folder
 from rankbook.pages.stamped_needs import stamped_needs
 from rankbook.pages.text import markdown, one_line
 
-LAST_RUN_NOTE = "The site shows here how the listings of this page ended when they were last run."
-"""What a page says in the place of the outcomes, for a reader who is not on the site."""
-LAST_RUN_MARKER = "<!-- rankbook:last-run -->"
-"""Line of a page that the site replaces by the recorded outcomes."""
-PROOF_NOTE = "The site shows here which tests here and below were really run, on which machines, and how they ended."
-"""What a page of a folder says in the place of the sums over all runs, for a reader who is not on the site."""
-PROOF_MARKER = "<!-- rankbook:proof -->"
-"""Line of a page that the site replaces by these sums."""
 _TRAILING = re.compile(r"[ \t]+\n")
+_EMPTY = re.compile("\n\n\n+")  # spelled so that its beginning is looked for as a plain text
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +89,12 @@ def _file_page(book: Book, view: FileView) -> Page:
         book.folders, "file", book=book, file=view, links=links, kinds=KINDS, last_run=markdown(f"{LAST_RUN_NOTE}\n\n{LAST_RUN_MARKER}")
     )
     # The pack chooses by which word the listing's language is named.
-    choices = (listing for listing in (view.listing_by_extension, view.listing) if listing and listing in body)
+    choices = (listing for listing in (view.listing_by_extension, view.listing) if listing and fence.find(body, listing) >= 0)
     listing = next(choices, view.listing)
-    if listing is not None:
-        fence.check(body, listing, name)
-    return finished_page(name, stamp, body, listing)
+    if listing is None:
+        return finished_page(name, stamp, body)
+    place = fence.check(body, listing, name)
+    return finished_page(name, stamp, body, slice(place, place + len(listing)))
 
 
 def _keyword_page(book: Book, view: FileView) -> Page:
@@ -122,17 +117,17 @@ def page_title(title: str) -> str:
     return escape(one_line(title), quote=False)
 
 
-def finished_page(name: str, stamp: Stamp, body: str, listing: str | None = None) -> Page:
+def finished_page(name: str, stamp: Stamp, body: str, listing: slice | None = None) -> Page:
     """Put a stamp before what a template made, and tidy it, but for the listing.
 
     Args:
         name: of the page.
         stamp: what the page says of itself.
         body: what the template made.
-        listing: the part of it that stays as it is.
+        listing: the part of it that stays as it is; None when there is none.
     """
-    head, shown, tail = body.partition(listing) if listing else (body, "", "")
-    text = f"{_tidy(head)}{shown}{_tidy(tail)}".strip("\n")
+    text = _tidy(body) if listing is None else f"{_tidy(body[: listing.start])}{body[listing]}{_tidy(body[listing.stop :])}"
+    text = text.strip("\n")
     return Page(name, f"{write(stamp)}\n{text}\n".encode())
 
 
@@ -140,6 +135,4 @@ def _tidy(text: str) -> str:
     """Take out what a template leaves between its parts: spaces at a line's end, and more than one empty line."""
     if " \n" in text or "\t\n" in text:
         text = _TRAILING.sub("\n", text)
-    while "\n\n\n" in text:
-        text = text.replace("\n\n\n\n", "\n\n").replace("\n\n\n", "\n\n")
-    return text
+    return _EMPTY.sub("\n\n", text)

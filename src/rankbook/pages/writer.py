@@ -68,7 +68,7 @@ class Writer:
         Raises:
             PageError: it cannot be written, or a note was written on it meanwhile.
         """
-        target = self.out / page.path
+        target = self._place(page.path)
         try:
             mode = _mode(target)
             if self._is_foreign(page.path, mode):
@@ -83,8 +83,11 @@ class Writer:
             if fate is Fate.WRITTEN or self.staged is not None:
                 self._write(page.path, data)
         except OSError as error:
-            raise PageError(f"cannot write the page: {error.strerror}", where=target) from error
+            raise PageError(f"cannot write the page: {error.strerror}", where=self.out / page.path) from error
         return fate
+
+    def _place(self, path: str) -> str:
+        return os.path.join(self.out, path)  # noqa: PTH118 - a path for each of thousands of pages takes its time
 
     def _finished(self, page: Page) -> bytes:
         """Give a page as it is to stand on disk."""
@@ -103,9 +106,9 @@ class Writer:
 
     def _write(self, path: str, data: bytes) -> None:
         if self.staged is not None:
-            _replace(self.staged / path, data)
+            _replace(os.fspath(self.staged / path), data)
         elif not self.dry:
-            _replace(self.out / path, data)
+            _replace(self._place(path), data)
 
     def put_by_hand(self, path: str, data: bytes | None) -> None:
         """Write a file that is no page of a source, or remove it.
@@ -154,8 +157,8 @@ class Writer:
 
     def read(self, path: str) -> bytes | None:
         """Give a page as it stands on disk; None when there is none, or something other than a file below no link."""
-        mode = _mode(self.out / path)
-        return _read(self.out / path) if mode and not self._is_foreign(path, mode) else None
+        mode = _mode(self._place(path))
+        return _read(self._place(path)) if mode and not self._is_foreign(path, mode) else None
 
     def sweep(self, made: Iterable[str]) -> dict[str, Fate]:
         """Remove generated pages that this run does not make, and folders that are empty then.
@@ -243,36 +246,37 @@ def is_generated(data: bytes) -> bool:
     return front_matter.is_generated(data[:_HEAD], is_cut=len(data) > _HEAD)
 
 
-def _mode(target: Path) -> int:
+def _mode(target: str) -> int:
     """Tell what stands at a place, as `os.stat` does; zero when nothing does."""
     try:
-        return target.lstat().st_mode
+        return os.lstat(target).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return 0
 
 
-def _read(target: Path) -> bytes | None:
+def _read(target: str) -> bytes | None:
     try:
-        return target.read_bytes()
+        return Path(target).read_bytes()
     except FileNotFoundError:
         return None
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _replace(target: str, data: bytes) -> None:
     """Write beside the page and move it into place, so that no reader sees half a page."""
-    temporary = target.with_name(f".rankbook-{os.getpid()}.tmp")
+    folder = os.path.dirname(target)  # noqa: PTH120 - as above
+    temporary = f"{folder}/.rankbook-{os.getpid()}.tmp"
     try:
-        with _opened(temporary) as file:
+        with _opened(temporary, folder) as file:
             file.write(data)
-        temporary.replace(target)
+        os.replace(temporary, target)  # noqa: PTH105 - as above
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
         raise
 
 
-def _opened(target: Path) -> BinaryIO:
+def _opened(target: str, folder: str) -> BinaryIO:
     """Open a file for writing, in a folder that may have to be made."""
     with contextlib.suppress(FileNotFoundError):
-        return target.open("wb")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    return target.open("wb")
+        return open(target, "wb")  # noqa: PTH123 - as above
+    os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - as above
+    return open(target, "wb")  # noqa: PTH123

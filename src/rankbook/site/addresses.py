@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
-_LINE = re.compile(r"__codelineno-source-(\d+)\Z")
+_LINE = re.compile(r"__codelineno-source-([0-9]{1,9})\Z")
 """Anchor of a line where an engine has made the listing."""
-_OWN_LINE = re.compile(r"L(\d+)\Z")
+_OWN_LINE = re.compile(r"L([0-9]{1,9})\Z")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:|//|[/?\\]", re.IGNORECASE)
 
 
@@ -53,15 +53,7 @@ class Addresses:
             page: path of the page, below the folder of all pages.
             link: as it is written in the Markdown.
         """
-        if _SCHEME.match(link):
-            return None
-        address, _, anchor = link.partition("#")
-        path, href = _resolved(posixpath.dirname(page), self._depth(page), address, self.directories) if address else ("", "")
-        line = _LINE.match(anchor) if anchor else None
-        own = line or (_OWN_LINE.match(anchor) if anchor else None)
-        if own:
-            return Place(path, f"{href}#L{own[1]}", line=int(own[1]))
-        return Place(path, f"{href}#{anchor}" if anchor else href, anchor=unquote(anchor))
+        return _placed(_folder(page), self._depth(page), link, self.directories)
 
     def between(self, page: str, other: str) -> str:
         """Give the address of another page as seen from one."""
@@ -69,6 +61,23 @@ class Addresses:
 
     def _depth(self, page: str) -> str:
         return posixpath.dirname(self.file(page)) if self.directories else ""
+
+
+@lru_cache(maxsize=1024)
+def _folder(path: str) -> str:
+    return posixpath.dirname(path)
+
+
+@lru_cache(maxsize=8192)
+def _placed(folder: str, place: str, link: str, directories: bool) -> Place | None:  # noqa: FBT001 - pages of a folder have most links in common
+    if _SCHEME.match(link):
+        return None
+    address, _, anchor = link.partition("#")
+    path, href = _resolved(folder, place, address, directories) if address else ("", "")
+    own = (_LINE.match(anchor) or _OWN_LINE.match(anchor)) if anchor else None
+    if own:
+        return Place(path, f"{href}#L{own[1]}", line=int(own[1]))
+    return Place(path, f"{href}#{anchor}" if anchor else href, anchor=unquote(anchor))
 
 
 @lru_cache(maxsize=65536)

@@ -1,8 +1,8 @@
 """Listings as HTML: what stands inside `<pre><code>…</code></pre>`, coloured with the short class names of Pygments.
 
-- A token is `<i class=nf>`; the two kinds that are half of all tokens have no class: `<b>` is a keyword, `<i>` is a string. One that goes
-  over several lines is an element on each of them, so that each line is whole by itself. Without style sheet a keyword is bold.
-- With anchors, line 12 is `<i id=L12>…</i>` and the newline follows it; a line that is one comment is `<i id=L12 class=c1>`. Its number is
+- A token is `<i class=nf>`; the three kinds that are most of all tokens have no class: `<b>` is a keyword, `<i>` a string, `<u>` a comment.
+  One that goes over several lines is an element on each of them, so that each line is whole by itself; escapes lie inside of their string.
+- With anchors, line 12 is `<i id=L12>…</i>` and the newline follows it; a line that is one comment is `<u id=L12>`. Its number is
   in no text: the style sheet counts the lines. What is selected and copied is the source.
 - The text of the HTML is the listing, character for character. A carriage return is written `&#13;`, for a parser would make it a newline.
   What HTML cannot hold (NUL, half of a surrogate pair) is U+FFFD.
@@ -30,8 +30,9 @@ _HIDDEN = re.compile(
     "\U000e0000-\U000e007f]"
 )
 """Characters that are not seen, or that change how others are seen; the first group is the return of a line's end, which may stay so."""
-_WHOLE = re.compile(r"<i id=(L\d+)><i class=(c1|cm|sd)>([^<]*)</i></i>")
-"""A line that is one comment: its element is that of the token, too."""
+_SOME_HIDDEN = re.compile(f"[\r{_HIDDEN.pattern.partition('|[')[2]}")
+_SOME_HIDDEN_ASCII = re.compile("[\x00-\x08\x0b\x0d-\x1f\x7f]")
+"""Find whether there are any: in one class, by which texts are searched quickly."""
 _NAMES = {language.name: language for language in LANGUAGES}
 _WRITTEN = {"\r": "&#13;", "\0": "\ufffd", **{chr(code): "\ufffd" for code in range(0xD800, 0xE000)}}
 
@@ -51,7 +52,8 @@ def highlighted(text: str, language: str, *, anchors: bool = False) -> str:
         html = table.spans(escaped(text))
     else:
         html = others.spans(text, known.fences[0])
-    html = _HIDDEN.sub(_shown, html)
+    if (_SOME_HIDDEN_ASCII if text.isascii() else _SOME_HIDDEN).search(text):
+        html = _HIDDEN.sub(_shown, html)
     return _numbered(html) if anchors else html
 
 
@@ -74,5 +76,11 @@ def _numbered(html: str) -> str:
     ended = len(lines) > 1 and not lines[-1]
     if ended:
         lines.pop()
-    numbered = _WHOLE.sub(r"<i id=\1 class=\2>\3</i>", "\n".join([f"<i id=L{number}>{line}</i>" for number, line in enumerate(lines, 1)]))
-    return numbered + "\n" if ended else numbered
+    written = [f"<i id=L{number}>{line}</i>" if line[:3] != "<u>" else _comment(line, number) for number, line in enumerate(lines, 1)]
+    return "\n".join([*written, ""] if ended else written)
+
+
+def _comment(line: str, number: int) -> str:
+    """Give a line that begins with a comment its anchor: one that is nothing else needs no element besides that of the token."""
+    is_whole = line.find("</u>") == len(line) - 4
+    return f"<u id=L{number}{line[2:]}" if is_whole else f"<i id=L{number}>{line}</i>"

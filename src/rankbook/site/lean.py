@@ -1,48 +1,15 @@
-"""What keeps pages small: what only a script needs comes from one script for all pages, and HTML says nothing that it may leave out.
-
-A large book has far more pages than sources: each kilobyte of a shell is a seventh of the sources again. Without script nothing is missed
-of these parts: the switch of colours, the dialog of the engine's search and the settings of its script do nothing then.
-"""
+"""What keeps pages small: HTML that says nothing that it may leave out, and drawings that stand once for all pages."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 FILE = "assets/rankbook-shell.js"
-"""Where the built site holds what only a script needs."""
+"""Where the built site holds what all pages share and a script can write."""
 STYLE = "assets/rankbook-shell.css"
 """Where it holds the drawings that stand in all pages."""
-_SCRIPTED = re.compile(
-    r"""
-    <(?:
-        (?P<script>script)(?![^>]*\ssrc=)[^>]*>
-      | (?P<form>form)\ [^>]*data-md-component="palette"[^>]*>
-      | (?P<label>label)\ class="md-header__button\ md-icon"\ for="__search"[^>]*>
-      | (?P<button>button)\ [^>]*data-md-component="top"[^>]*>
-      | (?P<input>input)\ [^>]*data-md-toggle="search"[^>]*>
-      | (?P<div>div)\ (?:class="md-search"|class="md-dialog"|class="modal")[^>]*>
-    )
-    """,
-    re.VERBOSE,
-)
-"""Where an element begins that does nothing without a script."""
-_SCRIPT = """\
-// What pages share and only a script needs; each page names the part that stands in its place.
-(() => {{
-  "use strict";
-  const parts = {parts};
-  const site = new URL("{up}", document.currentScript.src).href;
-  window.rankbookPart = (number) => {{
-    const place = document.currentScript;
-    const part = parts[number].replaceAll({base} + "/", site).replaceAll({base}, site);
-    place.replaceWith(document.createRange().createContextualFragment(part));
-  }};
-}})();
-"""
-_HEAD = re.compile(r"<head\b[^>]*>\s*(?:<meta\b[^>]*charset[^>]*>)?")
 _TOKEN = re.compile(r"(<!--.*?-->|<(?P<kept>script|style|pre|textarea|svg)\b.*?</(?P=kept)>|</?[a-zA-Z](?:[^>\"]|\"[^\"]*\")*>)", re.DOTALL)
 _START = re.compile(r"<[a-zA-Z](?:[^>\"]|\"[^\"]*\")*>")
 _NAMED = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
@@ -68,65 +35,73 @@ _RULE = """\
   mask: url("data:image/svg+xml,{picture}") center / contain no-repeat;
 }}
 """
-_PLACED = re.compile(r"(<a href=[^ >]*#L\d+)><code>([^<]*:\d+)</code></a>")
+_PLACED = re.compile(r"(<a href=[^ >]*#L\d+>)<code>([^<]*:\d+)</code>(?=</a>)")
 """A link to a line, named by its file: the style sheet shows it as code, without an element that says so each time."""
-_LINK = re.compile(r'<a href="([\w./#:%?,+~@!$*()-]*[\w#])"')
+_LINK = re.compile(r'(<a href=)"([\w./#:%?,+~@!$*()-]*[\w#])"')
+"""What stays of this and of the one above are their groups: to join what a text is split into takes a third of replacing."""
 
 
-def parted(text: str, base: str) -> tuple[str, str]:
-    """Take what only a script needs out of a page.
-
-    Args:
-        text: the page.
-        base: what stands in it for the way to the site's folder.
-
-    Returns:
-        The page with calls in the place of its parts, and the script that they call; an empty script when there is none.
-    """
-    parts: list[str] = []
-    text = "".join(_pieces(text, parts))
-    if not parts:
-        return text, ""
-    call = f'<script src="{base}/{FILE}"></script>'
-    text = _HEAD.sub(lambda match: match[0] + call, text, count=1)
-    written = json.dumps(parts, indent=0).replace("</", "<\\/")
-    return text, _SCRIPT.format(parts=written, base=json.dumps(base), up="../" * FILE.count("/") or "./")
-
-
-def _pieces(text: str, parts: list[str]) -> Iterator[str]:
-    end = 0
-    while (match := _SCRIPTED.search(text, end)) is not None:
-        close = _close(text, match.lastgroup or "", match.start())
-        part = text[match.start() : close]
-        if parts and not text[end : match.start()].strip():
-            parts[-1] += part
-        else:
-            yield text[end : match.start()]
-            yield f"<script>rankbookPart({len(parts)})</script>"
-            parts.append(part)
-        end = close
-    yield text[end:]
-
-
-def _close(text: str, tag: str, start: int) -> int:
-    """Find the end of an element."""
-    if tag == "script":
-        return text.index("</script>", start) + len("</script>")
-    if tag == "input":
-        return text.index(">", start) + 1
-    depth = 0
-    for match in re.compile(rf"<(/?){tag}\b[^>]*>").finditer(text, start):
-        depth += -1 if match[1] else 1
-        if depth == 0:
-            return match.end()
-    return len(text)
+_OWN_LINK = re.compile(r"<a class=headerlink href=#[^>]*>¶</a>(?=</h[1-6]>)")
+"""A link from a heading to itself, which shows when it is pointed at: the script adds it."""
+_LISTS = re.compile(r'\A<div class="rankbook-page" data-rankbook="(?:keywords|subtree|suite-words)">')
+"""Pages of which nearly all are lists of names."""
+_SAID = re.compile(
+    r"""
+    (?P<table><table>)
+  | (?P<test><a\ href=[^ >]*)\ title="(?P<command>pytest\ [^"]*)"(?=><code>(?P<name>[^<]*)</code></a>)
+  | <a\ class="rankbook-run"\ href="(?P<run>\#[\w-]+)"\ title="(?P<ended>[^"]*)"
+    """,
+    re.VERBOSE,
+)
+"""What pointing at a test, or at the badge of its last run, shows in a table of tests."""
 
 
 def compact(page: str) -> str:
-    """Leave out of HTML what a browser adds by itself: ends of rows, cells and entries, and quotes around addresses."""
+    """Leave out of HTML what a browser or the script of all pages adds by itself, and say names in lists of names with few characters.
+
+    A browser adds the ends of rows, cells and entries, and needs no quotes around addresses. In a list of names each is the `<b>` of a key
+    word, which the style sheet shows as code. Of what pointing at the tests of a table shows the first says all; below it an empty title
+    stands where it would be the same but for the name of the test.
+
+    Args:
+        page: the content of a page.
+    """
     parts = _KEPT.split(page)
-    parts[::2] = [_PLACED.sub(r"\1>\2</a>", _LINK.sub(r"<a href=\1", _ENDS.sub("", part))) for part in parts[::2]]
+    parts[::2] = [_joined(_PLACED, _joined(_LINK, _ENDS.sub("", _OWN_LINK.sub("", part)))) for part in parts[::2]]
+    if 'title="pytest ' in page:
+        parts[::2] = [_SAID.sub(_Above(), part) for part in parts[::2]]
+    if _LISTS.match(page):
+        parts[::2] = [_named(part) for part in parts[::2]]
     return "".join(parts)
+
+
+class _Above:
+    """What the row above has said, while the tables of a page are gone through."""
+
+    def __init__(self) -> None:
+        self._start: str | None = None
+        self._ended: str | None = None
+
+    def __call__(self, match: re.Match[str]) -> str:
+        if match["table"]:
+            self._start = self._ended = None
+            return match[0]
+        if match["run"]:
+            above, self._ended = self._ended, match["ended"]
+            title = "title" if above == self._ended else f'title="{self._ended}"'
+            return f"<a class=rankbook-run href={match['run']} {title}"
+        command, name = match["command"], match["name"]
+        above, self._start = self._start, command.removesuffix(name) if command.endswith(f"::{name}") else None
+        return f"{match['test']} title" if above is not None and above == self._start else match[0]
+
+
+def _joined(pattern: re.Pattern[str], text: str) -> str:
+    return "".join(pattern.split(text))
+
+
+def _named(part: str) -> str:
+    head, first, rest = part.partition("<ul>")
+    return head + first + rest.replace("<code>", "<b>").replace("</code>", "</b>")
 
 
 def tight(page: str, places: str) -> str:

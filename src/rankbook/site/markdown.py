@@ -1,7 +1,7 @@
 """A generated page, from Markdown to HTML: headings get anchors, links the addresses of the site, listings go past Markdown untouched.
 
 Nothing that a page holds becomes an element that Markdown does not make: before the Markdown is read each `<` in it is replaced by a
-character that means nothing there, and of what comes out only the few forms in `_ALLOWED` are turned back into elements; every other
+character that means nothing there, and of what comes out only the few forms in `_FORMS` are turned back into elements; every other
 one is shown as text.
 """
 
@@ -17,7 +17,6 @@ from functools import lru_cache
 
 from rankbook.errors import RankbookError
 from rankbook.site.addresses import Addresses
-from rankbook.site.highlight import highlighted
 
 try:
     import pyromark
@@ -31,10 +30,15 @@ SOURCE = "{#source"
 """How the options of the fence that holds a page's source begin."""
 _LESS = "\ufdd0"
 """Stands for `<` while Markdown is read: a character that no text may hold."""
-_FENCE = re.compile(r"(?:\A|(?<=[\n\r]))(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^`\n\r]*)\r?\n")
+_LISTING = "\ufdd2"
+"""Stands on both sides of the number of a listing."""
+_FENCE = re.compile(r"(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^`\n\r]*)\r?\n")
 _HEADING = re.compile(r"<h([1-6])>(.*?)</h\1>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _ADDRESS = re.compile(r'<(a href|img src)="([^"]*)"')
+_TO_LINE = re.compile(r'<a href="([^"#&]*)#__codelineno-source-([0-9]{1,9})(?=")')
+"""A link to a line of a listing, as nearly all are."""
+_TO_OTHER = re.compile(r'<(img src|a href(?!="[^"#&]*#__codelineno-source-[0-9]{1,9}"))="([^"]*)"')
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|\w+);")
 _NOT_A_WORD = re.compile(r"[^\w\s-]")
 _SPACES = re.compile(r"[-\s]+")
@@ -43,20 +47,30 @@ _FOREIGN = re.compile(r"[a-z]+:|//", re.IGNORECASE)
 """Addresses on another server, from which no page loads a picture."""
 _SAFE = re.compile(r"(?:https?|mailto):|[^:/?#]*(?:[/?#]|\Z)", re.IGNORECASE)
 """Addresses that a link may have: of pages and mail, and those that name no scheme."""
+_IN_CODE = re.compile(rf"<code>[^<{_LESS}]*{_LESS}[^<]*</code>|<pre><code[^>]*>[^<{_LESS}]*{_LESS}[^<]*</code></pre>")
+"""What Markdown has made of backticks that hold the character."""
+_PARAGRAPHS = re.compile(
+    rf"""
+    <p>{_LESS}div\ class=(?:"|&quot;)rankbook-filter(?:"|&quot;)&gt;{_LESS}/div&gt;</p>(?P<filter>)
+  | <p>[^<{_LESS}]*</p>\s*<p>{_LESS}!--\ rankbook:(?P<noted>[a-z-]+)\ --&gt;</p>  # the note stands in for the marker elsewhere
+  | <p>{_LESS}!--\ rankbook:(?P<marker>[a-z-]+)\ --&gt;</p>
+  | <p>{_LESS}!--[^<{_LESS}]*--&gt;</p>(?P<comment>)
+    """,
+    re.VERBOSE,
+)
 _ALLOWED = re.compile(
     rf"""
-    (?P<kept><code>[^<]*</code>|<pre><code[^>]*>[^<]*</code></pre>)  # what Markdown has made of backticks
-  | <p>{_LESS}listing\ (?P<listing>\d+)&gt;</p>
-  | {_LESS}code&gt;(?P<code>[^<{_LESS}]*){_LESS}/code&gt;
-  | <p>{_LESS}div\ class=(?:"|&quot;)rankbook-filter(?:"|&quot;)&gt;{_LESS}/div&gt;</p>(?P<filter>)
-  | (?:<p>(?P<note>[^<{_LESS}]*)</p>\s*)?<p>{_LESS}!--\ rankbook:(?P<marker>[a-z-]+)\ --&gt;</p>
-  | <p>{_LESS}!--[^<{_LESS}]*--&gt;</p>(?P<comment>)
+    {_LESS}code&gt;(?P<code>[^<{_LESS}]*){_LESS}/code&gt;
   | {_LESS}!--[^<{_LESS}]*?--&gt;(?P<inner>)
   | {_LESS}br\ ?/?&gt;(?P<break>)
   | {_LESS}(?P<other>)
     """,
     re.VERBOSE,
 )
+_PLACE = re.compile(rf"<p>{_LISTING}(\d+){_LISTING}</p>")
+"""Stands for a listing."""
+_LOST = re.compile(rf"{_LISTING}(?<!<p>{_LISTING})(\d+){_LISTING}|{_LISTING}(\d+){_LISTING}(?!</p>)")
+"""The same in what Markdown takes for a listing of its own, which began farther to the right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,10 @@ class Target:
 class Rendered:
     """A page as HTML."""
 
-    html: str
+    prose: str
+    """All of it besides its listings, for which their numbers stand."""
+    listings: tuple[str, ...]
+    """As elements."""
     headings: tuple[Heading, ...]
     lines: int
     """Lines of the listing, each with an anchor."""
@@ -91,6 +108,21 @@ class Rendered:
     """What the page links to, by path below the folder of all pages; the empty path for itself."""
     fences: tuple[str, ...] = ()
     """Digests of its other listings."""
+
+    @property
+    def html(self) -> str:
+        """The whole of it."""
+        return self.whole(self.prose)
+
+    def whole(self, prose: str) -> str:
+        """Put the listings in their places.
+
+        Args:
+            prose: the page's own, or what has been made of it.
+        """
+        parts = _PLACE.split(prose)
+        parts[1::2] = [self.listings[int(number)] for number in parts[1::2]]
+        return "".join(parts)
 
 
 def render(text: str, path: str, addresses: Addresses) -> Rendered:
@@ -109,13 +141,19 @@ def render(text: str, path: str, addresses: Addresses) -> Rendered:
     listings: list[Listing] = []
     prose = "".join(_prose(text, listings))
     made = pyromark.html(prose, options=_OPTIONS)
+    if listings:
+        made = _LOST.sub(lambda match: html.escape(listings[int(match[1] or match[2])].text), made)
     links = _Links(path, addresses)
-    made = _ADDRESS.sub(links, made)
+    made = links.rewritten(made)
     headings = _Headings()
     made = _HEADING.sub(headings, made)
-    made = _ALLOWED.sub(lambda match: _allowed(match, listings), made)
+    if _LESS in made:
+        made = _IN_CODE.sub(_plain, made)
+        made = _PARAGRAPHS.sub(_allowed, made)
+        made = _ALLOWED.sub(_allowed, made)
     return Rendered(
-        html=made,
+        prose=made,
+        listings=tuple(listing.html for listing in listings),
         headings=tuple(headings.found),
         lines=max((listing.lines for listing in listings), default=0),
         targets=links.targets,
@@ -137,37 +175,49 @@ class Listing:
     @property
     def lines(self) -> int:
         """Number of its anchors."""
-        return len(_LINE_END.findall(self.text)) if self.is_source else 0
+        text = self.text
+        return text.count("\n") + text.count("\r") - text.count("\r\n") if self.is_source else 0
 
     @property
     def html(self) -> str:
         """The listing as an element."""
+        from rankbook.site.highlight import highlighted  # its tables are of no use to a page without a listing
+
         shown = highlighted(self.text, self.language, anchors=self.is_source)
         word = html.escape(self.language)
         name = "highlight rankbook-source" if self.is_source else "highlight"
         return f'<div class="language-{word} {name}"><pre><code class="nohighlight">{shown}</code></pre></div>'
 
 
-_LINE_END = re.compile(r"\r\n|\n|\r")
-
-
 def _prose(text: str, listings: list[Listing]) -> Iterator[str]:
     """Yield the text between the listings, with a paragraph of its own in the place of each."""
     end = 0
-    while (match := _FENCE.search(text, end)) is not None:
+    while (match := _opened(text, end)) is not None:
         close = _close(text, match)
         if close is None:
             break
         yield _shown(text[end : match.start()])
-        yield f"\n\n{_LESS}listing {len(listings)}>\n\n"
+        yield f"\n\n{_LISTING}{len(listings)}{_LISTING}\n\n"
         language, _, options = match["info"].partition(" ")
         listings.append(Listing(language, text[match.end() : close[0]], options.lstrip().startswith(SOURCE)))
         end = close[1]
     yield _shown(text[end:])
 
 
+def _opened(text: str, start: int) -> re.Match[str] | None:
+    """Find where the next fence begins: at the start of a line."""
+    places = {ticks: text.find(ticks, start) for ticks in ("```", "~~~")}
+    while found := [place for place in places.values() if place >= 0]:
+        place = min(found)
+        if (place == 0 or text[place - 1] in "\n\r") and (match := _FENCE.match(text, place)) is not None:
+            return match
+        ticks = text[place : place + 3]
+        places[ticks] = text.find(ticks, place + 1)
+    return None
+
+
 def _shown(text: str) -> str:
-    return text.replace(_LESS, "\ufffd").replace("<", _LESS)
+    return text.replace(_LESS, "\ufffd").replace(_LISTING, "\ufffd").replace("<", _LESS)
 
 
 def _close(text: str, fence: re.Match[str]) -> tuple[int, int] | None:
@@ -182,20 +232,23 @@ def _close(text: str, fence: re.Match[str]) -> tuple[int, int] | None:
     return None
 
 
-def _allowed(match: re.Match[str], listings: list[Listing]) -> str:
-    return _FORMS[match.lastgroup or ""](match, listings)
+def _plain(match: re.Match[str]) -> str:
+    return match[0].replace(_LESS, "&lt;")
 
 
-_FORMS: Mapping[str, Callable[[re.Match[str], list[Listing]], str]] = {
-    "kept": lambda match, _: match[0].replace(_LESS, "&lt;"),
-    "listing": lambda match, listings: listings[int(match["listing"])].html,
-    "code": lambda match, _: f"<code>{match['code']}</code>",
-    "filter": lambda *_: '<div class="rankbook-filter"></div>',
-    "marker": lambda match, _: f"<!-- rankbook:{match['marker']} -->",
-    "comment": lambda *_: "",
-    "inner": lambda *_: "",
-    "break": lambda *_: "<br>",
-    "other": lambda *_: "&lt;",
+def _allowed(match: re.Match[str]) -> str:
+    return _FORMS[match.lastgroup or ""](match)
+
+
+_FORMS: Mapping[str, Callable[[re.Match[str]], str]] = {
+    "code": lambda match: f"<code>{match['code']}</code>",
+    "filter": lambda _: '<div class="rankbook-filter"></div>',
+    "noted": lambda match: f"<!-- rankbook:{match['noted']} -->",
+    "marker": lambda match: f"<!-- rankbook:{match['marker']} -->",
+    "comment": lambda _: "",
+    "inner": lambda _: "",
+    "break": lambda _: "<br>",
+    "other": lambda _: "&lt;",
 }
 """What becomes of each form."""
 
@@ -209,6 +262,29 @@ class _Links:
         self.targets: dict[str, Target] = {}
         self._known: dict[str, str] = {}
 
+    def rewritten(self, page: str) -> str:
+        """Rewrite the links of a page."""
+        parts = _TO_LINE.split(_TO_OTHER.sub(self, page))
+        starts: dict[str, tuple[str, str]] = {}
+        for address in set(parts[1::3]):
+            if (start := self._start(address)) is None:
+                return _ADDRESS.sub(self, page)
+            starts[address] = start
+        last: dict[str, int] = {}
+        for address, line in zip(parts[1::3], map(int, parts[2::3]), strict=True):
+            if line > last.get(address, -1):
+                last[address] = line
+        for address, line in last.items():
+            target = self._target(starts[address][1])
+            target.line = max(target.line, line)
+        parts[1::3] = [starts[address][0] for address in parts[1::3]]
+        return "".join(parts)
+
+    def _start(self, address: str) -> tuple[str, str] | None:
+        """Write a link to a line of the book up to its number, and name the page; None for another link."""
+        place = self.addresses.resolve(self.path, f"{address}#L0") if _SAFE.match(f"{address}#") else None
+        return (f'<a href="{html.escape(place.href).removesuffix("0")}', place.path) if place else None
+
     def __call__(self, match: re.Match[str]) -> str:
         kind, written = match[1], match[2]
         made = self._known.get(written)
@@ -221,15 +297,17 @@ class _Links:
     def _made(self, written: str) -> str:
         if not _SAFE.match(written):
             return "#"
-        place = self.addresses.resolve(self.path, written)
-        if place is None:
+        if (place := self.addresses.resolve(self.path, written)) is None:
             return html.escape(written)
-        target = self.targets.get(place.path) or self.targets.setdefault(place.path, Target())
+        target = self._target(place.path)
         if place.line:
             target.line = max(target.line, place.line)
         elif place.anchor:
             target.anchors.add(place.anchor)
         return html.escape(place.href)
+
+    def _target(self, path: str) -> Target:
+        return self.targets.get(path) or self.targets.setdefault(path, Target())
 
 
 class _Headings:
@@ -241,8 +319,8 @@ class _Headings:
 
     def __call__(self, match: re.Match[str]) -> str:
         level, inner = match[1], match[2]
-        text = _TAG.sub("", inner).replace(_LESS, "&lt;").strip()
-        anchor = unique(slug(_ENTITY.sub(lambda entity: html.unescape(entity[0]), text)), self._taken)
+        text = (_TAG.sub("", inner) if "<" in inner else inner).replace(_LESS, "&lt;").strip()
+        anchor = unique(slug(_ENTITY.sub(lambda entity: html.unescape(entity[0]), text) if "&" in text else text), self._taken)
         self.found.append(Heading(int(level), anchor, text))
         return f"<h{level} id={anchor}>{inner}<a class=headerlink href=#{anchor}>¶</a></h{level}>"
 

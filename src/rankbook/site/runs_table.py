@@ -15,6 +15,7 @@ from rankbook.site.rollup import broken, duration
 
 if TYPE_CHECKING:
     from rankbook.site.expected import Want
+    from rankbook.site.history import Recorded
     from rankbook.site.proof import Entry
 
 _DIAGRAMS = 3
@@ -76,10 +77,15 @@ _COLUMNS: Mapping[str, Callable[[Entry], str]] = {
     "Engine": lambda entry: html.escape(entry.one.run.engine),
     "Commit": lambda entry: html.escape(entry.one.run.commit),
     "When": lambda entry: time_of(entry.one.run.when) if entry.one.run.when else "",
-    "History": lambda entry: history(entry.one.found),
+    "History": lambda entry: _history(entry.one.found),
 }
 """The facts of a run, as HTML; one that no run of the page has is left out."""
 _SHARED = ("Hardware", "torch", "Engine", "Commit", "When")
+
+
+def _history(found: Recorded) -> str:
+    """Write the history of a test; one run is none, for the columns beside it say all of it."""
+    return history(found) if sum(1 for where in found.beats for _ in found.strip(where)) > 1 else ""
 
 
 def _never(never: Mapping[str, Want]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from rankbook.errors import RankbookError
-from rankbook.site import lean
+from rankbook.site import lean, parts
 from rankbook.site.markdown import Heading
 
 OPEN = "<!-- rankbook:shell -->"
@@ -93,6 +93,11 @@ class Contents:
         """Write entries in fewer characters: a long one is broken over lines, for which it needs no element inside of its link."""
         return Contents(*(_tight(pieces) for pieces in (self.leaf, self.parent, self.inner)))
 
+    def written(self) -> dict[str, str]:
+        """Give each kind of entry as one text, with the names of places between marks."""
+        tight = self.tight()
+        return {"leaf": _CUT.join(tight.leaf), "parent": _CUT.join(tight.parent or tight.leaf), "inner": _CUT.join(tight.inner)}
+
     def of(self, headings: Sequence[Heading]) -> str:
         """Write the entries of a page."""
         return "".join(self._entry(heading, below) for heading, below in _nested(headings))
@@ -101,6 +106,14 @@ class Contents:
         if below and self.parent:
             return _filled(self.parent, {**_entry(heading), "inner": "".join(_filled(self.inner, _entry(each)) for each in below)})
         return _filled(self.leaf, _entry(heading))
+
+
+_PLAIN = Contents(
+    ("<li><a href=#", "anchor", ">", "text", "</a>"),
+    ("<li><a href=#", "anchor", ">", "text", "</a><ul>", "inner", "</ul>"),
+    ("<li><a href=#", "anchor", ">", "text", "</a>"),
+)
+"""A list that a script makes the theme's."""
 
 
 def _tight(pieces: tuple[str, ...]) -> tuple[str, ...]:
@@ -164,10 +177,11 @@ class Shell:
         text, contents = _contents(text, known)
         canonical = match[2] if (match := _CANONICAL.search(text)) else ""
         text = _named(text, (title, label or title), known[0] if known else None)
-        text, script = lean.parted(_addressed(_SPACE.sub(_spaced, text), file), _place("base"))
+        text = _addressed(_SPACE.sub(_spaced, text), file)
+        text, script, is_plain = parts.parted(text, _CUT, contents.written() if contents else None)
         text, style = lean.drawn(text, f"{_place('base')}/{lean.STYLE}")
         text = lean.tight(text, _BARE)
-        contents = contents and contents.tight()
+        contents = _PLAIN if is_plain else contents and contents.tight()
         pieces = tuple(text.split(_CUT))
         told = repr((pieces, contents, canonical)).encode(errors="surrogatepass")
         return cls(pieces, contents, _site(canonical, file), script, style, hashlib.sha256(told).hexdigest())

@@ -11,19 +11,17 @@ from typing import Protocol
 from urllib.parse import unquote
 
 from rankbook.front_matter import Stamp
+from rankbook.markers import LAST_RUN, ROLLUP
 from rankbook.site.addresses import Addresses
 from rankbook.site.lean import compact
 from rankbook.site.markdown import Rendered
 from rankbook.site.shell import Shell
 
-LAST_RUN = "last-run"
-ROLLUP = "proof"
-"""Names of the markers that what the ledger knows replaces."""
 _MARKER = re.compile(rf"<!-- rankbook:({LAST_RUN}|{ROLLUP}) -->")
 _TITLE_END = re.compile(r"(?=<a class=headerlink [^>]*>¶</a></h1>)")
 _ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
 _LINK = re.compile(r'<a href="([^"]*)"[^>]*>.*?</a>', re.DOTALL)
-_OWN_LINE = re.compile(r"#L(\d+)\Z")
+_OWN_LINE = re.compile(r"#L([0-9]{1,9})\Z")
 _TAG = re.compile(r"<[^>]*>")
 _PARAGRAPH = re.compile(r"<p>((?:(?!<a )[^\n])*?)</p>")
 
@@ -95,9 +93,9 @@ def stamped(leaf: Leaf, rendered: Rendered, shell: Shell, addresses: Addresses) 
         "title": title,
         "name": title,
         "address": html.escape(shell.canonical + addresses.url(leaf.path)),
-        "description": _description(rendered.html, title),
+        "description": _description(rendered.prose, title),
         "top": top,
-        "content": compact(_article(leaf, rendered.html, addresses)),
+        "content": rendered.whole(compact(_article(leaf, rendered.prose, addresses))),
         "contents": shell.contents.of(rendered.headings) if shell.contents else "",
     }
     return shell.filled(file.count("/"), values)
@@ -105,10 +103,11 @@ def stamped(leaf: Leaf, rendered: Rendered, shell: Shell, addresses: Addresses) 
 
 def tests(rendered: Rendered) -> list[tuple[str, int]]:
     """Give the tests that the page of a source lists, each with its line."""
-    start = rendered.html.find("<h2 id=what-is-tested>")
-    end = rendered.html.find("<h2 ", start + 1)
+    prose = rendered.prose
+    start = prose.find("<h2 id=what-is-tested>")
+    end = prose.find("<h2 ", start + 1)
     found = []
-    for row in _ROW.finditer(rendered.html, start, end if end >= 0 else len(rendered.html)) if start >= 0 else ():
+    for row in _ROW.finditer(prose, start, end if end >= 0 else len(prose)) if start >= 0 else ():
         link = _LINK.search(row[0].partition("</td>")[0])
         line = _OWN_LINE.fullmatch(link[1]) if link else None
         if link is not None and line is not None:

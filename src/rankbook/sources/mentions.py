@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from rankbook.sources.text import dotted, string
@@ -34,6 +35,16 @@ class _Fields(dict[type, tuple[str, ...]]):
 
 
 _FIELDS = _Fields()
+_INNER: dict[type, Callable[[Any], Iterable[Any]]] = {
+    **{kind: attrgetter("elts") for kind in (ast.Tuple, ast.List, ast.Set)},
+    **{kind: attrgetter("values") for kind in (ast.JoinedStr, ast.BoolOp)},
+    ast.BinOp: attrgetter("left", "right"),
+    ast.Subscript: attrgetter("value", "slice"),
+    ast.Slice: attrgetter("lower", "upper", "step"),
+    ast.IfExp: attrgetter("test", "body", "orelse"),
+    ast.FormattedValue: attrgetter("value", "format_spec"),
+}
+"""What gives the expressions in the most frequent kinds of node at once."""
 
 
 class _FullNames(dict[str, str]):
@@ -82,7 +93,7 @@ class Mentions:
         Args:
             scopes: by qualified name, the expressions; to each list those are added that stand inside them, so that no depth matters.
         """
-        roots, fields, watches = self._roots, _FIELDS, self._watches
+        roots, fields, inside, watches = self._roots, _FIELDS, _INNER, self._watches
         called, own, mentioned = self._lines[CALL], self._lines[SELF_CALL], self._lines[REFERENCE]
         local, methods = self._lines[LOCAL_CALL], self._methods
         call, attribute, name, constant, load = ast.Call, ast.Attribute, ast.Name, ast.Constant, ast.Load
@@ -109,6 +120,9 @@ class Mentions:
                         push(keyword.value)
                 elif kind is attribute:
                     named = node
+                elif kind in inside:
+                    extend(inside[kind](node))
+                    continue
                 else:
                     for field in fields[kind]:
                         inner = getattr(node, field)

@@ -26,7 +26,7 @@ class Packages(Mapping[str, Module]):
         self._modules: dict[str, Module] = {}
 
     def __contains__(self, path: object) -> bool:
-        return isinstance(path, str) and self._file(path) is not None
+        return bool(self._folders) and isinstance(path, str) and self._file(path) is not None
 
     def __getitem__(self, path: str) -> Module:
         known = self._modules.get(path)

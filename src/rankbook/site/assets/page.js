@@ -188,7 +188,19 @@
   const button = (command, what) =>
     element("button", { type: "button", class: "rankbook-copy", "aria-label": what, title: command, "data-copy": command });
 
+  // Below the first test of a table an empty title stands for what would be the same but for the test's name: `site/lean.py` leaves it out.
+  const complete = (table) => {
+    let start = "";
+    let ended = "";
+    table.querySelectorAll("a[title]").forEach((each) => {
+      if (each.matches(".rankbook-run")) ended = each.title ||= ended;
+      else if (!each.title && start) each.title = start + each.textContent;
+      else if (each.title.endsWith(each.textContent)) start = each.title.slice(0, -each.textContent.length);
+    });
+  };
+
   const commands = () => {
+    document.querySelectorAll(".rankbook-page table").forEach(complete);
     document.querySelectorAll("a[title^='pytest ']").forEach((each) => {
       each.after(button(each.title, `Copy the command that runs ${each.textContent} alone`));
       each.removeAttribute("title");

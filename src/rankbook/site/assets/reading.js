@@ -1,4 +1,4 @@
-// What a theme leaves out for those who hear the page or have no mouse: names of dialogs, and a way into wide tables.
+// What a theme leaves out for those who hear the page or have no mouse: names of dialogs, and a way into wide tables; and links of headings.
 (() => {
   "use strict";
 
@@ -17,8 +17,20 @@
     document.querySelectorAll(".md-typeset__scrollwrap").forEach((each) => sizes.observe(each));
   };
 
+  // Each heading leads to itself, for who wants its address: the link shows when it is pointed at.
+  const link = () => document.querySelectorAll(".rankbook-page :is(h2, h3, h4)[id]:not(:has(> .headerlink))").forEach((heading) => {
+    const made = document.createElement("a");
+    made.className = "headerlink";
+    made.href = `#${heading.id}`;
+    made.textContent = "¶";
+    heading.append(made);
+  });
+
   // The theme puts its boxes around the tables when the page is there: a moment later they are.
-  const start = () => setTimeout(look, 50);
+  const start = () => {
+    link();
+    setTimeout(look, 50);
+  };
   // A theme that loads pages without leaving the first one says so by this.
   if (window.document$) window.document$.subscribe(start);
   else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);

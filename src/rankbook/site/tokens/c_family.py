@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rankbook.site.tokens.table import Rule, Table, double, spanned, tagged
+from rankbook.site.tokens.table import Rule, Table, double, nested, spanned, tagged
 
 LINE_COMMENT = r"//(?>[^\\\n]++|\\.?+)*+"
 BLOCK_COMMENT = r"/\*(?>[^*]++|\*(?!/))*+(?:\*/|\Z)"
@@ -18,19 +18,17 @@ _NAMED = (
     r"(?:class|struct|union|namespace|enum(?:[ \t]++(?:class|struct))?+)[ \t]++(?:[A-Z][A-Z_\d]*+[ \t]++(?=\w))?+[^\W\d]\w*+(?:::\w++)*+"
 )
 _INCLUDE = re.compile(r"(#[ \t]*+(?:include(?:_next)?|import)[ \t]*+)(&lt;(?>[^&\n]++|&(?!gt;))*+(?:&gt;)?+|\"[^\"\n]*+\"?+)")
-_ESCAPE = re.compile(r"(\\(?:[\\'\"abefnrtv?0\n]|x[\da-fA-F]+|[0-7]{1,3}|u\{?[\da-fA-F]{1,6}\}?|U[\da-fA-F]{8}))")
+_ESCAPE = re.compile(r"((?:\\(?:[\\'\"abefnrtv?0\n]|x[\da-fA-F]++|[0-7]{1,3}|u\{?[\da-fA-F]{1,6}\}?|U[\da-fA-F]{8}))++)")
 
 
 def string(name: str, token: str) -> str:
-    """Write a string with its escapes apart.
+    """Write a string with its escapes.
 
     Args:
         name: its class.
         token: its escaped text.
     """
-    if "\\" not in token:
-        return spanned(name, token)
-    return "".join([spanned("se" if place % 2 else name, part) for place, part in enumerate(_ESCAPE.split(token))])
+    return nested(name, "se", _ESCAPE, token) if "\\" in token else spanned(name, token)
 
 
 def double_quoted(_: re.Match[str], token: str) -> str:

@@ -8,7 +8,7 @@ from importlib import import_module
 from time import thread_time
 from typing import TYPE_CHECKING, Any
 
-from rankbook.site.tokens.table import escaped, spanned
+from rankbook.site.tokens.table import UNCOLOURED, escaped, spanned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,8 +19,6 @@ SECONDS = 5.0
 """CPU time that Pygments gets for a text, many times that of the slowest one that is not made to be slow."""
 _LONG = re.compile(r"[^\n]{2000}|\s{500}")
 """Lines and blanks in which many a lexer takes each character for the start of something that it looks for up to their end."""
-_UNCOLOURED = frozenset({"", "n", "o", "p", "w", "x", "esc", "err", "nx", "pm"})
-"""Classes that stand for most of a text and that say nothing of it."""
 
 
 def spans(text: str, language: str) -> str:
@@ -39,7 +37,7 @@ def spans(text: str, language: str) -> str:
         return escaped(text)
     if "".join([token for _, token in found]) != text:
         return escaped(text)
-    return "".join([escaped(token) if name in _UNCOLOURED else spanned(name, escaped(token)) for name, token in found])
+    return "".join([escaped(token) if name in UNCOLOURED else spanned(name, escaped(token)) for name, token in found])
 
 
 def _in_time(tokens: Iterator[tuple[int, Any, str]]) -> Iterator[tuple[int, Any, str]]:

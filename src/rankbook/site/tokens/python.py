@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from rankbook.site.tokens.table import NUMBER, Rule, Table, double, spanned, starts_line, tagged
+from rankbook.site.tokens.table import NUMBER, TAGS, Rule, Table, double, nested, spanned, starts_line, tagged
 
 _LEVELS = 3
 """Depth of braces in a replacement field that is followed."""
@@ -38,7 +38,8 @@ _DOC = f"{_PREFIX}(?:{_triple(chr(34))}|{_triple(chr(39))})"
 _FORMATTED = f"{_FORMAT_PREFIX}(?:{'|'.join(made(quote) for made in (_triple, _formatted, double) for quote in (chr(34), chr(39)))})"
 _STRING = f"{_PREFIX}(?:{double(chr(34))}|{double(chr(39))})"
 
-_ESCAPE = re.compile(r"""(\\(?:[\\'"abfnrtv]|x[\da-fA-F]{2}|[0-7]{1,3}|u[\da-fA-F]{4}|U[\da-fA-F]{8}|N\{[\w -]++\}))""")
+_ESCAPE = re.compile(r"""((?:\\(?:[\\'"abfnrtv]|x[\da-fA-F]{2}|[0-7]{1,3}|u[\da-fA-F]{4}|U[\da-fA-F]{8}|N\{[\w -]++\}))++)""")
+_BLANKS = re.compile(r"([ \t]+)")
 _FIELDS = re.compile(rf"(\\.|\{{\{{)|\{{({_field()[2:-2]})(?=\}})", re.DOTALL)
 _OPEN = "([{,=+%*/|&"
 
@@ -59,11 +60,10 @@ def _long_string(match: re.Match[str], token: str) -> str:
 
 
 def _escaped(name: str, token: str) -> str:
-    """Write a string, with its escapes apart."""
+    """Write a string with its escapes."""
     if "\\" not in token or token[:2].lower().rstrip("'\"").endswith("r") or token[:1] in "rR":
         return spanned(name, token)
-    parts = _ESCAPE.split(token)
-    return "".join([spanned("se" if place % 2 else name, part) for place, part in enumerate(parts)])
+    return nested(name, "se", _ESCAPE, token)
 
 
 def _formatted_string(_: re.Match[str], token: str) -> str:
@@ -80,12 +80,16 @@ def _formatted_string(_: re.Match[str], token: str) -> str:
 
 
 def _definition(_: re.Match[str], token: str) -> str:
-    keyword, blank, name = re.split(r"([ \t]+)", token, maxsplit=1)
-    return tagged("k", keyword) + blank + tagged("nc" if keyword == "class" else "nf", name)
+    keyword, blank, name = _BLANKS.split(token, maxsplit=1)
+    start, end = _DEFINED[keyword]
+    return f"{start}{blank}{end}{name}</i>"
+
+
+_DEFINED = {word: (tagged("k", word), TAGS[name][0]) for word, name in (("def", "nf"), ("class", "nc"))}
 
 
 def _import(_: re.Match[str], token: str) -> str:
-    parts = re.split(r"([ \t]+)", token)
+    parts = _BLANKS.split(token)
     return "".join([_IMPORTED.get(part) or (part if not part or part.isspace() else tagged("nn", part)) for part in parts])
 
 
@@ -134,7 +138,7 @@ _RULES = (
     Rule("c1", r"#[^\n]*+"),
     Rule("sd", _DOC, _long_string),
     Rule("s2", _FORMATTED, _formatted_string),
-    Rule("s2", _STRING, _string),
+    Rule("s2", _STRING, _string, needs="\\"),
     Rule("nf", r"(?:def|class)[ \t]++[^\W\d]\w*+", _definition),
     Rule("nn", r"from[ \t]++[\w.]++[ \t]++import\b|import[ \t]++[\w.]++", _import),
     Rule("nd", r"@[ \t]*+[\w.]*+", _decorator),

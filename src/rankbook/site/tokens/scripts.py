@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rankbook.site.tokens.table import WORD, Rule, Table, double, spanned, tagged
+from rankbook.site.tokens.table import WORD, Rule, Table, double, nested, spanned, tagged
 
 _VARIABLE = r"\$(?:\w++|[#?!@*$-]|\{[^{}\n]*+\}?+)"
 _VARIABLES = re.compile(rf"({_VARIABLE})")
@@ -31,7 +31,7 @@ def _with_variables(_: re.Match[str], token: str) -> str:
     """Write a string with the variables that a shell puts in."""
     if "$" not in token:
         return spanned("s2", token)
-    return "".join([spanned("nv" if place % 2 else "s2", part) for place, part in enumerate(_VARIABLES.split(token))])
+    return nested("s2", "nv", _VARIABLES, token)
 
 
 def _heredoc(_: re.Match[str], token: str) -> str:

@@ -20,24 +20,36 @@ NEWLINE = r"\n"
 WORD = r"[^\W\d]\w*+"
 NUMBER = r"0[xX][\da-fA-F_]++|0[bBoO][\d_]++|\d[\d_]*+(?:\.\d[\d_]*+|\.(?!\w|\.))?+(?:[eE][+-]?+\d[\d_]*+)?+[jJ]?+"
 
+_ASCII = ((WORD, "[A-Za-z_][A-Za-z0-9_]*+"), (r"[^\w&", "[^A-Za-z0-9_&"), (r"(?!\w)", "(?![A-Za-z0-9_])"))
+"""Parts of expressions, and what says the same of ASCII, for which no character has to be looked up."""
+
 
 def double(quote: str, *, over_lines: bool = False) -> str:
     """Give the expression of a string between `quote`s with backslash escapes; one without an end ends with its line, or with the text."""
     return rf"{quote}(?>[^{quote}\\{'' if over_lines else chr(92) + 'n'}]++|\\.?+)*+{quote}?+"
 
 
-_PLAIN = {"b": "k kd kn kp kr kt", "i": "l s s1 s2 sb sc"}
-"""Elements that need no class: `<b>` is a keyword, `<i>` is a string. These two are half of all tokens."""
+_PLAIN = {"b": "k kd kn kp kr kt nd ni nl nt", "i": "cpf l s s1 s2 sb sc si ss", "u": "c c1 ch cm cs sd"}
+"""Elements that need no class: `<b>` is a keyword, `<i>` a string, `<u>` a comment. These three are most of all tokens."""
 _ELEMENT_OF = {name: element for element, names in _PLAIN.items() for name in names.split()}
+_SHORT = dict.fromkeys(("il", "mb", "mf", "mh", "mi", "mo"), "m")
+"""Classes for which there is a shorter one of the same colour."""
+UNCOLOURED = frozenset({"", "err", "esc", "kc", "n", "nx", "o", "p", "pm", "w", "x"})
+"""Classes that say nothing of a text, or to which themes give the colour of a name."""
 
 
 class _Tags(dict[str, tuple[str, str]]):
     """The start and the end of a token, by its class."""
 
     def __missing__(self, name: str) -> tuple[str, str]:
+        self[name] = self._made(name)
+        return self[name]
+
+    def _made(self, name: str) -> tuple[str, str]:
+        if name in UNCOLOURED:
+            return "", ""
         element = _ELEMENT_OF.get(name)
-        made = self[name] = (f"<{element}>", f"</{element}>") if element else (f"<i class={name}>", "</i>")
-        return made
+        return (f"<{element}>", f"</{element}>") if element else (f"<i class={_SHORT.get(name, name)}>", "</i>")
 
 
 TAGS: Mapping[str, tuple[str, str]] = _Tags()
@@ -66,6 +78,8 @@ class Rule:
     """Writes it where it is more than one element."""
     groups: int = 0
     """Number of named groups inside of the expression, to which it refers back."""
+    needs: str = ""
+    """A character without which the token is one element after all."""
 
 
 def escaped(text: str) -> str:
@@ -108,9 +122,17 @@ class Table:
         return re.compile(rf"({passed})(?:{groups}|({self.word})|\Z|(.))", re.DOTALL | re.MULTILINE | self.flags)
 
     @cached_property
+    def ascii_pattern(self) -> re.Pattern[str]:
+        """The same expression for texts of ASCII alone, which is quicker."""
+        made = self.pattern.pattern
+        for general, plain in _ASCII:
+            made = made.replace(general, plain)
+        return re.compile(made, self.pattern.flags)
+
+    @cached_property
     def classes(self) -> dict[str, str]:
         """The class of each word."""
-        return {word: name for name, words in self.words.items() for word in words.split()}
+        return {word: name for name, words in self.words.items() if name not in UNCOLOURED for word in words.split()}
 
     def spans(self, escaped: str) -> str:
         """Put each token into its element.
@@ -118,37 +140,46 @@ class Table:
         Args:
             escaped: the text, with `<`, `>` and `&` escaped.
         """
-        return self.pattern.sub(self._write, escaped)
+        pattern = self.ascii_pattern if escaped.isascii() else self.pattern
+        return pattern.sub(self._write, escaped)
 
     @cached_property
     def _write(self) -> Callable[[re.Match[str]], str]:
-        names: list[str] = ["", ""]
-        tags = [("", ""), ("", "")]
-        written: list[Written | None] = [None, None]
-        for rule in self.rules:
-            names += [rule.name] * (1 + rule.groups)
-            tags += [TAGS[rule.name]] * (1 + rule.groups)
-            written += [rule.written] * (1 + rule.groups)
-        last = len(names) - 1
-        folded = bool(self.flags & re.IGNORECASE)
-        words = {word.lower() if folded else word: TAGS[name] for word, name in self.classes.items()}.get
+        rules = [Rule("", ""), Rule("", ""), *(rule for rule in self.rules for _ in range(1 + rule.groups))]
+        kinds = [(rule.name, *TAGS[rule.name], rule.written, rule.needs) for rule in rules]
+        last = len(kinds) - 1
+        word = self._word
 
         def write(match: re.Match[str]) -> str:
             group = match.lastindex or 1
-            token = match[group]
             if group > last:
-                found = words(token.lower() if folded else token)
-                return f"{match[1]}{found[0]}{token}{found[1]}" if found else match[1] + token
+                before, token = match.group(1, group)
+                return before + word(token, token)
             if group == 1:
-                return token
-            if (special := written[group]) is not None:
-                return match[1] + special(match, token)
+                return match[1]
+            before, token = match.group(1, group)
+            name, start, end, written, needs = kinds[group]
+            if written is not None and needs in token:
+                return before + written(match, token)
             if "\n" in token:
-                return match[1] + spanned(names[group], token)
-            start, end = tags[group]
-            return f"{match[1]}{start}{token}{end}"
+                return before + spanned(name, token)
+            return f"{before}{start}{token}{end}"
 
         return write
+
+    @property
+    def _word(self) -> Callable[[str, str], str]:
+        """Give what writes a word, with itself for one that is not of the list."""
+        written = {word: tagged(name, word) for word, name in self.classes.items()}
+        if not self.flags & re.IGNORECASE:
+            return written.get
+        tags = {word.lower(): TAGS[name] for word, name in self.classes.items()}
+
+        def folded(word: str, _: str) -> str:
+            start, end = tags.get(word.lower(), ("", ""))
+            return f"{start}{word}{end}"
+
+        return folded
 
 
 def spanned(name: str, token: str) -> str:
@@ -162,6 +193,20 @@ def spanned(name: str, token: str) -> str:
         return tagged(name, token) if token else ""
     start, end = TAGS[name]
     return "\n".join([f"{start}{line}{end}" if line else "" for line in token.split("\n")])
+
+
+def nested(name: str, inner: str, pattern: re.Pattern[str], token: str) -> str:
+    """Write a token that has parts of another class.
+
+    Args:
+        name: its class.
+        inner: theirs.
+        pattern: finds them, as its only group.
+        token: its escaped text.
+    """
+    parts = pattern.split(token)
+    parts[1::2] = [spanned(inner, part) for part in parts[1::2]]
+    return spanned(name, "".join(parts))
 
 
 def starts_line(match: re.Match[str]) -> bool:

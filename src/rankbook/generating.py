@@ -1,0 +1,691 @@
+"""A run of the documents wing that has something to do; what has not changed since the last run is taken from what that run kept."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from rankbook import findings, freshness, homes, pages
+from rankbook.analyse import Draft, folders_of, public_names, survey, targets, unknown_modules, unmentioned
+from rankbook.collecting import rules_of
+from rankbook.config import Settings
+from rankbook.freshness import Changes, Manifest
+from rankbook.knowledge import Brief, Knowledge
+from rankbook.model import Folder, Module, Project, Survey, Test, Use
+from rankbook.pages import Book, Fate, FileRow, Page, Writer
+from rankbook.pages.notes import Note
+from rankbook.printing import Made, Press
+from rankbook.report import Progress, Report
+from rankbook.sources import Packages, discover, package_folders, parse
+from rankbook.store import Kept, Store, StoreError
+from rankbook.suite import Suite
+from rankbook.vocabulary import Vocabulary
+from rankbook.workers import processes, spread
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+_FEW = 200
+"""Files up to which starting processes costs more time than it saves."""
+_FEW_SUMS = 40
+"""Folders and parts of indexes up to which it does so."""
+
+
+def generate(  # noqa: PLR0913 - one argument for each thing that a door chooses
+    settings: Settings,
+    changes: Changes | None,
+    progress: Progress | None,
+    *,
+    check: bool = False,
+    force: bool = False,
+    staged: Path | None = None,
+) -> Report:
+    """Make the pages that show something new, and write them.
+
+    Args:
+        settings: what to document, where to and how.
+        changes: what is not as the last run left it; None when no run has left anything.
+        progress: told of each step.
+        check: tell what would change, and write nothing.
+        force: write pages whatever somebody has edited on them outside of notes.
+        staged: with `check`, the folder that takes the pages as they would be.
+
+    Raises:
+        RankbookError: a setting, a source, a template, a note or the folder of the pages is not as it must be.
+    """
+    pages.check_pack(pages.pack_folders(settings))
+    writer = Writer(settings.below_root(settings.out), dry=check, staged=staged, force=force)
+    if check and changes is None:
+        return _documented(settings, Store(None, ""), None, progress, writer)
+    store = Store(freshness.cache_folder(settings), freshness.world(settings))
+    if changes is not None and changes.manifest.generation == store.generation:
+        try:
+            return _documented(settings, store, changes, progress, writer)
+        except StoreError:
+            store.close()
+    if check:
+        return _documented(settings, Store(None, ""), None, progress, writer)
+    store.clear()
+    return _documented(settings, store, None, progress, writer)
+
+
+def surveyed(settings: Settings, changes: Changes | None, apis: Sequence[str] = ()) -> Project:
+    """Survey the sources; nothing is written.
+
+    Args:
+        settings: what is documented.
+        changes: what is not as the last run left it; None when no run has left anything.
+        apis: modules whose public names are of interest, instead of those that the settings name.
+
+    Raises:
+        RankbookError: a setting or a source is not as it must be.
+    """
+    store = Store(freshness.cache_folder(settings), freshness.world(settings))
+    if changes is not None and changes.manifest.generation == store.generation:
+        try:
+            return _surveyed(settings, store, changes, apis)
+        except StoreError:
+            store.close()
+    return _surveyed(settings, Store(None, ""), None, apis)
+
+
+def _surveyed(settings: Settings, store: Store, changes: Changes | None, apis: Sequence[str]) -> Project:
+    run = _Run(settings, store, changes, _Clock(_silent), Writer(settings.below_root(settings.out), dry=True))
+    surveys, _ = run.survey(*run.parse(run.discover()))
+    return Project(
+        modules=run.modules,
+        folders=run.folders,
+        surveys=dict(surveys.items()),
+        public=public_names(run.draft, apis or settings.apis),
+    )
+
+
+def _documented(settings: Settings, store: Store, changes: Changes | None, progress: Progress | None, writer: Writer) -> Report:
+    started = time.time_ns()
+    book = Book(settings.title or settings.root.name, pages.pack_folders(settings))
+    if not writer.dry:
+        freshness.discard(settings)
+    run = _Run(settings, store, changes, _Clock(progress or _silent), writer)
+    report = run.report(book)
+    if not writer.dry:
+        run.keep(started, report)
+    store.close()
+    return report
+
+
+class _Run:
+    """One run, step by step; each step leaves for the next what it found.
+
+    Args:
+        settings: of the run.
+        store: what the last run kept; empty when there is none that counts.
+        changes: what has changed since then; None when nothing is known.
+        clock: takes the time.
+        writer: of the pages.
+    """
+
+    def __init__(self, settings: Settings, store: Store, changes: Changes | None, clock: _Clock, writer: Writer) -> None:
+        self.settings = settings
+        self.store = store
+        self.changes = changes
+        self.clock = clock
+        self.writer = writer
+        self.jobs = processes(settings.jobs)
+        self.knowledge: Knowledge = store.get("indexes", "knowledge") or Knowledge()
+        self.packages = Packages(package_folders(settings.root, settings.package_path))
+        self.suite = Suite(store)
+        self.paths: tuple[str, ...] = ()
+        self.warnings: tuple[str, ...] = ()
+        """Of the search for sources."""
+        self.surroundings: tuple[str, ...] | None = None
+        """Of a search for sources; None when there was none."""
+        self.unknown: tuple[str, ...] = ()
+        """Warnings of modules that are named and not there."""
+        self.passing: list[str] = []
+        """Warnings of this run alone."""
+        self.noted: tuple[str, ...] = ()
+        """Pages that hold notes."""
+        self.homes = homes.Homes()
+        """What is to become of the notes."""
+        self.orphans: tuple[str, ...] = ()
+        """Warnings of notes that belong nowhere."""
+        self.orphans_before: bytes | None = None
+        """The page of such notes as the last run left it."""
+        self.orphans_after: bytes | None = None
+        self.edited: frozenset[str] = store.get("indexes", "edited") or frozenset()
+        """Pages that are left as they are because somebody has edited them."""
+        self.fates: dict[str, Fate] = {}
+        """Of the pages that this run has made."""
+        self.is_whole = True
+        """Whether all is as it must be; else the next run starts anew."""
+        self.are_entries_changed = False
+        """Whether a file offers other names to links than before."""
+        self.obsolete: set[str] = set()
+        """Pages that this run could have made and has not."""
+        self.before: dict[str, Brief] = {}
+        """The files as the last run knew them."""
+        self.old_facts: dict[str, Module | None] = {}
+        """Facts of changed files as the last run knew them."""
+        self.old_rows: dict[str, FileRow | None] = {}
+        """Rows of the files that are printed, as the last run knew them."""
+        self.pages: tuple[str, ...] = ()
+        """All pages of the book."""
+
+    @cached_property
+    def folders(self) -> Mapping[str, Folder]:
+        """The folders that hold the sources, once those are known."""
+        return folders_of(self.paths)
+
+    def report(self, book: Book) -> Report:
+        """Do all steps."""
+        with self.clock.step("discover"):
+            suspects = self.discover()
+        changed, gone = self.parse(suspects)
+        with (
+            self.clock.step("analyse"),
+            findings.start(self.settings.root, self._python(changed), self.settings.findings, self.settings.jobs) as linter,
+        ):
+            surveys, shown = self.survey(changed, gone)
+            self._keep_findings(changed | gone, linter.result())
+        press = self._press(book, surveys)
+        self._settle_notes(press, changed)
+        self._print(press, changed, gone, shown)
+        with self.clock.step("sweep"):
+            self._keep_orphans(gone)
+            removed = self._sweep(gone)
+        return self._told(removed)
+
+    # Sources
+
+    def discover(self) -> list[str]:
+        """Find the sources; give those that may have changed."""
+        changes = self.changes
+        if changes is None:
+            self._search()
+            return list(self.paths)
+        self.paths = changes.manifest.sources.paths
+        self.warnings = self.store.get("indexes", "warnings")
+        if changes.surroundings or any(path.lower().endswith(".md") for path in changes.sources):
+            self._search()
+        known = self.knowledge.briefs
+        present = set(self.paths)
+        return sorted(present.intersection(changes.sources) | (present - known.keys()))
+
+    def _search(self) -> None:
+        found = discover(self.settings)
+        self.paths, self.warnings, self.surroundings = found.paths, found.warnings, found.surroundings
+
+    def parse(self, suspects: list[str]) -> tuple[set[str], set[str]]:
+        """Read the facts of files; give those that are new or have changed, and those that are gone."""
+        briefs = self.knowledge.briefs
+        self.before = dict(briefs)
+        root = self.settings.root
+
+        def read(paths: Sequence[str]) -> list[tuple[str, Brief, bytes]]:
+            return [(path, _brief(module := parse(root, path)), _packed(module)) for path in paths]
+
+        changed = set()
+        with self.clock.step("parse", len(suspects)) as count:
+            for path, brief, data in count(self._spread(read, suspects)):
+                if not brief.sha256 or brief.sha256 != getattr(briefs.get(path), "sha256", None):
+                    changed.add(path)
+                    briefs[path] = brief
+                    if self.changes is not None:
+                        self.old_facts[path] = self.store.get("facts", path)
+                    self.store.put("facts", path, data)
+        known = briefs.keys() | (() if self.changes is None else self.changes.manifest.sources.paths)
+        gone = set(known) - set(self.paths)
+        for path in gone:
+            briefs.pop(path, None)
+            self.store.put("facts", path, None)
+        return changed, gone
+
+    def _python(self, paths: Iterable[str]) -> list[str]:
+        return sorted(path for path in paths if path in self.knowledge.briefs and self.knowledge.briefs[path].is_python)
+
+    # Surveys
+
+    def survey(self, changed: set[str], gone: set[str]) -> tuple[Kept[Survey], set[str]]:
+        """Read files together with those that they name; give what they say, and the other files on whose pages that may show."""
+        self.modules: Kept[Module] = Kept(self.store, "facts", self.paths, lambda path: parse(self.settings.root, path))
+        foreign = self._changed_packages()
+        appeared = (changed - self.before.keys()) | gone
+        briefs = self.knowledge.briefs
+        doubtful = {path for path in changed | self.knowledge.to_survey(changed | gone | foreign, appeared) if path in briefs}
+        mute = {path for path in doubtful if not briefs[path].is_surveyed}
+        before = {path: known for path in sorted(doubtful | gone) if (known := self.store.get("surveys", path)) is not None}
+        packages = _KeptPackages(self.store, self.packages)
+        vocabulary, rules = Vocabulary(self.settings.requirements), rules_of(self.settings.root)
+        draft = self.draft = Draft(self.modules, frozenset(self.paths), packages, vocabulary, rules)
+
+        def read(paths: Sequence[str]) -> list[tuple[Survey, bytes, dict[str, bytes]]]:
+            found = []
+            for path in paths:
+                made = survey(draft, path)
+                found.append((_gist(made), _packed(made), packages.taken()))
+                draft.relieve()
+            return found
+
+        after = {}
+        for gist, data, read_packages in self._spread(read, sorted(doubtful - mute)):
+            self.store.put("surveys", gist.path, data)
+            after[gist.path] = gist
+            for path, facts in read_packages.items():
+                self.store.put("packages", path, facts)
+        for path in gone | mute:
+            self.store.put("surveys", path, None)
+        shown = self.knowledge.exchange({path: _gist(known) for path, known in before.items()}, after)
+        if self.changes is not None:
+            shown |= {path for path in doubtful if before.get(path) != self.store.get("surveys", path)}
+        return Kept(self.store, "surveys", self.paths, Survey), shown
+
+    def _changed_packages(self) -> set[str]:
+        """Name the files of packages that have changed, and forget their facts."""
+        if self.changes is None or not self.changes.foreign:
+            return set()
+        changed = set(self.changes.foreign)
+        found = {path for path in self.knowledge.foreign() if os.fspath(self.packages.file(path) or path) in changed}
+        for path in found:
+            self.store.put("packages", path, None)
+        return found
+
+    def _keep_findings(self, paths: Iterable[str], found: findings.Findings) -> None:
+        if found.warning:
+            self.passing.append(found.warning)
+            self.is_whole = False
+        for path in paths:
+            said = found.by_path.get(path)
+            self.store.put("findings", path, _packed(said) if said else None)
+
+    # Pages
+
+    def _press(self, book: Book, surveys: Kept[Survey]) -> Press:
+        return Press(
+            root=self.settings.root,
+            book=book,
+            writer=self.writer,
+            modules=self.modules,
+            surveys=surveys,
+            findings=Kept(self.store, "findings", self.paths, lambda _: ()),
+            knowledge=self.knowledge,
+            folders=self.folders,
+            rows=Kept(self.store, "rows", self.paths, lambda path: pages.file_row(self.modules[path], surveys[path], 0)),
+            totals=Kept(self.store, "totals", self.folders),
+            is_exact=len(self.paths) <= pages.EXACT,
+            unlisted=frozenset(path for path, brief in self.knowledge.briefs.items() if not brief.is_listed),
+        )
+
+    def _print(self, press: Press, changed: set[str], gone: set[str], shown: set[str]) -> None:
+        """Make and write all pages on which something may show."""
+        pages.check_names(self.paths, press.folders)
+        files = self._to_print(press, changed, gone, shown)
+        with self.clock.step("render", len(files)) as count:
+            for made in count(self._spread(press.files, sorted(files))):
+                self._take(made)
+            for path in gone:
+                self.suite.drop(path)
+                self.store.put("rows", path, None)
+                self.store.put("entries", path, None)
+            self._print_folders(press, files, gone)
+            if self.are_entries_changed or gone or self._is_spoiled(pages.INVENTORY):
+                data = pages.inventory(self.store.values("entries", self.paths), press.book.title)
+                self._take(Made(pages.INVENTORY, press.put([Page(pages.INVENTORY, data)])))
+
+    def _to_print(self, press: Press, changed: set[str], gone: set[str], shown: set[str]) -> set[str]:
+        """Name the files on whose pages something may show."""
+        files = set(self.paths)
+        if self.changes is None:
+            return files
+        if any(path.endswith("/__init__.py") for path in (changed | gone) - (self.before.keys() & self.knowledge.briefs.keys())):
+            return files  # packages say how all are called that are imported
+        if press.is_exact != (len(self.changes.manifest.sources.paths) <= pages.EXACT):
+            return files
+        found = changed | shown | self._retitled(press, changed | gone) | self._relisted(press, changed | gone)
+        return files & (found | _owners((*self.changes.pages, *self.homes.touched()))[0])
+
+    def _print_folders(self, press: Press, files: set[str], gone: set[str]) -> None:
+        """Make and write the pages of the folders around files that show there otherwise than before, and of the whole suite."""
+        folders = set(press.folders)
+        if self.changes is not None:
+            moved = {path for path in files if self._is_moved(path, press)} | gone
+            folders &= {folder for path in moved for folder in _above(path)} | _owners((*self.changes.pages, *self.homes.touched()))[1]
+        for path in pages.deepest_first(folders):
+            self.store.put("totals", path, _packed(pages.totals_of(press.folders[path], press.rows, press.totals)))
+        public = public_names(self.draft, self.settings.apis) if self.settings.apis else ()
+        self.unknown = tuple(_unknown_sentence(api) for api in unknown_modules(self.draft, self.settings.apis))
+        untested = unmentioned(public, self.suite.mentioned()) if public else ()
+        press.suite = self.suite.links(untested)
+        if press.suite != self.store.get("indexes", "suite links"):
+            folders.add("")
+            self.store.put("indexes", "suite links", _packed(press.suite))
+        for made in self._spread_finely(press.folder_pages, pages.deepest_first(folders)):
+            self._take(made)
+        for made in self.suite.print(press, untested, len(public), self._spread_finely, anew=self._is_spoiled("suite-")):
+            self._take(made)
+
+    def _is_spoiled(self, start: str) -> bool:
+        """Tell whether a page at the root whose name starts so is not as the last run left it, or there was none."""
+        return self.changes is None or any(page.startswith(start) for page in self.changes.pages)
+
+    def _is_moved(self, path: str, press: Press) -> bool:
+        """Tell whether the pages of the folders around a file may show it otherwise than before."""
+        old, new = self.old_facts.get(path), press.modules[path]
+        if old is None or old.keywords != new.keywords or pages.has_listing(old.source) != pages.has_listing(new.source):
+            return True
+        return self.old_rows.get(path) != press.rows[path]
+
+    def _take(self, made: Made) -> None:
+        self.fates.update(made.fates)
+        self.obsolete |= set(made.left)
+        if made.row is not None:
+            self.suite.take(made)
+            if self.changes is not None:
+                self.old_rows[made.path] = self.store.get("rows", made.path)
+            self.store.put("rows", made.path, _packed(made.row))
+            entries = _packed(made.entries)
+            self.are_entries_changed |= entries != self.store.data("entries", made.path)
+            self.store.put("entries", made.path, entries)
+        if made.warning:
+            self.passing.append(made.warning)
+            self.store.put("facts", made.path, None)
+            self.knowledge.briefs.pop(made.path, None)
+
+    def _retitled(self, press: Press, paths: set[str]) -> set[str]:
+        """Name the files that are called otherwise because of their neighbours."""
+        found = set()
+        for folder in {path.rpartition("/")[0] for path in paths} & press.folders.keys():
+            old = pages.distinct({path: brief.title for path, brief in self.before.items() if path.rpartition("/")[0] == folder})
+            found |= {path for path, title in press.titles(folder).items() if old.get(path) != title}
+        return found
+
+    def _relisted(self, press: Press, paths: set[str]) -> set[str]:
+        """Name the files that refer to one whose page has a listing now, or has none any more."""
+        found = set()
+        for path in paths:
+            old, new = self.before.get(path), self.knowledge.briefs.get(path)
+            if (old and old.is_listed) != (new and new.is_listed):
+                found |= self.knowledge.referring(path) | (targets(press.surveys[path]) if path in press.surveys else set())
+        return found
+
+    def _sweep(self, gone: set[str]) -> tuple[str, ...]:
+        """Remove the pages of what is gone; give those that are removed."""
+        fates = self.writer.sweep(self.fates) if self.changes is None else self.writer.remove(sorted(self._to_remove(gone)))
+        self.fates |= {path: fate for path, fate in fates.items() if fate is Fate.EDITED}
+        return tuple(path for path, fate in fates.items() if fate is Fate.REMOVED)
+
+    def _to_remove(self, gone: set[str]) -> set[str]:
+        """Name the pages that are not made any more, as far as the last run knew them."""
+        left = {folder for path in gone for folder in _above(path)} - self.folders.keys()
+        self.obsolete |= {page for path in gone for page in pages.pages_of_file(path)}
+        self.obsolete |= {page for path in left for page in pages.pages_of_folder(path)}
+        self.obsolete |= self._spared()
+        for path in left:
+            self.store.put("totals", path, None)
+        return self.obsolete - self.fates.keys()
+
+    def _spared(self) -> set[str]:
+        """Name the pages of what was gone before, which are there because somebody has edited them."""
+        kept = () if self.changes is None else self.changes.manifest.report.kept
+        files = frozenset(self.paths if kept else ())
+        return {page for page in kept for kind, path in [pages.owner(page)] if path not in (files if kind == "file" else self.folders)}
+
+    # Notes
+
+    def _settle_notes(self, press: Press, changed: set[str]) -> None:
+        """Find the notes on all pages, and where they belong, before any page is written."""
+        known = (
+            None if self.changes is None else sorted({*(self.store.get("indexes", "noted") or ()), *self.changes.pages} - {homes.ORPHANS})
+        )
+        found = self.writer.find_notes(known)
+        data = self.orphans_before = self.orphans_after = self.writer.read(homes.ORPHANS)
+        orphans = [] if data is None else homes.orphans_of(data, self.writer.out)
+        if found or orphans:
+            tree = homes.Tree(
+                root=self.settings.root,
+                files=frozenset(self.paths),
+                folders=press.folders,
+                sha256=lambda path: self.knowledge.briefs[path].sha256,
+                tests=lambda path: [test.id for test in press.surveys[path].tests],
+                changed=changed,
+            )
+            self.homes = homes.settle(found, orphans, tree, self.writer)
+            self._write_orphans([*orphans, *self.homes.homeless])
+        notes = {page: tuple(notes) for page, notes in self.homes.by_page.items()}
+        self.writer = press.writer = replace(self.writer, notes=notes, known=frozenset(found))
+
+    def _keep_orphans(self, gone: set[str]) -> None:
+        """Keep the notes that belong nowhere, or on a page that could not be written; tell of them."""
+        doomed = self.homes.by_page.keys() - self.fates.keys()
+        if self.changes is not None:
+            doomed &= self._to_remove(gone)
+        lost = [note for note in self.homes.homeless if not self._stays(note, note.page)]
+        for page, notes in self.homes.by_page.items():
+            lost += [note for note in notes if page in doomed or not (self._is_made(page, note) or self._stays(note, page))]
+        if self.homes.orphans or self.homes.homeless or lost:
+            self._write_orphans(lost)
+        held = {note.page for note in self.homes.homeless if self._stays(note, note.page)}
+        self.noted = tuple(sorted(held | (self.homes.by_page.keys() - doomed)))
+        self.orphans = tuple(self._told_of_orphans(lost))
+
+    def _is_made(self, page: str, note: Note) -> bool:
+        """Tell whether a page now holds a note that belongs on it."""
+        fate = self.fates.get(page)
+        return fate in (Fate.WRITTEN, Fate.UNCHANGED) or (fate is None and note.page == page and note not in self.homes.orphans)
+
+    def _stays(self, note: Note, page: str) -> bool:
+        """Tell whether a note stays where it was found, because that page is left as it is."""
+        return note not in self.homes.orphans and note.page == page and self.fates.get(page) in (Fate.EDITED, Fate.KEPT)
+
+    def _write_orphans(self, notes: Sequence[Note]) -> None:
+        self.orphans_after = homes.with_orphans(self.orphans_before, list(dict.fromkeys(notes)))
+        self.writer.put_by_hand(homes.ORPHANS, self.orphans_after)
+
+    def _fate_of_orphans(self) -> tuple[set[str], set[str]]:
+        """Give the page of notes that belong nowhere among the written pages, or among the removed ones, if it has changed."""
+        if self.orphans_after == self.orphans_before:
+            return set(), set()
+        return (set(), {homes.ORPHANS}) if self.orphans_after is None else ({homes.ORPHANS}, set())
+
+    def _told_of_orphans(self, lost: Sequence[Note]) -> Iterator[str]:
+        out = os.path.relpath(self.writer.out, self.settings.root)
+        if self.writer.dry:
+            for note in lost:
+                if note not in self.homes.orphans:
+                    what = f"this note is about {homes.describe(note)}, which is gone"
+                    yield f"{out}/{note.page}:{note.line}: {what}; `rankbook gen` moves it to {homes.ORPHANS}"
+        data = self.orphans_before if self.writer.dry else self.orphans_after
+        for note in homes.orphans_of(data or b""):
+            yield f"{out}/{homes.ORPHANS}:{note.line}: this note is about {homes.describe(note)}, which is gone; move it, or delete it"
+
+    # What is left for the next run
+
+    def _told(self, removed: tuple[str, ...]) -> Report:
+        lost = {*removed, *self._spared()} - self.fates.keys()
+        earlier = set() if self.changes is None else set(self.changes.manifest.pages.paths) - lost - {homes.ORPHANS}
+        kept_earlier = set() if self.changes is None else set(self.changes.manifest.report.kept) - lost
+        self.pages = tuple(sorted(earlier | self.fates.keys()))
+        left = {path for path, fate in self.fates.items() if fate in (Fate.KEPT, Fate.EDITED)}
+        kept = tuple(sorted((kept_earlier - self.fates.keys()) | left))
+        self.edited = frozenset((self.edited & set(kept)) - self.fates.keys()) | {
+            path for path, fate in self.fates.items() if fate is Fate.EDITED
+        }
+        written = {path for path, fate in self.fates.items() if fate is Fate.WRITTEN}
+        written_orphans, removed_orphans = self._fate_of_orphans()
+        return Report(
+            sources=len(self.paths),
+            pages=len(self.pages),
+            written=tuple(sorted(written | written_orphans)),
+            unchanged=len(self.pages) - len(written) - len(kept),
+            removed=tuple(sorted({*removed} | removed_orphans)),
+            kept=kept,
+            warnings=(*self.warnings, *self.unknown, *self.passing, *(self._kept_sentence(path) for path in kept), *self.orphans),
+            seconds=self.clock.seconds,
+        )
+
+    def _kept_sentence(self, path: str) -> str:
+        if path not in self.edited:
+            return f"{path} is kept: a person made it, and a page is to stand in its place"
+        return f"{path} is left as it is: somebody has edited it; see `rankbook check`, or write it anew by `rankbook gen --force`"
+
+    def keep(self, started: int, report: Report) -> None:
+        """Leave for the next run what this one found."""
+        generation = secrets.token_hex(8)
+        self.suite.keep()
+        self.store.put("indexes", "knowledge", _packed(self.knowledge))
+        self.store.put("indexes", "warnings", _packed(self.warnings))
+        self.store.put("indexes", "noted", _packed(self.noted))
+        self.store.put("indexes", "edited", _packed(self.edited))
+        if not (self.is_whole and self.store.commit(generation)):
+            return
+        root, out = os.fspath(self.settings.root), os.fspath(self.writer.out)
+        old = self.changes.manifest if self.changes is not None else None
+        foreign = [os.fspath(file) for path in self.knowledge.foreign() if (file := self.packages.file(path)) is not None]
+        known = set() if old is None else set(old.sources.paths) - set(self.changes.sources if self.changes else ())
+        looked = [path for path in self.paths if path not in known]
+        freshness.save(
+            self.settings,
+            Manifest(
+                world=self.store.world,
+                generation=generation,
+                sources=freshness.merged(None if old is None else old.sources, self.paths, freshness.look(root, looked, started)),
+                surroundings=old.surroundings
+                if old is not None and self.surroundings is None
+                else freshness.look(root, self.surroundings or (), started),
+                foreign=freshness.look(root, foreign, started),
+                pages=freshness.merged(
+                    None if old is None else old.pages,
+                    (*self.pages, homes.ORPHANS),
+                    freshness.look(out, [*sorted(self.fates), homes.ORPHANS]),
+                ),
+                report=replace(
+                    report, written=(), removed=(), unchanged=len(self.pages) - len(report.kept), warnings=self._lasting(report)
+                ),
+            ),
+        )
+
+    def _lasting(self, report: Report) -> tuple[str, ...]:
+        """Give the warnings that hold for as long as nothing changes."""
+        return tuple(warning for warning in report.warnings if warning not in self.passing)
+
+    def _spread(self, function: Callable[[Sequence[_Item]], list[_Result]], items: Sequence[_Item]) -> Iterator[_Result]:
+        """Apply a function to paths, in several processes when they are many."""
+        for _, results in spread(function, items, self.jobs if len(items) > _FEW else 1):
+            yield from results
+
+    def _spread_finely(self, function: Callable[[Sequence[_Item]], list[_Result]], items: Sequence[_Item]) -> Iterator[_Result]:
+        """Apply a function to items each of which sums up many files, in several processes when the tree is large and they are not few."""
+        for _, results in spread(function, items, self.jobs if len(self.paths) > _FEW and len(items) > _FEW_SUMS else 1, 4):
+            yield from results
+
+
+class _KeptPackages(Mapping[str, Module]):
+    """Files of packages whose facts an earlier run may have kept.
+
+    Args:
+        store: where they lie.
+        packages: reads the others.
+    """
+
+    def __init__(self, store: Store, packages: Packages) -> None:
+        self._store = store
+        self._packages = packages
+        self._known: dict[str, Module] = {}
+        self._read: dict[str, bytes] = {}
+
+    def taken(self) -> dict[str, bytes]:
+        """Give the facts that were read since this was asked last, packed."""
+        read, self._read = self._read, {}
+        return read
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._packages
+
+    def __getitem__(self, path: str) -> Module:
+        if path not in self._known:
+            kept = self._store.get("packages", path)
+            if kept is None:
+                kept = self._packages[path]
+                self._read[path] = _packed(kept)
+            self._known[path] = kept
+        return self._known[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._packages)
+
+    def __len__(self) -> int:
+        return len(self._packages)
+
+
+def _brief(module: Module) -> Brief:
+    source = module.source
+    is_python = source.language == "python"
+    return Brief(source.sha256, pages.title(module), is_python, is_python or bool(module.imports), pages.has_listing(source))
+
+
+def _gist(made: Survey) -> Survey:
+    """Take from a survey what is known of the whole tree at once."""
+    tests = {(test.path, test.line): Test("", "", test.line, test.path) for test in made.tests}
+    used = tuple(Use(use.name, use.lines[:1]) for use in made.uses if use.is_called and use.lines)
+    return replace(made, tests=tuple(tests.values()), uses=used, requirements=(), unresolved=())
+
+
+def _packed(value: object) -> bytes:
+    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+
+
+def _above(path: str) -> Iterator[str]:
+    """Name the folders that hold a file, the root last."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _owners(spoiled: Iterable[str]) -> tuple[set[str], set[str]]:
+    """Name the files and the folders that pages are about."""
+    files: set[str] = set()
+    folders: set[str] = set()
+    for page in spoiled:
+        kind, source = pages.owner(page)
+        (files if kind == "file" else folders).add(source)
+    return files, folders
+
+
+def _unknown_sentence(api: str) -> str:
+    return f"the setting apis names '{api}', of which no file is known; add its source, or the folder of its package to package-path"
+
+
+def _silent(_step: str, _done: int, _total: int) -> None:
+    """Show nothing."""
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Takes the time of each step, and tells how far it is."""
+
+    progress: Progress
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def step(self, name: str, total: int = 1) -> Iterator[Callable[[Iterable[_Item]], Iterator[_Item]]]:
+        """Time a step; what it gives counts the items that pass."""
+        done = 0
+
+        def count(items: Iterable[_Item]) -> Iterator[_Item]:
+            nonlocal done
+            for item in items:
+                done += 1
+                self.progress(name, done, total)
+                yield item
+
+        start = time.perf_counter()
+        self.progress(name, 0, total)
+        yield count
+        self.seconds[name] = time.perf_counter() - start
+        self.progress(name, total, total)

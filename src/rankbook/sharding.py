@@ -1,0 +1,407 @@
+"""Rows of what each source holds, for the search of the book, put into shards in the site; an edit writes those that show it."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import re
+import sqlite3
+import unicodedata
+import zlib
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from rankbook import freshness, pages
+from rankbook.config import Settings
+from rankbook.freshness import Manifest
+from rankbook.garbage import uncollected
+from rankbook.model import Module, Project, Survey
+from rankbook.pages import FileRow
+from rankbook.pages.marks_index import marked
+from rankbook.pages.shards import split
+from rankbook.shelf import Way, Written, kept_in, seen, token_of
+from rankbook.site.search_rows import FILE, LETTERS, postings, row
+from rankbook.site.search_shards import INDEX, index, shards
+from rankbook.store import Store, StoreError
+
+_GRAM = 4
+"""Characters of a key that say in which drawer its rows are; a drawer is cut into shards."""
+_DRAWER = 64_000
+"""Bytes of a drawer's rows, with the path of each, that it has room for."""
+_APIS, _SUITE = "//", "/"
+"""In the place of a source: rows that lead to the index of APIs, and to the other pages about the whole suite."""
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS sources (path BLOB PRIMARY KEY, rows BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS drawers (first BLOB PRIMARY KEY, postings BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS shards (file TEXT PRIMARY KEY, first BLOB NOT NULL, text BLOB NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS by_drawer ON shards (first)",
+    "CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value BLOB NOT NULL)",
+)
+_SLUG = re.compile(r"[^\w\s-]"), re.compile(r"[-\s]+")
+_Rows = tuple[str, ...]
+_Places = Mapping[str, _Rows]
+"""Rows by what they lead to: a source, or `/` and the address of a page."""
+
+
+def write(settings: Settings, manifest: Manifest | None, place: Path, way: Way, survey: Callable[[], Project] | None = None) -> Written:
+    """Bring the shards of a site up to date.
+
+    Args:
+        settings: of the book.
+        manifest: what the last run of `rankbook gen` has left; None when there is none that counts.
+        place: folder of the shards.
+        way: from a result to its page.
+        survey: gives what is known of the sources when no run has kept it; without it no shard is written then.
+
+    Returns:
+        What became of them.
+    """
+    if manifest is not None:
+        for file in (kept_in(settings), None):
+            try:
+                return _from_store(settings, manifest, place, way, file)
+            except StoreError:
+                break
+            except (sqlite3.Error, EOFError, ValueError, TypeError, KeyError) as error:  # without what was kept, all is made anew
+                if file is None:
+                    raise
+                if not isinstance(error, sqlite3.OperationalError):  # it is no use to anyone; else another process may be writing it
+                    _discard(file)
+    return Written() if survey is None else _from_sources(survey(), place, way)
+
+
+def _from_store(settings: Settings, manifest: Manifest, place: Path, way: Way, file: Path | None) -> Written:
+    with _Kept(file, manifest.world) as kept:
+        token = token_of(manifest, way)
+        if kept.about("token", "") != token:
+            with uncollected():
+                rows, compared = _told(settings, manifest, kept, way)
+                kept.take(rows)
+            kept.tell({**compared, "token": token})
+        return _put(kept, place, way)
+
+
+def _from_sources(project: Project, place: Path, way: Way) -> Written:
+    with _Kept(None, "") as kept, uncollected():
+        surveys = project.surveys
+        rows: dict[str, _Places] = {path: {path: rows_of(module, surveys[path])} for path, module in project.modules.items()}
+        counts = Counter(use.name for each in surveys.values() for use in each.uses if use.tests)
+        suite = {path: pages.file_row(module, surveys[path], 0) for path, module in project.modules.items()}
+        kept.take({**rows, _APIS: _api_rows(counts, way), _SUITE: _suite_rows(suite, way)})
+        return _put(kept, place, way)
+
+
+# What is found
+
+
+def _source_page(way: Way) -> str:
+    """Give the address of the page of a source, below the folder of all pages, with `{}` for the path."""
+    return way.below(pages.page_of_file("file", "{}"))
+
+
+def _suite_page(way: Way, kind: str, key: str = "") -> str:
+    """Give the address of a page about the whole suite, below the folder of all pages."""
+    return way.below(pages.page_of_suite(kind, key))
+
+
+def rows_of(module: Module, survey: Survey) -> _Rows:
+    """Give the rows of a source.
+
+    Args:
+        module: its facts.
+        survey: what it says with the files that it names.
+    """
+    path = module.source.path
+    lines = {each.qualname: each.line for each in module.classes}
+    tested: set[int] = set()
+    rows = [FILE]
+    is_listed = pages.has_listing(module.source)
+    for test in survey.tests:
+        line = test.line if test.path == path else lines.get(test.class_name or "", 0)
+        if test.path == path:
+            tested.add(line)
+        name = test.name.partition("[")[0]
+        rows.append(row("t", line if is_listed else 0, _one_line(f"{test.class_name}::{name}" if test.class_name else name)))
+    for kind, name, line, scope in module.keywords:
+        letter = LETTERS.get(kind)
+        if letter is None or kind == "mark" or (name[:2] == "__" == name[-2:]) or (line in tested and letter in "tfm"):
+            continue
+        rows.append(row(letter, line if is_listed else 0, _one_line(f"{scope}.{name}" if scope and letter != "e" else name)))
+    return tuple(dict.fromkeys(rows))
+
+
+def _api_rows(apis: Mapping[str, int], way: Way) -> dict[str, _Rows]:
+    """Give the rows that lead to the index of APIs, by the page's address.
+
+    Args:
+        apis: number of files by the name that their tests use.
+        way: to the pages.
+    """
+    found: dict[str, list[str]] = {}
+    for shard in pages.api_shards(apis):
+        page = _suite_page(way, "suite-apis", shard.key)
+        for name in shard.names:
+            space = name.rpartition(".")[0]
+            anchor = f"#{_slug(space)}" if space else ""
+            found.setdefault(f"/{page}{anchor}", []).append(row("a", apis[name], _one_line(name)))
+    return {page: tuple(sorted(rows)) for page, rows in found.items()}
+
+
+def _suite_rows(suite: Mapping[str, FileRow], way: Way) -> dict[str, _Rows]:
+    """Give the rows that lead to the other pages about the whole suite, by the page's address.
+
+    Args:
+        suite: what folders tell of each file.
+        way: to the pages.
+    """
+    found: dict[str, list[str]] = {}
+    owners = Counter(owner for each in suite.values() for owner in each.owners)
+    if owners:
+        found[f"/{_suite_page(way, 'suite-owners')}"] = [row("w", owners[owner], _one_line(owner)) for owner in owners]
+    tested = {path: each for path, each in suite.items() if each.tests}
+    marks = [(name.partition("\n"), len(files)) for name, files in marked(tested).items()]
+    if marks:
+        found[f"/{_suite_page(way, 'suite-marks')}"] = [
+            row("r" if kind == "mark" else "s", files, _one_line(value if kind == "mark" else f"{kind} {value}"))
+            for (kind, _, value), files in marks
+        ]
+    gpus = Counter(need for each in tested.values() for need in each.needs if "GPU" in need)
+    if gpus:
+        found[f"/{_suite_page(way, 'suite-hardware')}"] = [row("s", files, _one_line(need)) for need, files in gpus.items()]
+    return {page: tuple(sorted(rows)) for page, rows in found.items()}
+
+
+_OVERVIEWS: Mapping[str, tuple[tuple[str, str], Callable[[Any, Way], _Places]]] = {
+    _APIS: (("apis", "//counts"), _api_rows),
+    _SUITE: (("indexes", "suite rows"), _suite_rows),
+}
+"""Where the store has what rows are made from, and what makes them."""
+
+
+def _slug(heading: str) -> str:
+    """Give the id of a heading, as the extension `toc` of Python-Markdown does."""
+    plain = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
+    return _SLUG[1].sub("-", _SLUG[0].sub("", plain).strip().lower())
+
+
+def _one_line(name: str) -> str:
+    return name if name.isprintable() and "\t" not in name else " ".join(name.split())
+
+
+# What has changed
+
+
+def _told(settings: Settings, manifest: Manifest, kept: _Kept, way: Way) -> tuple[dict[str, _Places], dict[str, Any]]:
+    """Give the rows of all that may have other ones, and what to compare with at the next run."""
+    store = Store(freshness.cache_folder(settings), manifest.world)
+    try:
+        if store.generation != manifest.generation:
+            raise StoreError("another run came between")
+        changed, seen = _changed_sources(store, manifest, kept.about("seen", {}))
+        known = kept.about("pages", {})
+        sums = {place: f"{way} {zlib.crc32(store.data(*key) or b'')}" for place, (key, _) in _OVERVIEWS.items()}
+        for place, (key, rows) in _OVERVIEWS.items():
+            if known.get(place) != sums[place]:
+                changed[place] = rows(store.get(*key) or {}, way)
+        return changed, {"seen": seen, "pages": sums}
+    finally:
+        store.close()
+
+
+_Seen = dict[str, tuple[bytes, int]]
+"""By source: time and size as the last run saw them, and a sum over its survey."""
+
+
+def _changed_sources(store: Store, manifest: Manifest, known: _Seen) -> tuple[dict[str, _Places], _Seen]:
+    now: _Seen = {}
+    sums = store.sums("surveys")
+    changed: dict[str, _Places] = {}
+    for place, path in enumerate(manifest.sources.paths):
+        stat = manifest.sources.seen[16 * place : 16 * place + 16]
+        now[path] = stat, sums.get(path, 0)
+        if known.get(path) != now[path] or not any(stat[:8]):  # a time of 0: it changed while it was looked at
+            module = store.get("facts", path)
+            changed[path] = {} if module is None else {path: rows_of(module, store.get("surveys", path) or Survey(path))}
+    return changed | {path: {} for path in known.keys() - now.keys()}, now
+
+
+# What is kept
+
+
+class _Kept:
+    """Rows and shards of one book, from one run to the next.
+
+    Args:
+        file: where they lie; None to keep nothing.
+        world: what they depend on besides the sources.
+    """
+
+    def __init__(self, file: Path | None, world: str) -> None:
+        self._connection = sqlite3.connect(file or ":memory:", timeout=10, isolation_level=None)
+        try:
+            self._open(world)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _open(self, world: str) -> None:
+        self._connection.execute("PRAGMA synchronous = OFF")  # a cache: after a crash of the machine it is made anew
+        self._connection.execute("BEGIN IMMEDIATE")
+        for statement in _SCHEMA:
+            self._connection.execute(statement)
+        if self.about("world", "") != world:
+            for table in ("sources", "drawers", "shards", "about"):
+                self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
+            self.tell({"world": world})
+        self.files: dict[str, tuple[str, int]] = self.about("files", {})
+        """Start and size of each shard by the name of its file."""
+        self.changed: set[str] = set()
+        """Files whose shards are not those of the last run."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._connection.execute("ROLLBACK" if kind else "COMMIT")
+        self._connection.close()
+
+    def about(self, key: str, default: Any) -> Any:
+        """Give what was told under a key."""
+        found = self._connection.execute("SELECT value FROM about WHERE key = ?", (key,)).fetchone()
+        return marshal.loads(found[0]) if found else default  # noqa: S302 - it lies in the user's own cache
+
+    def tell(self, values: Mapping[str, Any]) -> None:
+        """Keep values under their keys."""
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO about VALUES (?, ?)", ((key, marshal.dumps(value)) for key, value in values.items())
+        )
+
+    def text(self, file: str) -> bytes:
+        """Give a shard."""
+        return bytes(self._connection.execute("SELECT text FROM shards WHERE file = ?", (file,)).fetchone()[0])
+
+    def take(self, changed: Mapping[str, _Places]) -> None:
+        """Take up the rows of sources in the place of those that they had."""
+        removed, added = self._exchanged(changed)
+        if not (removed or added):
+            return
+        grams = Counter(self.about("grams", {}))
+        for posting in removed:
+            grams[posting[:_GRAM]] -= len(posting)
+        for posting in added:
+            grams[posting[:_GRAM]] += len(posting)
+        grams = +grams
+        old = self.about("firsts", [])
+        new = [drawer.first for drawer in split(grams, str, most=_DRAWER, limit=_DRAWER)]
+        self._refill(old, new, removed, added)
+        self.tell({"grams": dict(grams), "firsts": new, "files": self.files})
+
+    def _exchanged(self, changed: Mapping[str, _Places]) -> tuple[set[str], list[str]]:
+        """Put the rows of sources in the place of the old ones; give the postings that go, and those that come, sorted."""
+        removed: set[str] = set()
+        added: list[str] = []
+        for path, after in changed.items():
+            found = self._connection.execute("SELECT rows FROM sources WHERE path = ?", (_key(path),)).fetchone()
+            before = marshal.loads(found[0]) if found else {}  # noqa: S302 - as above
+            if before == after:
+                continue
+            for place in before.keys() | after.keys():
+                one, other = before.get(place, ()), after.get(place, ())
+                removed.update(postings(place, set(one).difference(other)))
+                added += postings(place, set(other).difference(one) if one else other)
+            if after:
+                self._connection.execute("INSERT OR REPLACE INTO sources VALUES (?, ?)", (_key(path), marshal.dumps(dict(after))))
+            else:
+                self._connection.execute("DELETE FROM sources WHERE path = ?", (_key(path),))
+        added.sort()
+        return removed, added
+
+    def _refill(self, old: Sequence[str], new: Sequence[str], removed: set[str], added: list[str]) -> None:
+        """Put postings into their drawers, and cut anew the drawers that are not as they were."""
+        ends = dict(_spans(old))
+        touched = {max(0, bisect_right(new, posting) - 1) for posting in removed}
+        drawers: dict[str, list[str]] = {}
+        for place, (first, end) in enumerate(_spans(new)):
+            low = bisect_left(added, first) if place else 0
+            high = len(added) if end is None else bisect_left(added, end)
+            if place in touched or low < high or ends.get(first, "") != end:
+                drawers[first] = self._drawer(old, first if place else "", end, removed, added[low:high])
+        self._empty([*(set(old) - set(new)), *drawers])
+        for first, filled in drawers.items():
+            self._connection.execute("INSERT INTO drawers VALUES (?, ?)", (_key(first), marshal.dumps(filled)))
+            for shard in shards(filled, first):
+                self.files[shard.file] = shard.start, len(shard.text)
+                self.changed.add(shard.file)
+                self._connection.execute("INSERT INTO shards VALUES (?, ?, ?)", (shard.file, _key(first), shard.text))
+
+    def _drawer(self, old: Sequence[str], first: str, end: str | None, removed: Collection[str], added: list[str]) -> list[str]:
+        """Give the postings from one beginning to another, sorted."""
+        low = max(0, bisect_right(old, first) - 1)
+        high = len(old) if end is None else bisect_left(old, end)
+        kept: list[str] = []
+        for key in old[low:high]:
+            (data,) = self._connection.execute("SELECT postings FROM drawers WHERE first = ?", (_key(key),)).fetchone()
+            held = marshal.loads(data)  # noqa: S302 - as above
+            inside = held[bisect_left(held, first) : len(held) if end is None else bisect_left(held, end)]
+            kept += [posting for posting in inside if posting not in removed] if removed else inside
+        return sorted(kept + added) if kept else added
+
+    def _empty(self, drawers: Sequence[str]) -> None:
+        for first in drawers:
+            for (file,) in self._connection.execute("SELECT file FROM shards WHERE first = ?", (_key(first),)).fetchall():
+                del self.files[file]
+        keys = [(_key(first),) for first in drawers]
+        self._connection.executemany("DELETE FROM shards WHERE first = ?", keys)
+        self._connection.executemany("DELETE FROM drawers WHERE first = ?", keys)
+
+
+def _key(text: str) -> bytes:
+    """Give a text as a key: a path may hold bytes that are no text."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _spans(firsts: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Give where each drawer begins and where it ends."""
+    return list(zip(firsts, [*firsts[1:], None], strict=True)) if firsts else []
+
+
+def _discard(file: Path) -> None:
+    with suppress(OSError):
+        file.unlink(missing_ok=True)
+
+
+# What is written
+
+
+def _put(kept: _Kept, place: Path, way: Way) -> Written:
+    """Write the shards that are not there as they should be, and remove what else is there."""
+    place.mkdir(parents=True, exist_ok=True)
+    known = kept.about("site", {}).get(os.fspath(place), {})
+    there = seen(place)
+    texts = (
+        (file, kept.text(file))
+        for file in sorted(kept.files)
+        if file in kept.changed or there.get(file) is None or there[file] != known.get(file)
+    )
+    written = sum(_replaced(place / file, text) for file, text in texts)
+    starts = sorted(start for start, _ in kept.files.values())
+    top = index(starts, _source_page(way), way.base)
+    written += _replaced(place / INDEX, top)
+    gone = there.keys() - kept.files.keys() - {INDEX}
+    for file in gone:
+        (place / file).unlink()
+    kept.tell({"site": {os.fspath(place): seen(place)}})
+    return Written(len(kept.files) + 1, written, len(gone), sum(size for _, size in kept.files.values()) + len(top))
+
+
+def _replaced(file: Path, text: bytes) -> bool:
+    """Write a file that holds something else; tell whether it did."""
+    with suppress(OSError):
+        if file.read_bytes() == text:
+            return False
+    file.write_bytes(text)
+    return True

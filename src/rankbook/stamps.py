@@ -1,0 +1,73 @@
+"""Generated pages as they lie on disk: what each says of itself, and what stands behind that."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from rankbook import front_matter
+from rankbook.errors import RankbookError
+from rankbook.front_matter import Stamp
+
+_QUICK = re.compile(
+    r'---\ntitle: (".*")\nrankbook:\n((?:  [a-z0-9-]+: [^|\n].*\n)+)(?:  needs: \|\n((?:    .*\n)+))?(?:search:\n  exclude: true\n)?---\n'
+)
+"""Front matter exactly as `front_matter.write` writes it."""
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """Read what a page says of itself, without what is embedded in it.
+
+    Args:
+        path: of the page.
+
+    Returns:
+        What it says; None for a page that is not generated.
+
+    Raises:
+        RankbookError: the page cannot be read.
+    """
+    text = _read(path)
+    match = _QUICK.match(text)
+    if match is None:
+        found = front_matter.read(front_matter.split(text)[0])
+        return found and replace(found, embedding=None)
+    facts = {}
+    for line in match[2].splitlines():
+        key, _, value = line.strip().partition(": ")
+        facts[key] = json.loads(value)
+    if facts.get("page") not in front_matter.PAGE_KINDS:
+        return None
+    needs = "".join(line[4:] for line in (match[3] or "").splitlines(keepends=True))
+    return Stamp(
+        facts["page"],
+        json.loads(match[1]),
+        facts["source"],
+        facts.get("size"),
+        facts.get("sha256"),
+        needs=needs,
+        owners=tuple(facts.get("owners", ())),
+    )
+
+
+def body_of(path: Path) -> str:
+    """Read what stands behind the front matter of a page.
+
+    Args:
+        path: of the page.
+
+    Raises:
+        RankbookError: the page cannot be read.
+    """
+    text = _read(path)
+    match = _QUICK.match(text)
+    return text[match.end() if match else front_matter.split(text)[1] :]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", errors="replace")
+    except OSError as error:
+        raise RankbookError(f"cannot read the page: {error.strerror}", where=path) from error
