@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from browsing import DESKTOP, PHONE, browser, served
-from proved_site import STANDINGS, STATES, build_site
+from proved_site import STANDINGS, STATES, build_site, write
 from tiny_site import build, write_project
 
 pytest.importorskip("material", reason="the site needs the extra `site`")
@@ -178,3 +178,17 @@ def test_a_theme_that_never_leaves_the_first_page(chromium, tmp_path, monkeypatc
             assert page.evaluate("window.isFirst") is True
         context.close()
     assert errors == []
+
+
+def test_a_theme_without_a_palette_has_the_colours_of_outcomes(chromium, tmp_path):
+    """A project that names no colour scheme has the light one: what passed is green there, and never has the colour of a link."""
+    root = write(tmp_path)
+    settings = yaml.safe_load((root / "mkdocs.yml").read_text(encoding="utf-8"))
+    del settings["theme"]["palette"]
+    (root / "mkdocs.yml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    with served(build(root)) as address:
+        page = chromium.new_page()
+        page.goto(address + PAGE)
+        badges = page.locator("a.rankbook-run .rankbook-passed").evaluate_all("all => all.map(each => getComputedStyle(each).color)")
+        page.close()
+    assert set(badges) == {"rgb(27, 110, 44)"}
