@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import io
 import json
 import os
 import posixpath
@@ -377,7 +378,8 @@ _OF_ENGINES = (
 
 
 def by_engine(text: str) -> str:
-    """Render as MkDocs does."""
+    """Render as MkDocs does, which reads a page with all line ends made one."""
+    text = io.StringIO(text, newline=None).read()
     return python_markdown.markdown(text, extensions=_EXTENSIONS, extension_configs=_CONFIGS)
 
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 
+from hypothesis import settings
+
 _KEPT = tempfile.TemporaryDirectory(prefix="rankbook-tests-")
 os.environ["RANKBOOK_CACHE_DIR"] = _KEPT.name
+
+# The gate says the same of the same commit. `benchmarks/fuzz.py` looks further, and `--hypothesis-profile=default` tries other examples.
+settings.register_profile("gate", derandomize=True)
+settings.load_profile("gate")
 
 collect_ignore_glob = ["cases/*"]
 """Sources and pages that tests read: some of them are wrong on purpose."""

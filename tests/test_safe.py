@@ -107,6 +107,7 @@ def test_hostile_files_of_any_kind_stay_text(seed):
 
 
 @given(seed=SEEDS)
+@example(seed=155)  # a listing whose last line ends with a carriage return alone
 @settings(deadline=None, max_examples=8)
 def test_real_files_that_somebody_has_changed_stay_text(seed):
     """The same holds of real files into which anything was put."""
