@@ -76,6 +76,16 @@ class _Table:
         docs, addresses = self.opened.docs, Addresses(self.opened.directories)
         return {**{path: path for path in docs.copied}, **{addresses.file(path): path for path in docs.stamps}}
 
+    @cached_property
+    def out(self) -> str:
+        """Folder of the generated pages."""
+        return os.fspath(self.opened.settings.below_root(self.opened.settings.out))
+
+    @cached_property
+    def start(self) -> str:
+        """What the paths of all pages start with."""
+        return os.path.join(self.opened.docs.site.folder, "")  # noqa: PTH118 - a text that is taken from paths
+
 
 class Live:
     """A book that is served.
@@ -132,6 +142,11 @@ class Live:
         self._reload = reload
 
     # Building
+
+    def get_ready(self) -> None:
+        """Load what the first change will need, while nobody waits."""
+        import rankbook.generating
+        import rankbook.sharding  # noqa: F401
 
     def refused(self, error: Exception) -> None:
         """Take notice that the pages cannot be generated."""
@@ -274,12 +289,11 @@ class Live:
         table = self._table
         if table is None or not _OURS.fullmatch(name):
             return False
-        docs, settings = table.opened.docs, table.opened.settings
-        out = os.fspath(settings.below_root(settings.out))
+        docs, settings, out = table.opened.docs, table.opened.settings, table.out
         if folder != out and not folder.startswith(out + os.sep):
             return False
         path = os.path.join(folder, name)  # noqa: PTH118 - this runs for each page
-        below = os.path.relpath(path, docs.site.folder).replace(os.sep, "/")
+        below = path.removeprefix(table.start).replace(os.sep, "/")
         if below in docs.seen:
             return below in docs.stamps or below in docs.copied
         _, source = owner(os.path.relpath(path, out).replace(os.sep, "/"))

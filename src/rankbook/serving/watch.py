@@ -90,6 +90,7 @@ class Watch:
                 self._left.remove(path)
 
     def _run(self) -> None:
+        self._live.get_ready()
         pause, ended = 0.0, 0.0
         while True:
             if self._woken.wait(pause) and not self._saved.is_set():
