@@ -7,9 +7,10 @@ import http.server
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,3 +57,22 @@ def browser():
             yield started
         finally:
             started.close()
+
+
+@contextmanager
+def visits(chromium) -> Iterator[Callable[..., Any]]:
+    """Give a function that opens an empty page, each in a context of its own, with the options of one; no script of a page may fail."""
+    contexts, errors = [], []
+
+    def opened(**options):
+        context = chromium.new_context(**{"viewport": DESKTOP, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert errors == []

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import tempfile
 
+import pytest
 from hypothesis import settings
+
+from browsing import browser
 
 _KEPT = tempfile.TemporaryDirectory(prefix="rankbook-tests-")
 os.environ["RANKBOOK_CACHE_DIR"] = _KEPT.name
@@ -16,3 +19,10 @@ settings.load_profile("gate")
 
 collect_ignore_glob = ["cases/*"]
 """Sources and pages that tests read: some of them are wrong on purpose."""
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser."""
+    with browser() as started:
+        yield started

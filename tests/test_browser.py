@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from browsing import DESKTOP, PHONE, browser, served
+from browsing import DESKTOP, PHONE, served, visits
 from proved_site import STATES, WORDS, build_site
 from tiny_site import RING
 
@@ -33,28 +33,17 @@ def address(tmp_path_factory):
         yield address
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    with browser() as started:
-        yield started
-
-
 @pytest.fixture
 def visit(chromium, address):
-    """A function that opens a page of the site at a size and gives the browser's page."""
-    contexts = []
+    """A function that opens a page of the site, at a size, and gives the browser's page."""
+    with visits(chromium) as opened:
 
-    def open_page(path="", viewport=DESKTOP, **options):
-        context = chromium.new_context(viewport=viewport, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(15_000)
-        page.goto(address + path)
-        return page
+        def open_page(path="", **options):
+            page = opened(**options)
+            page.goto(address + path)
+            return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
+        yield open_page
 
 
 def line_of(text):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from browsing import DESKTOP, PHONE, browser, served
+from browsing import DESKTOP, PHONE, served, visits
 from proved_site import LONG, LONGEST, STATES, WORDS, build_site
 
 pytest.importorskip("material", reason="the site needs the extra `site`")
@@ -51,31 +51,18 @@ def address(tmp_path_factory):
         yield address
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    with browser() as started:
-        yield started
-
-
 @pytest.fixture
 def visit(chromium, address):
-    """A function that opens a page of the site and gives the browser's page; no script of it may fail."""
-    contexts, errors = [], []
+    """A function that opens a page of the site and gives the browser's page, when its scripts have done their work."""
+    with visits(chromium) as opened:
 
-    def open_page(path=STATES_PAGE, **options):
-        context = chromium.new_context(**{"viewport": DESKTOP, **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(15_000)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(address + path)
-        settle(page)
-        return page
+        def open_page(path=STATES_PAGE, **options):
+            page = opened(**options)
+            page.goto(address + path)
+            settle(page)
+            return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert errors == []
+        yield open_page
 
 
 def settle(page):

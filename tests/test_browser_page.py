@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import re
-import shutil
-import threading
 
 import pytest
 
-from browsing import ARGUMENTS, DESKTOP, PHONE, Quiet, unavailable
+from browsing import DESKTOP, PHONE, served, visits
 from rankbook.site.forge import FACTS, Forge
 from tiny_site import build, write_project
 
@@ -33,48 +29,22 @@ def address(tmp_path_factory):
     actions = f'<div class="rankbook-actions">{FORGE.actions("suite/test_ring.py")}</div>'
     page.write_text(re.sub(r'(<div class="rankbook-page"[^>]*>)', lambda match: match[1] + actions, text, count=1))
     (site / FACTS).write_text(FORGE.facts(COMMIT))
-    handler = functools.partial(Quiet, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """A browser."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        unavailable("no Chromium on the PATH")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        unavailable("playwright is not installed")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
+    with served(site) as address:
+        yield address
 
 
 @pytest.fixture
 def visit(chromium, address):
-    """A function that opens a page of the site; no script of it may fail."""
-    contexts, errors = [], []
+    """A function that opens a page of the site, on which the forge answers."""
+    with visits(chromium) as opened:
 
-    def open_page(path=PAGE, **options):
-        context = chromium.new_context(**{"viewport": DESKTOP, "permissions": ["clipboard-read", "clipboard-write"], **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(15_000)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.route("https://github.com/**", lambda route: route.fulfill(body="the forge"))
-        page.goto(address + path)
-        return page
+        def open_page(path=PAGE, **options):
+            page = opened(permissions=["clipboard-read", "clipboard-write"], **options)
+            page.route("https://github.com/**", lambda route: route.fulfill(body="the forge"))
+            page.goto(address + path)
+            return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert errors == []
+        yield open_page
 
 
 PICKED = "[...document.querySelectorAll('.rankbook-picked')].map(each => Number(each.id.slice(1)))"

@@ -7,7 +7,7 @@ import socket
 import pytest
 import yaml
 
-from browsing import DESKTOP, PHONE, browser, served
+from browsing import DESKTOP, PHONE, served, visits
 from proved_site import STANDINGS, STATES, build_site, write
 from tiny_site import build, write_project
 
@@ -26,30 +26,17 @@ def address(tmp_path_factory):
         yield address
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    with browser() as started:
-        yield started
-
-
 @pytest.fixture
 def visit(chromium, address):
-    """A function that opens a page of a site; no script of it may fail."""
-    contexts, errors = [], []
+    """A function that opens a page of a site."""
+    with visits(chromium) as opened:
 
-    def open_page(path=PAGE, site=address, **options):
-        context = chromium.new_context(**{"viewport": DESKTOP, **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(15_000)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(site + path)
-        return page
+        def open_page(path=PAGE, site=address, **options):
+            page = opened(**options)
+            page.goto(site + path)
+            return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert errors == []
+        yield open_page
 
 
 def test_a_page_has_all_that_the_theme_gives_to_pages(visit):

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
-import os
-import shutil
-import threading
-
 import pytest
 
+from browsing import DESKTOP, PHONE, served, visits
 from rankbook import searching
 from rankbook.config import load
 from rankbook.document import survey_tree
@@ -18,8 +13,6 @@ from tiny_site import RING, build, write_project
 pytest.importorskip("material", reason="the site needs the extra `site`")
 
 pytestmark = pytest.mark.browser
-PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 COLLECTIVES = '''\
 """Collectives under all their names."""
 
@@ -54,18 +47,6 @@ SPOTS = {"allreduce_all": "def allreduce_all", "AllReduceWorker": "class AllRedu
 HOSTILE = '# Owner(s): ["<img src=x onerror=document.title=1>"]\n\n\ndef test_owned():\n    pass\n'
 
 
-def unavailable(reason):
-    """Skip, or fail where a browser is required."""
-    if os.environ.get("RANKBOOK_REQUIRE_BROWSER"):
-        pytest.fail(f"{reason}, and RANKBOOK_REQUIRE_BROWSER is set")
-    pytest.skip(reason)
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        """Say nothing: a request is no news here."""
-
-
 def project(root, *, theme=True):
     """Write and build the tiny project with sources to search in; give its site."""
     write_project(root, theme=theme)
@@ -89,45 +70,21 @@ def sites(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(sites):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(sites))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/material/"
-        server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        unavailable("no Chromium on the PATH")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        unavailable("playwright is not installed")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
+    with served(sites) as address:
+        yield f"{address}material/"
 
 
 @pytest.fixture
 def visit(chromium, address):
-    """A function that opens a page of the site at a size and gives the browser's page; no error may come up on it."""
-    contexts, errors = [], []
+    """A function that opens a page of the site, or any address, at a size."""
+    with visits(chromium) as opened:
 
-    def open_page(path="", viewport=DESKTOP, **options):
-        context = chromium.new_context(viewport=viewport, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(15_000)
-        page.on("pageerror", lambda error: errors.append(error))  # noqa: PLW0108 - playwright takes no method of a list
-        page.goto(path if "://" in path else address + path)
-        return page
+        def open_page(path="", **options):
+            page = opened(**options)
+            page.goto(path if "://" in path else address + path)
+            return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert not errors
+        yield open_page
 
 
 def line_of(text, source=COLLECTIVES):
