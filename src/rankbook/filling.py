@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,9 +48,15 @@ class Filler:
     put: Callable[[str, bytes], tuple[int, int]]
     """Writes a file of the site, and tells how it is seen."""
 
-    def fill(self, paths: Sequence[str]) -> list[tuple[str, tuple[int, int], Facts]]:
-        """Make and write pages; give for each how it is seen, and what its links lead to."""
-        return [(path, *self.page(path)) for path in paths]
+    def fill(self, paths: Sequence[str]) -> list[tuple[str, tuple[int, int], str, Facts]]:
+        """Make and write pages; give for each how it is seen, the digest of what it shows besides its text, and what its links lead to."""
+        made = [(path, self.context(path), *self.page(path)) for path in paths]
+        return [(path, seen, context, facts) for path, context, seen, facts in made]
+
+    def context(self, path: str) -> str:
+        """Give the digest of what a page shows besides its own text."""
+        told = f"{self.steps.get(path)!r}\0{self.proof.digest(path) if self.proof else ''}"
+        return hashlib.blake2b(told.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
     def page(self, path: str) -> tuple[tuple[int, int], Facts]:
         """Make and write one page."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -60,7 +60,8 @@ def generate(  # noqa: PLR0913 - one argument for each thing that a door chooses
     Raises:
         RankbookError: a setting, a source, a template, a note or the folder of the pages is not as it must be.
     """
-    pages.check_pack(pages.pack_folders(settings))
+    if changes is not None:  # before what the last run has left is lost
+        pages.check_pack(pages.pack_folders(settings))
     writer = Writer(settings.below_root(settings.out), dry=check, staged=staged, force=force)
     if check and changes is None:
         return _documented(settings, Store(None, ""), None, progress, writer)
@@ -187,7 +188,7 @@ class _Run:
         """Do all steps."""
         with self.clock.step("discover"):
             suspects = self.discover()
-        changed, gone = self.parse(suspects)
+        changed, gone = self.parse(suspects, None if self.changes is not None else partial(pages.check_pack, book.folders))
         with (
             self.clock.step("analyse"),
             findings.start(self.settings.root, self._python(changed), self.settings.findings, self.settings.jobs) as linter,
@@ -222,8 +223,8 @@ class _Run:
         found = discover(self.settings)
         self.paths, self.warnings, self.surroundings = found.paths, found.warnings, found.surroundings
 
-    def parse(self, suspects: list[str]) -> tuple[set[str], set[str]]:
-        """Read the facts of files; give those that are new or have changed, and those that are gone."""
+    def parse(self, suspects: list[str], meanwhile: Callable[[], None] | None = None) -> tuple[set[str], set[str]]:
+        """Read the facts of files, and do something else meanwhile; give those that are new or have changed, and those that are gone."""
         briefs = self.knowledge.briefs
         self.before = dict(briefs)
         root = self.settings.root
@@ -233,7 +234,7 @@ class _Run:
 
         changed = set()
         with self.clock.step("parse", len(suspects)) as count:
-            for path, brief, data in count(self._spread(read, suspects)):
+            for path, brief, data in count(self._spread(read, suspects, meanwhile)):
                 if not brief.sha256 or brief.sha256 != getattr(briefs.get(path), "sha256", None):
                     changed.add(path)
                     briefs[path] = brief
@@ -574,9 +575,11 @@ class _Run:
         """Give the warnings that hold for as long as nothing changes."""
         return tuple(warning for warning in report.warnings if warning not in self.passing)
 
-    def _spread(self, function: Callable[[Sequence[_Item]], list[_Result]], items: Sequence[_Item]) -> Iterator[_Result]:
+    def _spread(
+        self, function: Callable[[Sequence[_Item]], list[_Result]], items: Sequence[_Item], meanwhile: Callable[[], None] | None = None
+    ) -> Iterator[_Result]:
         """Apply a function to paths, in several processes when they are many."""
-        for _, results in spread(function, items, self.jobs if len(items) > _FEW else 1):
+        for _, results in spread(function, items, self.jobs if len(items) > _FEW else 1, meanwhile=meanwhile):
             yield from results
 
     def _spread_finely(self, function: Callable[[Sequence[_Item]], list[_Result]], items: Sequence[_Item]) -> Iterator[_Result]:

@@ -253,8 +253,14 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
                 )
                 build.site.write_search(build.addresses, partial(survey_tree, self._settings))
                 return
-            published = publish(build.docs, build.shell, directories=config.use_directory_urls, ledgered=build.ledgered, forge=forge)
-            build.site.write_search(build.addresses, partial(survey_tree, self._settings))
+            published = publish(
+                build.docs,
+                build.shell,
+                directories=config.use_directory_urls,
+                ledgered=build.ledgered,
+                forge=forge,
+                survey=partial(survey_tree, self._settings),
+            )
         except RankbookError as error:
             raise PluginError(harmless(str(error))) from error
         _tell(published.problems, int(config.validation.links.anchors))

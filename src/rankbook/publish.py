@@ -11,10 +11,10 @@ import marshal
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,10 +31,10 @@ from rankbook.site.assets import script, style
 from rankbook.site.forge import FACTS
 from rankbook.site.shell import Shell
 from rankbook.stamps import body_of, stamp_of
-from rankbook.workers import processes, spread
+from rankbook.workers import beside, processes, spread
 
 if TYPE_CHECKING:
-    from rankbook.filling import Facts, Filler, Steps
+    from rankbook.filling import Facts, Filler
     from rankbook.model import Project
     from rankbook.site.proof import Proof
     from rankbook.site.standing import Standing
@@ -321,9 +321,9 @@ def publish(  # noqa: PLR0913 - one argument for each thing that a page shows
     directories: bool = False,
     ledgered: Ledgered | None = None,
     forge: checkout.Published | None = None,
-    only: Collection[str] | None = None,
+    survey: Callable[[], Project] | None = None,
 ) -> Published:
-    """Put the generated pages into the site.
+    """Put the generated pages into the site, and what the search of the book reads.
 
     Args:
         docs: the folder of all pages.
@@ -331,13 +331,13 @@ def publish(  # noqa: PLR0913 - one argument for each thing that a page shows
         directories: whether each page of the site is the index of a folder of its own.
         ledgered: what the ledger knows of them; None to show nothing of it.
         forge: where the sources are looked after.
-        only: pages to look at, when others cannot have changed.
+        survey: reads the sources for the search, when no run has kept what they hold; None to leave the search as it is.
 
     Raises:
         RankbookError: a page cannot be read or written.
     """
     with uncollected():
-        return _Run(docs, shell, Addresses(directories), ledgered, forge).published(only)
+        return _Run(docs, shell, Addresses(directories), ledgered, forge).published(survey)
 
 
 def stamper(
@@ -465,28 +465,21 @@ class _Run:
         return self.ledgered.proof if self.ledgered else None
 
     @cached_property
-    def steps(self) -> Steps:
-        """The way from one source to the next."""
-        from rankbook.filling import steps
-
-        return steps(self.docs.stamps)
-
-    @cached_property
     def filler(self) -> Filler:
         """What makes pages."""
-        from rankbook.filling import Filler
+        from rankbook.filling import Filler, steps
 
         docs = self.docs
-        return Filler(docs.site.folder, docs.stamps, self.steps, self.shell, self.addresses, self.proof, self.forge, docs.site.put)
+        return Filler(docs.site.folder, docs.stamps, steps(docs.stamps), self.shell, self.addresses, self.proof, self.forge, docs.site.put)
 
-    def published(self, only: Collection[str] | None) -> Published:
+    def published(self, survey: Callable[[], Project] | None) -> Published:
         """Do all steps."""
         removed = self._removed()
         self._compare()
-        todo = [
-            path for path, row in self.rows.items() if row.made == _NOTHING and path in self.docs.stamps and (only is None or path in only)
-        ]
-        facts = self._stamp(todo)
+        todo = [path for path, row in self.rows.items() if row.made == _NOTHING and path in self.docs.stamps]
+        jobs = processes(self.site.settings.jobs) if len(todo) > _FEW else 1
+        with nullcontext() if survey is None else beside(partial(self.site.write_search, self.addresses, survey), jobs):
+            facts = self._stamp(todo, jobs)
         copied = self._copy()
         self.put_shared()
         problems = self._problems(facts, todo, removed)
@@ -527,7 +520,7 @@ class _Run:
             self.rows[path] = row._replace(context=context, made=made if fresh else _NOTHING)
 
     def _contexts(self) -> dict[str, str]:
-        """Give for each page the digest of what it shows besides its own text."""
+        """Give for each page that the last run knew the digest of what it shows besides its own text."""
         stamps, kept = self.docs.stamps, self.kept
         is_same = (kept.setting, kept.proofs) == (self.setting, self.state) and all(
             (old := kept.rows.get(path)) is not None and old.stamp == row.stamp and (bool(row.stamp) or old.seen == row.seen)
@@ -535,8 +528,7 @@ class _Run:
         )
         if is_same and len(stamps) == sum(bool(row.stamp) for row in kept.rows.values()):
             return {path: kept.rows[path].context for path in stamps}
-        proof = self.proof
-        return {path: _short([repr(self.steps.get(path)), proof.digest(path) if proof else ""]) for path in stamps}
+        return {path: self.filler.context(path) for path in stamps if path in kept.rows}
 
     def _removed(self) -> tuple[str, ...]:
         """Take away what was made of pages that are gone."""
@@ -558,14 +550,13 @@ class _Run:
 
     # Pages
 
-    def _stamp(self, todo: Sequence[str]) -> dict[str, Facts]:
+    def _stamp(self, todo: Sequence[str], jobs: int) -> dict[str, Facts]:
         facts: dict[str, Facts] = {}
         if not todo:
             return facts
-        jobs = processes(self.site.settings.jobs) if len(todo) > _FEW else 1
         for _, made in spread(self.filler.fill, todo, jobs):
-            for path, seen, found in made:
-                self.rows[path] = self.rows[path]._replace(made=seen)
+            for path, seen, context, found in made:
+                self.rows[path] = self.rows[path]._replace(made=seen, context=context)
                 facts[path] = found
         return facts
 

@@ -17,7 +17,6 @@ from rankbook.document import survey_tree
 from rankbook.errors import ConfigError, RankbookError
 from rankbook.publish import Docs, Ledgered, Site, finish, publish, shell_of
 from rankbook.report import plural
-from rankbook.site.addresses import Addresses
 
 _FILES = ("mkdocs.yml", "mkdocs.yaml", "properdocs.yml", "zensical.toml")
 """Where engines are told what to build, the first that is there counts."""
@@ -54,8 +53,8 @@ def stamp(chosen: argparse.Namespace, settings: Settings, say: Callable[[str], N
     ledgered = Ledgered(docs, directories=engine.directories)
     shell = shell_of(docs, directories=engine.directories)
     forge = site.forge(engine.repo_url)
-    published = publish(docs, shell, directories=engine.directories, ledgered=ledgered, forge=forge)
-    site.write_search(Addresses(engine.directories), partial(survey_tree, settings))
+    survey = partial(survey_tree, settings)
+    published = publish(docs, shell, directories=engine.directories, ledgered=ledgered, forge=forge, survey=survey)
     finish(docs, directories=engine.directories, ledgered=ledgered)
     for problem in published.problems:
         warn(problem)

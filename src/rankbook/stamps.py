@@ -15,6 +15,8 @@ _QUICK = re.compile(
     r'---\ntitle: (".*")\nrankbook:\n((?:  [a-z0-9-]+: [^|\n].*\n)+)(?:  needs: \|\n((?:    .*\n)+))?(?:search:\n  exclude: true\n)?---\n'
 )
 """Front matter exactly as `front_matter.write` writes it."""
+_HEAD = 4096
+"""Bytes of a page that hold its front matter, unless it is long."""
 
 
 def stamp_of(path: Path) -> Stamp | None:
@@ -29,10 +31,9 @@ def stamp_of(path: Path) -> Stamp | None:
     Raises:
         RankbookError: the page cannot be read.
     """
-    text = _read(path)
-    match = _QUICK.match(text)
+    match = _QUICK.match(_read(path, _HEAD))
     if match is None:
-        found = front_matter.read(front_matter.split(text)[0])
+        found = front_matter.read(front_matter.split(_read(path))[0])
         return found and replace(found, embedding=None)
     facts = {}
     for line in match[2].splitlines():
@@ -66,8 +67,9 @@ def body_of(path: Path) -> str:
     return text[match.end() if match else front_matter.split(text)[1] :]
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, size: int = -1) -> str:
     try:
-        return path.read_bytes().decode("utf-8", errors="replace")
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - this runs for each page
+            return (file.read(size) or b"").decode("utf-8", errors="replace")
     except OSError as error:
         raise RankbookError(f"cannot read the page: {error.strerror}", where=path) from error

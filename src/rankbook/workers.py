@@ -10,7 +10,8 @@ import signal
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar
 
 from rankbook.errors import RankbookError
 
@@ -29,7 +30,11 @@ def processes(jobs: int) -> int:
 
 
 def spread(
-    function: Callable[[Sequence[_Item]], _Result], items: Sequence[_Item], jobs: int, chunk: int = 25
+    function: Callable[[Sequence[_Item]], _Result],
+    items: Sequence[_Item],
+    jobs: int,
+    chunk: int = 25,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Iterator[tuple[Sequence[_Item], _Result]]:
     """Apply a function to chunks of items in several processes, and yield each chunk with its result, in any order.
 
@@ -38,53 +43,103 @@ def spread(
         items: what the chunks are cut from.
         jobs: processes; with one, all happens here.
         chunk: items of a chunk.
+        meanwhile: what this process does while the others work; what it raises ends them.
 
     Raises:
         RankbookError: a process died.
     """
     chunk = max(chunk, -(-len(items) // _MOST_CHUNKS))
     chunks = [items[start : start + chunk] for start in range(0, len(items), chunk)]
+    do = meanwhile or (lambda: None)
     if jobs <= 1 or len(chunks) <= 1:
+        do()
         for each in chunks:
             yield each, function(each)
         return
-    yield from _spread(function, chunks, min(jobs, len(chunks)))
-
-
-def _spread(
-    function: Callable[[Sequence[_Item]], _Result], chunks: list[Sequence[_Item]], jobs: int
-) -> Iterator[tuple[Sequence[_Item], _Result]]:
-    tickets, tickets_in = os.pipe()
-    os.write(tickets_in, b"".join(map(_NUMBER.pack, range(len(chunks)))))
-    os.close(tickets_in)
-    gc.collect()
-    gc.freeze()  # a child's collections do not touch, and so not copy, what it shares
-    children: dict[int, int] = {}
-    try:
-        for _ in range(jobs):
-            out, into = os.pipe()
-            child = os.fork()
-            if child == 0:
-                for other in (out, *children):
-                    os.close(other)
-                _serve(function, chunks, tickets, into)
-            os.close(into)
-            children[out] = child
-        gc.unfreeze()
-        os.close(tickets)
-        for number, result in _gathered(list(children), len(chunks)):
+    with _Crew(function, chunks, min(jobs, len(chunks))) as crew:
+        do()
+        for number, result in crew.results():
             yield chunks[number], result
-    except BaseException:  # what else they would find is of no use
-        for child in children.values():
-            os.kill(child, signal.SIGKILL)
-        raise
-    finally:
-        for out, child in children.items():
+
+
+@contextmanager
+def beside(function: Callable[[], object], jobs: int) -> Iterator[None]:
+    """Run a function in a process of its own while the block runs, and wait for its end; with one job, run it after the block.
+
+    Args:
+        function: it sees all that this process knows, and what it changes is lost.
+        jobs: processes that may run.
+
+    Raises:
+        RankbookError: the process died.
+    """
+    if jobs <= 1:
+        yield
+        function()
+        return
+    with _Crew(lambda _: function(), [()], 1) as crew:
+        yield
+        for _ in crew.results():
+            pass
+
+
+class _Crew:
+    """Processes that work off chunks; an error ends them.
+
+    Args:
+        function: takes a chunk.
+        chunks: for all of them.
+        jobs: their number.
+    """
+
+    def __init__(self, function: Callable[[Sequence[Any]], object], chunks: Sequence[Sequence[Any]], jobs: int) -> None:
+        self._expected = len(chunks)
+        self._children: dict[int, int] = {}
+        """By the end of the pipe that a child's results come from."""
+        tickets, tickets_in = os.pipe()
+        os.write(tickets_in, b"".join(map(_NUMBER.pack, range(len(chunks)))))
+        os.close(tickets_in)
+        gc.freeze()  # a child's collections do not touch, and so not copy, what it shares
+        try:
+            for _ in range(jobs):
+                self._add(function, chunks, tickets)
+        except BaseException:
+            self._end(is_wanted=False)
+            raise
+        finally:
+            gc.unfreeze()
+            os.close(tickets)
+
+    def _add(self, function: Callable[[Sequence[Any]], object], chunks: Sequence[Sequence[Any]], tickets: int) -> None:
+        out, into = os.pipe()
+        child = os.fork()
+        if child == 0:
+            for other in (out, *self._children):
+                os.close(other)
+            _serve(function, chunks, tickets, into)
+        os.close(into)
+        self._children[out] = child
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._end(is_wanted=kind is None)
+
+    def results(self) -> Iterator[tuple[int, Any]]:
+        """Give the number and the result of each chunk, in any order."""
+        return _gathered(list(self._children), self._expected)
+
+    def _end(self, *, is_wanted: bool) -> None:
+        if not is_wanted:  # what else they would find is of no use
+            for child in self._children.values():
+                os.kill(child, signal.SIGKILL)
+        for out, child in self._children.items():
             os.close(out)
             os.waitpid(child, 0)
 
 
-def _serve(function: Callable[[Sequence[Any]], Any], chunks: list[Sequence[Any]], tickets: int, into: int) -> None:
+def _serve(function: Callable[[Sequence[Any]], object], chunks: Sequence[Sequence[Any]], tickets: int, into: int) -> None:
     """Work off chunks until none is left; this is the whole life of a child."""
     try:
         gc.disable()
@@ -105,7 +160,7 @@ def _serve(function: Callable[[Sequence[Any]], Any], chunks: list[Sequence[Any]]
         os._exit(0)
 
 
-def _pickled(result: tuple[bool, Any]) -> bytes:
+def _pickled(result: tuple[bool, object]) -> bytes:
     try:
         return pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
     except Exception:  # noqa: BLE001 - an error that does not travel is told in words
