@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 from rankbook.errors import RankbookError
-from rankbook.workers import spread
+from rankbook.workers import beside, spread
 
 ITEMS = list(range(997))
 
@@ -95,3 +95,70 @@ def test_leaving_early_leaves_nothing():
             print("no child")
     """)
     assert found.stdout == "no child\n", found.stderr
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_this_process_works_meanwhile(jobs):
+    """What this process does meanwhile is done once, before the first result is looked at."""
+    done = []
+    for _ in spread(len, ITEMS, jobs, 5, lambda: done.append("meanwhile")):
+        assert done == ["meanwhile"]
+    assert done == ["meanwhile"]
+
+
+def test_an_error_meanwhile_ends_the_others():
+    """What goes wrong here meanwhile is raised, and leaves no process behind."""
+    found = run("""
+        import os
+        from rankbook.workers import spread
+        try:
+            list(spread(lambda chunk: "x" * 300_000, range(997), 2, 5, lambda: 1 / 0))
+        except ZeroDivisionError:
+            print("raised")
+        try:
+            os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            print("no child")
+    """)
+    assert found.stdout == "raised\nno child\n", found.stderr
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_function_runs_beside_a_block(jobs, tmp_path):
+    """Its work is done when the block is left: with several processes in another one, with one here, after the block."""
+    told = tmp_path / "told"
+    with beside(lambda: told.write_text(str(os.getpid())), jobs):
+        if jobs == 1:
+            assert not told.exists()
+    assert (int(told.read_text()) == os.getpid()) == (jobs == 1)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_goes_wrong_beside_a_block_is_raised_behind_it(jobs):
+    """The block is not cut short by it."""
+
+    def wrong():
+        raise RankbookError("the shelf is full", right="take a book out")
+
+    done = []
+    with pytest.raises(RankbookError, match="the shelf is full"), beside(wrong, jobs):
+        done.append(True)
+    assert done
+
+
+def test_an_error_of_the_block_ends_what_runs_beside_it():
+    """Nobody waits for what is of no use any more."""
+    found = run("""
+        import os, time
+        from rankbook.workers import beside
+        try:
+            with beside(lambda: time.sleep(3600), 2):
+                1 / 0
+        except ZeroDivisionError:
+            print("raised")
+        try:
+            os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            print("no child")
+    """)
+    assert found.stdout == "raised\nno child\n", found.stderr

@@ -18,6 +18,8 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            gc.freeze()  # and back: what was made counts as old, and is not gone through at once
+            gc.unfreeze()
             gc.enable()
 
 
