@@ -41,7 +41,11 @@ def public_name(draft: Draft, path: str, name: str) -> str:
         path: the file.
         name: full dotted name; one of a relative import with its leading dots.
     """
-    name = absolute(draft, path, name)
+    return draft.remember(("public", path.rpartition("/")[0], name), lambda: _followed(draft, path, absolute(draft, path, name)))
+
+
+def _followed(draft: Draft, path: str, name: str) -> str:
+    """Follow a full dotted name to the public one."""
     for _ in range(_DEPTH):
         found = split(draft, path, name)
         if found is None or (found.path.endswith(INIT) and not is_private(found.module)):
