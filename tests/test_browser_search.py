@@ -259,6 +259,18 @@ def test_the_engine_keeps_its_keys(visit):
     assert not page.evaluate("document.activeElement.matches('.md-search__input')")
 
 
+def test_a_field_of_a_web_component_takes_letters(visit):
+    """Zensical's own search is one: what is typed there stays there."""
+    page = visit()
+    page.evaluate("""() => {
+        const root = document.body.appendChild(document.createElement("div")).attachShadow({ mode: "open" });
+        root.appendChild(document.createElement("input")).focus();
+    }""")
+    page.keyboard.type("test")
+    assert page.evaluate("document.body.lastElementChild.shadowRoot.firstChild.value") == "test"
+    assert not page.locator("dialog.rankbook-search").is_visible()
+
+
 def test_text_of_a_source_is_no_html(visit):
     """What a source holds is shown as text."""
     page = visit()

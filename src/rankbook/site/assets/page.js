@@ -178,7 +178,8 @@
 
   const pressed = (event) => {
     if (event.key !== "y" || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    if (event.target.closest?.("input, textarea, select, [contenteditable]") || document.querySelector("dialog[open]")) return;
+    const pressedIn = event.composedPath()[0]; // seen from the page, a field of a web component is that component
+    if (pressedIn.closest?.("input, textarea, select, [contenteditable]") || document.querySelector("dialog[open]")) return;
     const permalink = document.querySelector("a.rankbook-permalink[data-commit]:not([hidden])");
     if (permalink) location.assign(permalink.href);
   };

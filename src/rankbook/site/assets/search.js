@@ -271,14 +271,16 @@
   });
   close.addEventListener("click", () => dialog.close());
 
-  const isTyping = (target) => target instanceof Element && target.closest("input, textarea, select, [contenteditable]:not([contenteditable=false])");
+  // Seen from the page, a key that is pressed in a field of a web component, such as the search of Zensical, comes from that component.
+  const isTyping = (event) =>
+    event.composedPath()[0].closest?.("input, textarea, select, [contenteditable]:not([contenteditable=false])");
   // Zensical opens its own search by Ctrl+K.
   const isTaken = /^zensical/i.test(document.querySelector("meta[name=generator]")?.content ?? "");
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.altKey || event.isComposing) return;
     const withControl = event.ctrlKey || event.metaKey;
     const isK = withControl && !event.shiftKey && event.key.toLowerCase() === "k" && !isTaken;
-    const isT = !withControl && event.key === "t" && !isTyping(event.target) && !document.querySelector("dialog[open]");
+    const isT = !withControl && event.key === "t" && !isTyping(event) && !document.querySelector("dialog[open]");
     if (!isK && !isT) return;
     event.preventDefault();
     open();
