@@ -554,6 +554,34 @@ def test_files_for_ci_hold_names_as_texts(tmp_path):
     assert [home.css("h1")[0].text(), len(home.css("h1, h2")), len(home.css("b"))] == [" ".join(f"{EVIL} # zq".split()), 2, 0]
 
 
+def test_the_name_of_a_project_is_no_html_of_the_theme(tmp_path, monkeypatch):
+    """Themes write a site's name into HTML as it stands: what `rankbook init` takes from a project's name makes no element."""
+    title = """<img src=x id=zq>'"><b id=zq>"""
+    hostile.write(tmp_path, {"tests/test_a.py": b"def test_a():\n    pass\n"})
+    (tmp_path / "pyproject.toml").write_text(f"[project]\nname = {json.dumps(title)}\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["init"]) == 0
+    assert mkdocs(tmp_path, "build").returncode == 0
+    pages = [checked_books.LexborHTMLParser(path.read_text()) for path in (tmp_path / "site").rglob("*.html")]
+    assert len(pages) > 5
+    assert [page for page in pages if page.css("#zq")] == []
+    assert title in pages[0].css("title")[0].text()
+
+
+def test_a_name_that_is_too_long_costs_its_file_only(tmp_path, monkeypatch, capsys):
+    """A source with the longest name of which pages can be made has them on the site; one with a longer name is left out, and told of."""
+    longest, longer = f"{'n' * 242}.py", f"{'n' * 243}.py"
+    write_project(tmp_path)
+    hostile.write(tmp_path, {f"suite/{name}": b"def test_a():\n    pass\n" for name in (longest, longer)})
+    monkeypatch.chdir(tmp_path)
+    assert mkdocs(tmp_path, "build").returncode == 0
+    names = {path.name for path in (tmp_path / "site").rglob("*_docs.html")}
+    assert names >= {f"{longest}_docs.html", "test_ring.py_docs.html"}
+    assert f"{longer}_docs.html" not in names
+    assert main(["gen"]) == 0
+    assert f"suite/{longer} is left out: its name has 246 bytes" in capsys.readouterr().err
+
+
 def test_init_writes_nothing_outside_of_the_repository(tmp_path):
     """A site whose pages lie elsewhere, by `..` or by a link, gets no page from us."""
     secret = outside(tmp_path)

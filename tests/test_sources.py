@@ -381,12 +381,15 @@ def test_odd_names(tmp_path: Path, with_git: bool) -> None:
     """Spaces, newlines and globs in names are names; one that is not UTF-8 is left out with a warning, a pipe without."""
     make(tmp_path, "a b.py", "new\nline.py", "[x]*.py", "-f.py")
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.py")).write_text("")
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xff"))
+    folder.mkdir()
+    (folder / "a.py").write_text("")
     if with_git:
         git(tmp_path, "init", "-q")
     os.mkfifo(tmp_path / "pipe.py")
     result = discover(Settings(root=tmp_path, sources=(".",)))
     assert result.paths == ("-f.py", "[x]*.py", "a b.py", "new\nline.py")
-    assert result.warnings == ("\\xff.py is left out: its name is not UTF-8",)
+    assert result.warnings == tuple(f"{name} is left out: its name is not UTF-8" for name in ("d\\xff/a.py", "\\xff.py"))
     assert found(tmp_path, "[x]*.py") == ["[x]*.py"]
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankbook import __version__, freshness, searching
@@ -609,7 +610,8 @@ def _put(target: Path, data: bytes) -> Seen:
             found = os.stat(name)  # noqa: PTH116 - this runs for each page
             if found.st_size == len(data) and target.read_bytes() == data:
                 return found.st_mtime_ns, found.st_size
-        temporary = f"{name}.{os.getpid()}.tmp"
+        # Of any length that is allowed: a name that grew with the target's could be too long.
+        temporary = f"{os.path.dirname(name)}/.rankbook-{os.getpid()}-{get_ident()}.tmp"  # noqa: PTH120 - as above
         try:
             file = os.open(temporary, _TEMPORARY, 0o666)
         except FileNotFoundError:

@@ -47,7 +47,7 @@ def with_fixtures(arguments: Mapping[str, Any], body: Callable[[Mapping[str, Any
         status = int(pytest.main([*OPTIONS, "--rootdir", str(top), str(page)], plugins=[plugin]))
     if plugin.failure or plugin.has_run:
         return plugin.failure
-    last = [line.removeprefix("E").strip() for line in said.getvalue().strip().splitlines()[-1:]]
+    last = [line.removeprefix("E ").strip() for line in said.getvalue().strip().splitlines()[-1:]]
     reason = ": ".join((f"its fixtures cannot be set up, for pytest ended with status {status}", *last))
     return {"outcome": "failed", "reason": reason, "text": said.getvalue()}
 

@@ -228,7 +228,7 @@ def _crash(report: Any, path: str) -> dict[str, Any]:
     longrepr = report.longrepr
     text = str(longrepr)
     crash = getattr(longrepr, "reprcrash", None)
-    reason = crash.message if crash is not None else (text.strip().splitlines() or [""])[-1].removeprefix("E").strip()
+    reason = crash.message if crash is not None else (text.strip().splitlines() or [""])[-1].removeprefix("E ").strip()
     # pytest shortens paths below the working directory, which is the tree's root; a rank's traceback has the whole path.
     own = rf"(?<![\w/.])(?:{re.escape(path)}|{re.escape(os.path.relpath(path))})"
     lines = re.findall(own + r'(?:", line |:)(\d+)', text)

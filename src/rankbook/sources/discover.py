@@ -23,6 +23,10 @@ _MAYBE_GENERATED = (".md", ".svg", "objects.inv")
 """Ends of the names of generated files, in small letters."""
 _PICTURE = b"<!-- rankbook: generated -->"
 """What a generated picture says."""
+_LONGEST = 255 - len("_docs.html")
+"""Bytes of a file's name: those of its pages are longer, and file systems take no more than 255."""
+_LONGEST = 255 - len("_docs.html")
+"""Bytes that the name of a source may have: its pages have longer ones, and file systems end at 255."""
 _HEAD = 2048
 """Bytes of a Markdown file in which a generated page says that it is one."""
 
@@ -186,9 +190,12 @@ class _Check:
 
     def is_source(self, path: str) -> bool:
         try:
-            path.encode()
+            name = path.encode().rpartition(b"/")[2]
         except UnicodeEncodeError:
             self.warnings.append(f"{os.fsencode(path).decode(errors='backslashreplace')} is left out: its name is not UTF-8")
+            return False
+        if len(name) > _LONGEST:
+            self.warnings.append(f"{path} is left out: its name has {len(name)} bytes, and pages can be named after at most {_LONGEST}")
             return False
         try:
             if not self._is_regular(path):

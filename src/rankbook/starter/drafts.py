@@ -133,6 +133,7 @@ def _templates() -> jinja2.Environment:
         "json": lambda value: json.dumps(value, ensure_ascii=False),
         "trimmed": lambda text: text.strip("\n"),
         "yaml": _yaml,
+        "shown": lambda text: text.replace("<", "&lt;").replace('"', "&quot;"),  # themes write the site's name into HTML as it stands
         "command": lambda text: text if text.isprintable() and not _NO_COMMAND.search(text) else _yaml(text),
         "actions": lambda text: text.replace("${{", "${{ '${{' }}"),
         "literal": lambda branch: re.sub(r"([][*?+!\\])", r"\\\1", branch),
