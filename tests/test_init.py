@@ -675,12 +675,14 @@ def first_paragraph_of_badges(site: Path) -> str:
 @pytest.mark.parametrize("arguments", [(), ("--ignore-pages",)])
 def test_workflow_of_github_runs(project, tmp_path, environment, arguments):
     """Every step of the CPU path runs in a fresh clone: pages agree, the test is proved, and the site shows that it passed."""
+    write(project, {"tests/.settings/.ring.toml": "size = 3\n"})
     run = Run(committed(project, *arguments), tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"})
     run.workflow((project / ".github/workflows/book.yml").read_text())
     wanted = {"cpu", "site", "deploy"} | ({"drift"} if not arguments else set())
     assert run.results == dict.fromkeys(wanted, "success"), run.log
     assert ", 0 failed" in run.said["cpu"]
     assert "passed" in first_paragraph_of_badges(run.published)
+    assert (run.published / "suite/tests/.settings/.ring.toml_docs.html").is_file()
 
 
 def test_workflow_of_github_shows_a_failure(project, tmp_path, environment):

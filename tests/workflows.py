@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,6 +61,12 @@ class Run:
     published: Path | None = None
 
     @property
+    def temporary(self) -> Path:
+        """Folder for what lives no longer than a job."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self.folder
+
+    @property
     def log(self) -> str:
         """What all jobs said."""
         return "\n".join(f"{name}: {self.results.get(name)}\n{text}" for name, text in self.said.items())
@@ -103,6 +110,7 @@ class Run:
             added = ":".join(paths.read_text().split())
             variables = {
                 **environment,
+                "RUNNER_TEMP": str(self.temporary),
                 "GITHUB_PATH": str(paths),
                 "PATH": f"{added}:{environment['PATH']}" if added else environment["PATH"],
             }
@@ -161,7 +169,7 @@ def _nothing(_run: Run, _root: Path, _options: Mapping[str, Any]) -> None:
 
 
 def _upload(run: Run, root: Path, options: Mapping[str, Any]) -> None:
-    path = root / options["path"]
+    path = root / options["path"].replace("${{ runner.temp }}", str(run.temporary))
     hidden = any(part.startswith(".") for part in Path(options["path"]).parts)
     if path.is_file() and (not hidden or options.get("include-hidden-files")):
         target = run.folder / "artifacts" / options["name"]
@@ -174,8 +182,11 @@ def _download(run: Run, root: Path, options: Mapping[str, Any]) -> None:
         shutil.copytree(path, root / options["path"] / path.name)
 
 
-def _publish(run: Run, root: Path, options: Mapping[str, Any]) -> None:
-    run.published = root / options["path"]
+def _publish(run: Run, _root: Path, _options: Mapping[str, Any]) -> None:
+    """Unpack what is handed to Pages."""
+    run.published = run.folder / "published"
+    with tarfile.open(run.folder / "artifacts/github-pages/artifact.tar") as packed:
+        packed.extractall(run.published, filter="data")
 
 
 ACTIONS = {
@@ -185,7 +196,6 @@ ACTIONS = {
     "actions/cache/save": _nothing,
     "actions/upload-artifact": _upload,
     "actions/download-artifact": _download,
-    "actions/upload-pages-artifact": _publish,
-    "actions/deploy-pages": _nothing,
+    "actions/deploy-pages": _publish,
 }
 """What each action does, as far as the steps after it see; a workflow may use no other."""
