@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rankbook.cli import main
 from rankbook.config import Settings, find_root, load
 from rankbook.errors import ConfigError
 
@@ -30,6 +31,14 @@ def test_file_and_flags(tmp_path):
         ("[tool.rankbook]\nlisting-timeout = 'x'\n", "setting 'listing-timeout' is not a number"),
         ("[tool]\nrankbook = 3\n", "[tool.rankbook] is not a table"),
         ("[tool.rankbook\n", "cannot read the settings"),
+        ("tool = 'x'\n", "[tool.rankbook] is not a table"),
+        ("[tool.rankbook]\njobs = -1\n", "setting 'jobs' is -1"),
+        ("[tool.rankbook]\ndebt-days = -1\n", "setting 'debt-days' is -1"),
+        ("[tool.rankbook]\nlisting-timeout = 0\n", "setting 'listing-timeout' is 0.0"),
+        ("[tool.rankbook]\nlisting-timeout = nan\n", "setting 'listing-timeout' is nan"),
+        ("[tool.rankbook]\nout = ''\n", "setting 'out' is empty"),
+        ("[tool.rankbook]\nsources = ['']\n", "setting 'sources' is empty"),
+        ("[tool.rankbook]\npack = '/etc'\n", "setting 'pack' is '/etc'"),
     ],
 )
 def test_wrong_settings(tmp_path, text, message):
@@ -40,6 +49,16 @@ def test_wrong_settings(tmp_path, text, message):
     assert message in str(caught.value)
     assert str(caught.value).startswith(str(tmp_path.resolve() / "pyproject.toml"))
     assert ";" in str(caught.value)
+
+
+@pytest.mark.parametrize("words", [["--out", ""], ["--pack", "../x"], [""]])
+def test_wrong_flags(tmp_path, monkeypatch, capsys, words):
+    """A flag is held to what the file is held to: a shell's variable that is empty does not name the root."""
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["."]\nout = "x"\n')
+    monkeypatch.chdir(tmp_path)
+    assert main(["gen", *words]) == 2
+    assert "rankbook: error: setting '" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]
 
 
 def test_find_root(tmp_path):

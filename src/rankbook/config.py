@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from rankbook.errors import ConfigError
@@ -96,8 +97,10 @@ def load(root: Path, overrides: Mapping[str, Any] | None = None) -> Settings:
         if key not in known:
             raise ConfigError(f"unknown setting '{key}' in [tool.rankbook]", where=path, right=f"known are {', '.join(known)}")
         values[known[key]] = _rules(value, path) if key == "requirements" else _checked(known[key], key, value, path)
-    values.update({key: value for key, value in (overrides or {}).items() if value is not None})
-    return replace(Settings(root=root), **values)
+    told = {key: value for key, value in (overrides or {}).items() if value is not None}
+    for name, value in {**values, **told}.items():
+        _check_range(name, value, None if name in told else path)
+    return replace(Settings(root=root), **{**values, **told})
 
 
 def find_root(start: Path) -> Path:
@@ -111,9 +114,10 @@ def find_root(start: Path) -> Path:
 
 def _table(path: Path) -> dict[str, Any]:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("rankbook", {})
+        tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"cannot read the settings: {error}", where=path, right="it must be valid TOML in UTF-8") from error
+    table = tool.get("rankbook", {}) if isinstance(tool, dict) else None
     if not isinstance(table, dict):
         raise ConfigError("[tool.rankbook] is not a table", where=path, right="write it as a TOML table")
     return table
@@ -152,3 +156,21 @@ def _checked(name: str, key: str, value: object, path: Path) -> object:
         wanted = {str: "a string", int: "a whole number", float: "a number"}[type(default)]
         raise ConfigError(f"setting '{key}' is not {wanted}", where=path, right=f"write {key} = {default!r}, say")
     return value
+
+
+_RANGES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "sources": (all, "name files or folders below the root, '.' for the root itself"),
+    "out": (bool, "name a folder, '.' for the root itself"),
+    "ledger": (bool, "name a file"),
+    "pack": (lambda value: value == PurePath(value).name != "", "write the name of a pack: a folder in `templates`"),
+    "listing_timeout": (lambda value: 0 < value < math.inf, "write a number of seconds above 0"),
+    **dict.fromkeys(("jobs", "listing_jobs", "debt_days"), (lambda value: value >= 0, "write a whole number from 0 on")),
+}
+"""Which values of the right type mean something, and what would be right, by field."""
+
+
+def _check_range(name: str, value: Any, path: Path | None) -> None:
+    holds, right = _RANGES.get(name, (None, ""))
+    if holds is not None and not holds(value):
+        said = "is empty" if value == "" or isinstance(value, tuple) else f"is {value!r}"
+        raise ConfigError(f"setting '{name.replace('_', '-')}' {said}", where=path, right=right)
