@@ -191,6 +191,14 @@ def test_existing_files_are_left_and_told(project):
     assert not (project / "docs" / "index.md").exists()
 
 
+def test_who_reads_two_lines_gets_all_files(project):
+    """A reader that has seen enough, as `head` has, ends neither the work nor makes a mistake of it."""
+    command = f"exec 2>&1; {sys.executable} -u -m rankbook.cli init | head -n 2; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=project, capture_output=True, text=True, check=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["tests", "GPUs", "0"]
+    assert (project / ".github/workflows/book.yml").is_file()
+
+
 def test_force_replaces_the_named_file_only(project):
     """`--force` works for one file, and refuses one that is not written here."""
     write(project, {".github/workflows/book.yml": "name: Mine\n"})
@@ -508,6 +516,17 @@ def test_addresses_of_sites(remote, url):
             (),
         ),
         ({"pyproject.toml": '[tool.pytest]\ntestpaths = ["c"]\n', "c/test_a.py": ""}, ("c",), ()),
+        (
+            {"pytest.ini": "[pytest]\ntestpaths = pkg checks\n", "pkg/a.py": "", "pkg/tests/test_a.py": "", "checks/test_b.py": ""},
+            ("pkg", "checks"),
+            (),
+        ),
+        ({"pytest.ini": "[pytest]\ntestpaths = pkg\n", "pkg/a.py": "", "pkg/b/tests/test_a.py": ""}, ("pkg",), ("tests",)),
+        (
+            {"pytest.ini": "[pytest]\ntestpaths = pkg test\n", "pkg/tests/test_a.py": "", "test/test_b.py": ""},
+            ("pkg", "test"),
+            ("test", "tests"),
+        ),
         ({"setup.cfg": "[tool:pytest]\ntestpaths =\n    c\n    ../out\n", "c/test_a.py": ""}, ("c",), ()),
         ({"tox.ini": "[pytest]\ntestpaths = c 'broken\n", "tests/test_a.py": ""}, ("tests",), ()),
         ({"pkg/core/tests/test_a.py": "", "pkg/tests/test_b.py": "", "pkg/core/a.py": ""}, ("pkg",), ("tests",)),

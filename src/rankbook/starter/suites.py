@@ -36,11 +36,24 @@ def find_tests(declared: Declared) -> Sources:
     for path, words in _configured(declared):
         folders = tuple(dict.fromkeys(folder for word in words for folder in _expanded(root, word) if _holds(folder, modules)))
         if folders:
-            return Sources(folders, found=f"testpaths in {path}")
+            return Sources(folders, _among(folders, modules), f"testpaths in {path}")
     usual = tuple(folder for folder in _FOLDERS if _holds(folder, modules))
     if usual:
         return Sources(usual, found="the folder's name" if len(usual) == 1 else "the folders' names")
     return _scattered(modules)
+
+
+def _among(folders: Iterable[str], modules: Iterable[str]) -> tuple[str, ...]:
+    """Name the folders of tests where one that pytest is told of is a package with its tests in folders below; empty for no such one."""
+    if all(_of_tests(folder) for folder in folders):
+        return ()
+    inside = [_of_tests(path.rpartition("/")[0]) for path in modules if any(path.startswith(f"{folder}/") for folder in folders)]
+    return tuple(sorted(set(inside))) if all(inside) else ()
+
+
+def _of_tests(folder: str) -> str:
+    """Give the first part of a path that names a folder of tests; empty when none does."""
+    return next((part for part in folder.split("/") if fnmatch.fnmatch(part, "test*")), "")
 
 
 def _holds(folder: str, modules: Iterable[str]) -> bool:
@@ -84,8 +97,6 @@ def _words_of(value: Any) -> list[str]:
 def _scattered(modules: list[str]) -> Sources:
     """Take the folders that hold test modules somewhere below; of them only the folders of tests, where all modules are in such."""
     found = "the names of test modules"
-    inside = [path for path in modules if any(fnmatch.fnmatch(part, "test*") for part in PurePosixPath(path).parts[:-1])]
-    if inside and len(inside) == len(modules):
-        names = tuple(sorted({next(part for part in PurePosixPath(path).parts if part.startswith("test")) for path in inside}))
-        return Sources(tuple(dict.fromkeys(path.partition("/")[0] for path in inside)), names, found)
-    return Sources(tuple(dict.fromkeys(path.partition("/")[0] for path in modules)), found=found if modules else "")
+    inside = [_of_tests(path.rpartition("/")[0]) for path in modules]
+    folders = tuple(dict.fromkeys(path.partition("/")[0] for path in modules))
+    return Sources(folders, tuple(sorted(set(inside))) if all(inside) else (), found if modules else "")
