@@ -16,7 +16,7 @@ from rankbook.config import Settings, find_root, load
 from rankbook.errors import RankbookError
 from rankbook.garbage import leave_at_exit
 from rankbook.report import Report, plural
-from rankbook.terminal import harmless
+from rankbook.terminal import harmless, heard
 
 _DRAWN_EVERY = 0.1
 """Seconds between two looks of a progress bar."""
@@ -48,13 +48,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     chosen = _parser(words).parse_args(words)
     try:
-        return int(chosen.command.run(chosen))
+        return _told(int(chosen.command.run(chosen)))
     except RankbookError as error:
         _say(f"rankbook: error: {error}", sys.stderr)
         return 2
     except KeyboardInterrupt:
         _say("rankbook: stopped", sys.stderr)
         return 130
+
+
+def _told(status: int) -> int:
+    """Give the exit status once all has been written that there was to say."""
+    if sys.stdout is not None:
+        with heard(sys.stdout):
+            sys.stdout.flush()
+    return status
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
@@ -180,7 +188,9 @@ def _warn(line: str) -> None:
 
 
 def _say(line: str, stream: TextIO | None = None) -> None:
-    print(harmless(line), file=stream)
+    stream = stream or sys.stdout
+    with heard(stream):
+        print(harmless(line), file=stream)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,6 +18,7 @@ from rankbook.errors import LedgerError
 from rankbook.ledger import FORMAT, Ledger, Values, checked, hardware_class, moment, values_of
 from rankbook.listing import Outcome, Run
 from rankbook.report import plural
+from rankbook.terminal import heard
 
 Say = Callable[[str], None]
 """Prints a line."""
@@ -176,13 +176,10 @@ def _lines(ledger: Ledger, since: str) -> Iterator[str]:
 
 
 def _print(lines: Iterable[str]) -> None:
-    try:
+    with heard(sys.stdout):
         for line in lines:
             sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
-    except BrokenPipeError:
-        # Who reads has seen enough; what is still to be written at exit must go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager

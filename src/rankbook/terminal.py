@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
 
 _STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff\U000e0000-\U000e007f]"
@@ -23,6 +27,19 @@ def harmless(text: str) -> str:
 def _written(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
+
+
+@contextmanager
+def heard(stream: TextIO) -> Iterator[None]:
+    """Write to a stream whose reader may have seen enough, as `head` has: what is still to come, at exit too, goes nowhere then.
+
+    Args:
+        stream: what is written to.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def word(path: str, rest: str = "") -> str:
