@@ -14,7 +14,7 @@ _KEPT = tempfile.TemporaryDirectory(prefix="rankbook-tests-")
 os.environ["RANKBOOK_CACHE_DIR"] = _KEPT.name
 
 # The gate says the same of the same commit. `benchmarks/fuzz.py` looks further, and `--hypothesis-profile=default` tries other examples.
-settings.register_profile("gate", derandomize=True)
+settings.register_profile("gate", derandomize=True, deadline=None)
 settings.load_profile("gate")
 
 collect_ignore_glob = ["cases/*"]
