@@ -692,6 +692,39 @@ def test_stamping_needs_a_site(project):
     subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=project, env=environment(), check=True, capture_output=True)
     done = stamp(project)
     assert (done.returncode, "the site has no page for the index of the book" in done.stderr) == (2, True)
+    assert list((project / "site").iterdir()) == []
+    assert "there is no folder of pages; name it with --docs-dir" in stamp(project, "--docs-dir", "nowhere").stderr
+
+
+def test_what_the_plugin_has_built_needs_no_stamp(foreign):
+    """A site into which the plugin has put the pages is told from one that waits for them, also where another engine built one before."""
+    assert stamp(foreign).returncode == 0
+    settings = (foreign / "mkdocs.yml").read_text()
+    (foreign / "mkdocs.yml").write_text(settings.replace("plugins:\n", "plugins:\n- rankbook\n", 1))
+    assert mkdocs(foreign, "build", "--quiet").returncode == 0
+    before = files_of(foreign / "site")
+    done = stamp(foreign)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "the plugin has put them in when the engine built it; nothing is left to stamp" in done.stderr
+    assert files_of(foreign / "site") == before
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("mkdocs.yml", "a: [b\nc: }\n", "mkdocs.yml:2: cannot read the settings of the site: expected ',' or ']', but got ':'"),
+        ("mkdocs.yml", "- a\n", "what it holds is no table of settings"),
+        ("mkdocs.yml", "site_dir: [a]\n", "site_dir is no text"),
+        ("zensical.toml", "[project\n", "cannot read the settings of the site"),
+        ("zensical.toml", "project = 3\n", "its `project` is no table of settings"),
+    ],
+)
+def test_settings_that_cannot_be_read_are_one_sentence(project, file, text, said):
+    """What is wrong, where, and what would be right, on one line."""
+    (project / "mkdocs.yml").unlink()
+    (project / file).write_text(text)
+    done = stamp(project)
+    assert (done.returncode, done.stderr.count("\n"), said in done.stderr) == (2, 1, True), done.stderr
 
 
 def test_settings_are_those_of_the_project(project):

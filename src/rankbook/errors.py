@@ -69,3 +69,16 @@ class EngineError(RankbookError):
 
 class LedgerError(RankbookError):
     """The ledger cannot be read or written."""
+
+
+def bad_yaml(error: Exception, where: PurePath) -> ConfigError:
+    """Say in one sentence what a reader of YAML says in a picture of several lines.
+
+    Args:
+        error: of PyYAML.
+        where: the settings of a site.
+    """
+    mark = getattr(error, "problem_mark", None)
+    what = " ".join(str(getattr(error, "problem", None) or error).split())
+    line = mark.line + 1 if mark is not None else None
+    return ConfigError(f"cannot read the settings of the site: {what}", where=where, line=line, right="they must be valid YAML")

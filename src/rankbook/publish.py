@@ -123,6 +123,12 @@ class Site:
     def shelter(self) -> None:
         """Take what the last run has made out of the site's folder, which an engine is about to empty."""
         sheltering.shelter(self.path, {file.partition("/")[0] for file in self._files()}, (searching.FOLDER,))
+        self.shell_kept_in.unlink(missing_ok=True)
+
+    @property
+    def shell_kept_in(self) -> Path:
+        """Where the page is kept, as an engine without our plugin has built it, whose shell the others have taken."""
+        return self.kept_in.with_name(f"{self.kept_in.name}-shell")
 
     def unshelter(self) -> None:
         """Put it back beside what the engine has built."""
@@ -378,16 +384,22 @@ def shell_of(docs: Docs, *, directories: bool = False) -> Shell:
         raise RankbookError("no generated page is the index of a book", where=site.folder, right="run `rankbook gen` first")
     file = addresses.file(docs.shell)
     row = site.kept.rows.get(docs.shell)
-    keep = site.kept_in.with_name(f"{site.kept_in.name}-shell")
+    keep = site.shell_kept_in
     is_ours = row is not None and _seen(site.path, [file]) == [row.made]
-    for name, content in ((STYLE, style()), (SCRIPT, script())):
-        site.put(name, content.encode())
+    if is_ours and not keep.is_file():
+        raise RankbookError(
+            "the generated pages are in the site already: the plugin has put them in when the engine built it",
+            where=site.path,
+            right="nothing is left to stamp; to bring them up to date, build the site again",
+        )
     try:
         page = _with_assets((keep if is_ours else site.path / file).read_text(encoding="utf-8"), file)
     except (OSError, UnicodeDecodeError) as error:
         raise RankbookError(
             "the site has no page for the index of the book", where=site.path / file, right="build the site with its engine, then stamp it"
         ) from error
+    for name, content in ((STYLE, style()), (SCRIPT, script())):
+        site.put(name, content.encode())
     stamp = docs.stamps[docs.shell]
     headings = markdown.render(body_of(site.folder / docs.shell), docs.shell, addresses).headings
     shell = Shell.of(page, file=file, title=stamp.title, headings=headings)

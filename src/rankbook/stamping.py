@@ -14,7 +14,7 @@ import yaml
 
 from rankbook.config import Settings
 from rankbook.document import survey_tree
-from rankbook.errors import ConfigError, RankbookError
+from rankbook.errors import ConfigError, RankbookError, bad_yaml
 from rankbook.publish import Docs, Ledgered, Site, finish, publish, shell_of
 from rankbook.report import plural
 
@@ -47,6 +47,8 @@ def stamp(chosen: argparse.Namespace, settings: Settings, say: Callable[[str], N
     folder = (settings.root / (chosen.docs_dir or engine.docs_dir)).resolve()
     if not path.is_dir():
         raise RankbookError("there is no built site", where=path, right="build the site first, or name its folder with --site-dir")
+    if not folder.is_dir():
+        raise RankbookError("there is no folder of pages", where=folder, right="name it with --docs-dir")
     site = Site(settings, folder, path)
     site.unshelter()
     docs = Docs(site)
@@ -76,9 +78,12 @@ class _Engine:
 def _engine(root: Path) -> _Engine:
     path = next((root / name for name in _FILES if (root / name).is_file()), None)
     told = _table(path) if path else {}
+    for key in ("docs_dir", "site_dir"):
+        if not isinstance(told.get(key, ""), str):
+            raise ConfigError(f"{key} is no text", where=path, right="name a folder")
     return _Engine(
-        docs_dir=str(told.get("docs_dir", "docs")),
-        site_dir=str(told.get("site_dir", "site")),
+        docs_dir=told.get("docs_dir", "docs"),
+        site_dir=told.get("site_dir", "site"),
         directories=bool(told.get("use_directory_urls", True)),
         repo_url=str(told.get("repo_url") or ""),
     )
@@ -88,12 +93,17 @@ def _table(path: Path) -> Mapping[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".toml":
-            told: Any = tomllib.loads(text).get("project")
+            told: Any = tomllib.loads(text).get("project", {})
         else:
             told = yaml.load(text, _Loader)  # noqa: S506 - it makes nothing but plain values
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"cannot read the settings of the site: {error}", where=path, right="build the site first") from error
-    return told if isinstance(told, dict) else {}
+    except yaml.YAMLError as error:
+        raise bad_yaml(error, path) from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"cannot read the settings of the site: {error}", where=path, right="it must be valid, in UTF-8") from error
+    if not isinstance(told, dict):
+        what = "its `project`" if path.suffix == ".toml" else "what it holds"
+        raise ConfigError(f"{what} is no table of settings", where=path, right="write a key and a value on each line")
+    return told
 
 
 class _Loader(yaml.SafeLoader):

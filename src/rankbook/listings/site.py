@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import markdown
 import yaml
 
-from rankbook.errors import ConfigError
+from rankbook.errors import ConfigError, bad_yaml
 from rankbook.listings.fingerprint import Fingerprint, fingerprint
 from rankbook.listings.superfences import Recorder, install
 
@@ -192,8 +192,10 @@ def _values(config: Path) -> dict[str, Any]:
         loader = _Loader(config.read_bytes())
         loader.folder = config.parent
         values = loader.get_single_data()
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"cannot read the site's configuration: {error}", where=config, right="it must be valid YAML") from error
+    except yaml.YAMLError as error:
+        raise bad_yaml(error, config) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the settings of the site: {error}", where=config, right="it must be YAML in UTF-8") from error
     if not isinstance(values, dict):
         return {}
     parent = values.pop("INHERIT", None)
