@@ -277,7 +277,10 @@ class _Run:
         after = {}
         for gist, data, read_packages in self._spread(read, sorted(doubtful - mute)):
             self.store.put("surveys", gist.path, data)
-            after[gist.path] = gist
+            if self.changes is None:
+                self.knowledge.add(gist)
+            else:
+                after[gist.path] = gist
             for path, facts in read_packages.items():
                 self.store.put("packages", path, facts)
         for path in gone | mute:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rankbook.analyse import Links, Mentions, called, targets
 from rankbook.analyse.relations import RARE
+from rankbook.groups import Groups
 from rankbook.model import Survey
 from rankbook.packed import Packed
 
@@ -34,16 +34,16 @@ class Knowledge:
     """By source path."""
     links: Links = field(default_factory=Links)
     mentions: Mentions = field(default_factory=Mentions)
-    _readers: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    _askers: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _readers: Groups = field(default_factory=Groups)
+    _askers: Groups = field(default_factory=Groups)
 
     def foreign(self) -> list[str]:
         """Name the files of packages that answers were read from."""
-        return sorted(path for path, readers in self._readers.items() if readers and path not in self.briefs)
+        return sorted(path for path in self._readers if path not in self.briefs)
 
     def referring(self, path: str) -> set[str]:
         """Name the files that import a file, derive from its classes, or have an answer that was read from it."""
-        return self.links.related(path) | self._readers.get(path, set())
+        return self.links.related(path).union(self._readers.get(path))
 
     def to_survey(self, changed: Iterable[str], appeared: Iterable[str]) -> set[str]:
         """Name the files whose survey may have become another.
@@ -54,13 +54,22 @@ class Knowledge:
         """
         found: set[str] = set()
         for path in changed:
-            found |= self._readers.get(path, set())
+            found.update(self._readers.get(path))
         for path in appeared:
             folder, _, name = path.rpartition("/")
             if name in ("__init__.py", "conftest.py"):  # they say where imports and fixtures are looked for
                 return set(self.briefs)
-            found |= self._askers.get(name.rpartition(".")[0], set()) | self._askers.get(folder.rpartition("/")[2], set())
+            found.update(self._askers.get(name.rpartition(".")[0]), self._askers.get(folder.rpartition("/")[2]))
         return found
+
+    def add(self, survey: Survey) -> None:
+        """Take up the gist of what a file says of which nothing was known."""
+        self.links.add(survey)
+        self.mentions.add(survey)
+        for path in survey.reads:
+            self._readers.add(path, survey.path)
+        for name in survey.asked:
+            self._askers.add(name, survey.path)
 
     def exchange(self, before: Mapping[str, Survey], after: Mapping[str, Survey]) -> set[str]:
         """Take up new surveys in the place of old ones.
@@ -83,7 +92,7 @@ class Knowledge:
         for survey in before.values():
             self._remove(survey)
         for survey in after.values():
-            self._add(survey)
+            self.add(survey)
         if self.mentions.importing != importing:
             return {path for path, brief in self.briefs.items() if brief.is_surveyed}
         found = set(touched)
@@ -94,24 +103,16 @@ class Knowledge:
         for name in _names(before, after):
             callers = self.mentions.callers(name)
             if min(len(callers), counts[name]) <= RARE:
-                found |= callers
+                found.update(callers)
         return found
-
-    def _add(self, survey: Survey) -> None:
-        self.links.add(survey)
-        self.mentions.add(survey)
-        for path in survey.reads:
-            self._readers[path].add(survey.path)
-        for name in survey.asked:
-            self._askers[name].add(survey.path)
 
     def _remove(self, survey: Survey) -> None:
         self.links.remove(survey)
         self.mentions.remove(survey)
         for path in survey.reads:
-            self._readers[path].discard(survey.path)
+            self._readers.discard(path, survey.path)
         for name in survey.asked:
-            self._askers[name].discard(survey.path)
+            self._askers.discard(name, survey.path)
 
 
 def _names(before: Mapping[str, Survey], after: Mapping[str, Survey]) -> set[str]:

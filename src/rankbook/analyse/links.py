@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
+from rankbook.groups import Groups
 from rankbook.model import Descent, Keyword, Module, Survey
 
 _Value = TypeVar("_Value")
@@ -22,7 +23,7 @@ class Links:
     def __init__(self, surveys: Iterable[Survey] = ()) -> None:
         self._importers: defaultdict[str, dict[str, int]] = defaultdict(dict)
         self._heirs: defaultdict[str, dict[str, tuple[Descent, ...]]] = defaultdict(dict)
-        self._tested: defaultdict[str, dict[str, frozenset[int]]] = defaultdict(dict)
+        self._tested: defaultdict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
         self._imports: dict[str, int] = {}
         self._with_tests: set[str] = set()
         for survey in surveys:
@@ -40,7 +41,7 @@ class Links:
         for target, descents in _grouped((descent.path, descent) for descent in survey.descents).items():
             self._heirs[target][path] = tuple(descents)
         for target, lines in _grouped((test.path, test.line) for test in survey.tests).items():
-            self._tested[target][path] = frozenset(lines)
+            self._tested[target][path] = tuple(dict.fromkeys(lines))
 
     def remove(self, survey: Survey) -> None:
         """Take back what one file has said of others."""
@@ -104,7 +105,7 @@ class Mentions:
     """
 
     def __init__(self, surveys: Iterable[Survey] = ()) -> None:
-        self._callers: defaultdict[str, set[str]] = defaultdict(set)
+        self._callers = Groups()
         self._importing = 0
         for survey in surveys:
             self.add(survey)
@@ -113,22 +114,22 @@ class Mentions:
         """Take up which APIs a file calls."""
         self._importing += _is_importing(survey)
         for name in called(survey):
-            self._callers[name].add(survey.path)
+            self._callers.add(name, survey.path)
 
     def remove(self, survey: Survey) -> None:
         """Take back which APIs a file calls."""
         self._importing -= _is_importing(survey)
         for name in called(survey):
-            self._callers[name].discard(survey.path)
+            self._callers.discard(name, survey.path)
 
     @property
     def importing(self) -> int:
         """Number of files, roughly, that import something of the tree or use something imported."""
         return _roughly(self._importing)
 
-    def callers(self, name: str) -> frozenset[str] | set[str]:
+    def callers(self, name: str) -> Collection[str]:
         """Give the files that call an API, by its full dotted name."""
-        return self._callers.get(name, frozenset())
+        return self._callers.get(name)
 
 
 def called(survey: Survey) -> set[str]:
