@@ -322,6 +322,7 @@ class _Run:
             folders=self.folders,
             rows=Kept(self.store, "rows", self.paths, lambda path: pages.file_row(self.modules[path], surveys[path], 0)),
             totals=Kept(self.store, "totals", self.folders),
+            filed=self.suite.filed,
             is_exact=len(self.paths) <= pages.EXACT,
             unlisted=frozenset(path for path, brief in self.knowledge.briefs.items() if not brief.is_listed),
         )

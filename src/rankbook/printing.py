@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rankbook import pages
 from rankbook.analyse import Links, relations_of
@@ -24,8 +25,9 @@ class Made:
     fates: tuple[tuple[str, Fate], ...]
     row: FileRow | None = None
     """Of a file, for the tables of folders."""
-    words: tuple[pages.WordRow, ...] = ()
-    apis: tuple[pages.ApiRow, ...] = ()
+    words: Mapping[str, bytes] = field(default_factory=dict)
+    """Of a file, for the index of words, as that keeps them."""
+    apis: Mapping[str, bytes] = field(default_factory=dict)
     findings: tuple[pages.FindingCount, ...] = ()
     entries: Entries | None = None
     """What a file offers to links."""
@@ -50,6 +52,8 @@ class Press:
     rows: Mapping[str, FileRow]
     totals: Mapping[str, Totals]
     unlisted: frozenset[str]
+    filed: Callable[[str, Sequence[tuple[Any, ...]]], Mapping[str, bytes]]
+    """Packs the rows of a file for one of the long indexes, `words` or `apis`."""
     is_exact: bool = True
     """Whether the index of words leads to lines."""
     suite: tuple[SuiteLink, ...] = ()
@@ -118,8 +122,8 @@ class Press:
             path,
             fates,
             pages.file_row(module, survey, len(importers)),
-            words=pages.word_rows(module, exact=self.is_exact),
-            apis=pages.api_rows(survey),
+            words=self.filed("words", pages.word_rows(module, exact=self.is_exact)),
+            apis=self.filed("apis", pages.api_rows(survey)),
             findings=pages.finding_counts(path, self.findings[path]),
             entries=pages.entries(pages.named(module, self._dotted(path), survey.tests), unlisted=self.unlisted),
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rankbook import pages
-from rankbook.catalogue import Catalogue
+from rankbook.catalogue import Catalogue, Filed, Row
 from rankbook.model import PublicName
 from rankbook.pages import Book, FileRow, FindingCount, Page, Shard
 from rankbook.printing import Made, Press
@@ -25,6 +25,7 @@ _Job = tuple[str, str]
 class _Index:
     """One of the long indexes."""
 
+    row: type[Row]
     drawer: Callable[[str], str]
     """Names the drawer that a name's rows are in."""
     shards: Callable[[Mapping[str, int]], list[Shard]]
@@ -33,8 +34,8 @@ class _Index:
 
 
 _INDEXES: Mapping[str, _Index] = {
-    "words": _Index(lambda name: "".join(pages.letters(name)[:2]), pages.word_shards, pages.word_page, pages.word_contents),
-    "apis": _Index(lambda name: ".".join(pages.parts(name)[:3]), pages.api_shards, pages.api_page, pages.api_contents),
+    "words": _Index(pages.WordRow, lambda name: "".join(pages.letters(name)[:2]), pages.word_shards, pages.word_page, pages.word_contents),
+    "apis": _Index(pages.ApiRow, lambda name: ".".join(pages.parts(name)[:3]), pages.api_shards, pages.api_page, pages.api_contents),
 }
 
 
@@ -47,7 +48,7 @@ class Suite:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._indexes = {name: Catalogue(store, name, index.drawer) for name, index in _INDEXES.items()}
+        self._indexes = {name: Catalogue(store, name, index.row, index.drawer) for name, index in _INDEXES.items()}
         self._shards: dict[str, list[Shard]] = store.get("indexes", "shards") or {name: [] for name in _INDEXES}
         self._rows: dict[str, FileRow] = store.get("indexes", "suite rows") or {}
         """Of files with tests or owners."""
@@ -57,6 +58,10 @@ class Suite:
         self._are_rows_changed = False
         self._are_findings_changed = False
 
+    def filed(self, name: str, rows: Sequence[Row]) -> Filed:
+        """Pack the rows of a file as the index of a name keeps them."""
+        return self._indexes[name].filed(rows)
+
     def take(self, made: Made) -> None:
         """Take up what is new of a file."""
         row = made.row
@@ -65,7 +70,7 @@ class Suite:
 
     def drop(self, path: str) -> None:
         """Forget a file that is gone."""
-        self._set(path, None, None, (), ())
+        self._set(path, None, None, {}, {})
 
     def mentioned(self) -> Collection[str]:
         """Name the APIs that tests use."""
@@ -140,8 +145,8 @@ class Suite:
         path: str,
         row: FileRow | None,
         findings: tuple[FindingCount, ...] | None,
-        words: tuple[pages.WordRow, ...],
-        apis: tuple[pages.ApiRow, ...],
+        words: Filed,
+        apis: Filed,
     ) -> None:
         self._are_rows_changed |= _set(self._rows, path, row)
         self._are_findings_changed |= _set(self._findings, path, findings)
