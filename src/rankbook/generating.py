@@ -255,7 +255,7 @@ class _Run:
 
     def survey(self, changed: set[str], gone: set[str]) -> tuple[Kept[Survey], set[str]]:
         """Read files together with those that they name; give what they say, and the other files on whose pages that may show."""
-        self.modules: Kept[Module] = Kept(self.store, "facts", self.paths, lambda path: parse(self.settings.root, path))
+        self.modules: Kept[Module] = Kept(self.store, "facts", self.paths, partial(parse, self.settings.root))
         foreign = self._changed_packages()
         appeared = (changed - self.before.keys()) | gone
         briefs = self.knowledge.briefs

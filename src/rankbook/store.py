@@ -117,7 +117,7 @@ class Store:
             except sqlite3.Error as error:
                 raise StoreError(str(error)) from error
         for key in keys:
-            data = self._set(changed[key]) if key in changed else kept.get(key)
+            data = self._set(changed[key]) if key in changed else kept.pop(key, None)
             if data is not None:
                 yield _opened(data)
 

@@ -104,8 +104,9 @@ def inventory(files: Iterable[Entries], title: str, version: str = "") -> bytes:
     known = list(files)
     taken = Counter(file.module for file in known)
     head = _HEAD.format(title=_one_line(title), version=_one_line(version))
-    body = b"".join(file.pages + (file.names if taken[file.module] == 1 else _renamed(file)) for file in known)
-    return head.encode() + zlib.compress(body, _FASTEST)
+    pressed = zlib.compressobj(_FASTEST)
+    bodies = (pressed.compress(file.pages + (file.names if taken[file.module] == 1 else _renamed(file))) for file in known)
+    return b"".join((head.encode(), *bodies, pressed.flush()))
 
 
 def _renamed(file: Entries) -> bytes:
