@@ -36,6 +36,8 @@ _FEW = 200
 """Files up to which starting processes costs more time than it saves."""
 _FEW_SUMS = 40
 """Folders and parts of indexes up to which it does so."""
+_FEW_READ = 40
+"""Files whose facts are kept unpacked while pages are made: each is asked for once, or a few times on end."""
 
 
 def generate(  # noqa: PLR0913 - one argument for each thing that a door chooses
@@ -311,13 +313,14 @@ class _Run:
     # Pages
 
     def _press(self, book: Book, surveys: Kept[Survey]) -> Press:
+        self.modules.most = surveys.most = _FEW_READ
         return Press(
             root=self.settings.root,
             book=book,
             writer=self.writer,
             modules=self.modules,
             surveys=surveys,
-            findings=Kept(self.store, "findings", self.paths, lambda _: ()),
+            findings=Kept(self.store, "findings", self.paths, lambda _: (), most=_FEW_READ),
             knowledge=self.knowledge,
             folders=self.folders,
             rows=Kept(self.store, "rows", self.paths, lambda path: pages.file_row(self.modules[path], surveys[path], 0)),

@@ -26,8 +26,8 @@ _TABLES = ("facts", "packages", "surveys", "findings", "rows", "totals", "words"
 _SCHEMA = "".join(f"CREATE TABLE IF NOT EXISTS {table} (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;\n" for table in _TABLES)
 _UNUSED = 30 * 24 * 3600
 """Seconds after which what a project's runs have kept is deleted."""
-_MOST = 1000
-"""Values that are kept unpacked."""
+_MOST = 400
+"""Values that are kept unpacked: of the files that are asked for again, most are so soon."""
 _SMALL = 256
 """Bytes up to which a value is not worth a place in a file."""
 
@@ -234,14 +234,19 @@ class Kept(Mapping[str, _Value], Generic[_Value]):
         table: which of them.
         keys: all keys, in order.
         missing: gives a value that is not kept; None when all are.
+        most: values that are kept unpacked.
     """
 
-    def __init__(self, store: Store, table: str, keys: Iterable[str], missing: Callable[[str], _Value] | None = None) -> None:
+    def __init__(
+        self, store: Store, table: str, keys: Iterable[str], missing: Callable[[str], _Value] | None = None, most: int = _MOST
+    ) -> None:
         self._store = store
         self._table = table
         self._keys = dict.fromkeys(keys)
         self._missing = missing
         self._unpacked: OrderedDict[str, _Value] = OrderedDict()
+        self.most = most
+        """Values that are kept unpacked; it may be lowered."""
 
     def __getitem__(self, key: str) -> _Value:
         value = self._unpacked.get(key)
@@ -254,7 +259,7 @@ class Kept(Mapping[str, _Value], Generic[_Value]):
                     raise KeyError(key)
                 value = self._missing(key)
             self._unpacked[key] = value
-            if len(self._unpacked) > _MOST:
+            while len(self._unpacked) > self.most:
                 self._unpacked.popitem(last=False)
         return value
 
