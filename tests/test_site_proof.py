@@ -129,6 +129,21 @@ def test_what_stands_beside_it(proof_of):
     assert "CPU, x86_64: passed, torch 2.13.0, 2026-11-19 10:00 UTC (1 run: 1 passed)" in said
 
 
+def test_the_title_tells_of_the_run_that_its_badge_is_about(proof_of):
+    """Where something failed, hardware and date beside the title are those of the newest failure, and the badge leads to its row."""
+    recorded = [
+        a_run("test_a", day=21),
+        a_run("test_b", Outcome.FAILED, day=18, machine=TWO_GPUS),
+        a_run("test_c", Outcome.HUNG, day=19, machine=TWO_GPUS),
+    ]
+    page = proof_of(*recorded).page(PAGE)
+    assert "2 failed" in page.badge
+    assert "on 2 × NVIDIA H200, torch 2.13.0, " in page.badge
+    assert "2026-11-19 10:00 UTC" in page.badge
+    place = re.search(r'href="#(rb-run-\d+)"', page.badge)[1]
+    assert "test_c" in page.last_run.partition(f'id="{place}"')[2].partition("</tr>")[0]
+
+
 def test_an_older_version_says_what_became_of_it(proof_of):
     """A test whose listing has changed says how the older one ended, and no line of the new one is taken for its place."""
     page = proof_of(a_run(listing=BEFORE)).page(PAGE, tests=[("test_a", 9)])
@@ -165,6 +180,22 @@ def test_variants_of_a_test_share_a_badge(proof_of):
     lines = proof_of(skipped, *(replace(one, listing="cc") for one in passed[1:]), stamps=stamps_of(sha256="cc")).page(PAGE).lines
     assert "2 of 3 proved" in lines[7]
     assert "rankbook-passed" not in lines[7]
+
+
+def test_the_badge_of_variants_leads_to_the_one_that_failed(proof_of):
+    """Who follows `1 failed` comes to the failure, wherever it stands among the variants."""
+    page = proof_of(*(a_run(f"test_a[{number}]", Outcome.FAILED if number == 1 else Outcome.PASSED) for number in range(3))).page(PAGE)
+    place = re.search(r'href="#(rb-run-\d+)"', page.lines[7])[1]
+    assert "1 failed" in page.lines[7]
+    assert "test_a[1]" in page.last_run.partition(f'id="{place}"')[2].partition("</tr>")[0]
+
+
+def test_a_run_stands_for_the_family_whose_name_is_longest(proof_of):
+    """A run of `test_a_long_x` says nothing of the tests that are made of `test_a`."""
+    stamps = stamps_of("test_a*", "test_a_long*", "test_b*")
+    said = proof_of(a_run("test_a_long_x"), a_run("test_b[1]"), stamps=stamps).page(PAGE).last_run
+    assert "2 passed, 1 never run" in said
+    assert "<code>test_a*</code>" in said
 
 
 def test_a_decorated_test_has_its_badge_where_its_name_stands(proof_of):
@@ -545,7 +576,7 @@ def test_proof_reads_without_a_script_and_is_short_with_one(browser, shown_pages
     still = browser.new_context(java_script_enabled=False)
     page = still.new_page()
     page.goto(f"file://{shown_pages}/file.html")
-    assert page.locator("time").first.inner_text() == "2026-11-21 10:00 UTC"
+    assert page.locator("time").first.inner_text() == "2026-11-20 10:00 UTC"
     summary = page.locator(".rankbook-runs td summary").first
     assert not page.locator(".rankbook-runs td details ul").first.is_visible()
     summary.focus()
@@ -556,6 +587,6 @@ def test_proof_reads_without_a_script_and_is_short_with_one(browser, shown_pages
     page = context.new_page()
     page.goto(f"file://{shown_pages}/file.html")
     first = page.locator("time").first
-    assert first.get_attribute("title") == "2026-11-21 10:00 UTC"
+    assert first.get_attribute("title") == "2026-11-20 10:00 UTC"
     assert re.fullmatch(r"\d+ \w+ ago|yesterday|this minute|last \w+|in .*|tomorrow", first.inner_text())
     context.close()

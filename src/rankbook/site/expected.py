@@ -75,15 +75,19 @@ def missing(expected: needs.Needs, seen: set[str]) -> dict[str, Want]:
         seen: node ids within the file, as pytest has collected them.
     """
     plain = {name.partition("[")[0] for name in seen}
+    seen_families = _families(expected, seen - expected.keys())
     return {
         name: want_of(wanted)
         for name, wanted in expected.items()
-        if name not in seen and name not in plain and not (name.endswith(needs.ANY) and _has_member(name, seen))
+        if name not in seen and name not in plain and name not in seen_families
     }
 
 
-def _has_member(family: str, seen: set[str]) -> bool:
-    return any(needs.is_of_family(name, family.removesuffix(needs.ANY)) for name in seen)
+def _families(expected: needs.Needs, seen: set[str]) -> set[str]:
+    """Give the families of which a test was seen; of those whose names begin a test's name it belongs to the longest."""
+    families = sorted((family for family in expected if family.endswith(needs.ANY)), key=len, reverse=True)
+    owned = (next((family for family in families if needs.is_of_family(name, family.removesuffix(needs.ANY))), "") for name in seen)
+    return set(owned) if families else set()
 
 
 def is_expected(expected: needs.Needs, name: str) -> bool:

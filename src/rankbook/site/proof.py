@@ -148,7 +148,7 @@ class Proof:
         stamp = self._stamps.get(path)
         if stamp is not None and stamp.page in _OF_FOLDERS:
             folder = posixpath.dirname(path)
-            title = head(self._totals[folder], "") if self._standing.items else ""
+            title = head(self._totals[folder]) if self._standing.items else ""
             return PageProof(title, rollup=self._rollup(folder, path), rows=self._rows(folder))
         if stamp is not None and stamp.page != "file":
             return None
@@ -158,8 +158,9 @@ class Proof:
             return PageProof(last_run=table, rollup=self.front(path))
         if not self._standing.items:
             return PageProof(last_run=table)
-        newest = max((entry.one.run for entry in view.entries if entry.one.group.ran), key=lambda run: run.when, default=None)
-        title = head(self._summary(path, stamp, view), circumstances(newest) if newest else "")
+        about = _about(view.entries)
+        where, href = (circumstances(about[1].one.run), f"#{anchor(about[0])}") if about else ("", "")
+        title = head(self._summary(path, stamp, view), where, href)
         return PageProof(title, *_badges(view, tests), last_run=table)
 
     def front(self, path: str = "index.md") -> str:
@@ -336,6 +337,13 @@ def _entry(found: Recorded, current: Collection[str] | None) -> Entry:
     return Entry(one, found.name, newest.case.get("line", 0) if is_present else 0, newest.kind == "test" and bool(newest.source))
 
 
+def _about(entries: Sequence[Entry]) -> _Placed | None:
+    """Give the entry whose run the badge beside a page's title is about: the newest failure, or else the newest run that left evidence."""
+    ran = [(place, entry) for place, entry in enumerate(entries) if entry.one.group.ran and entry.one.run.source]
+    failed = [pair for pair in ran if pair[1].one.group is Group.FAILED]
+    return max(failed or ran, key=lambda pair: pair[1].one.run.when, default=None)
+
+
 def _place(entry: Entry) -> tuple[int, str]:
     return entry.one.found.newest.line, entry.name
 
@@ -378,11 +386,11 @@ def _generated(name: str, by_name: Mapping[str, list[_Placed]], others: Collecti
 
 
 def _badge(entries: Sequence[_Placed]) -> str:
-    """Write the badge of a test, or one for all of its variants, which leads to the row of its runs."""
-    (place, first), *more = entries
+    """Write the badge of a test, or one for all of its variants, which leads to the row of its runs: that of a variant that failed, if any."""
+    place, first = next((pair for pair in entries if pair[1].one.group is Group.FAILED), entries[0])
     word = badge(first.one.group, first.one.word)
     said = in_short_of(first.one)
-    if more:
+    if len(entries) > 1:
         counts = Counter(entry.one.group for _, entry in entries)
         word, said = label(counts), in_words(counts)
     return f'<a class="rankbook-run" href="#{anchor(place)}" title="{html.escape(said)}">{word}</a>'

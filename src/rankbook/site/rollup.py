@@ -140,16 +140,20 @@ def label(counts: Mapping[Group, int]) -> str:
     return badge(Group.EXPECTED if ran == whole else Group.UNPROVED, f"{ran:,} of {whole:,} proved")
 
 
-def head(summary: Summary, where: str) -> str:
-    """Write the badge beside a page's title, with where and when its last run was.
+def head(summary: Summary, where: str = "", href: str = "") -> str:
+    """Write the badge beside a page's title, with where and when the run was that it is about.
 
     Args:
         summary: of the page.
         where: circumstances of that run, as HTML.
+        href: address of what is said of that run.
     """
     counts = summary.tests or summary.others
+    if not counts:
+        return ""
     small = f" <small>{where}</small>" if where else ""
-    return f'<span class="rankbook-head">{label(counts)}{small}</span>' if counts else ""
+    word = f'<a class="rankbook-run" href="{href}">{label(counts)}</a>' if href else label(counts)
+    return f'<span class="rankbook-head">{word}{small}</span>'
 
 
 def rollup(summary: Summary, href: Href, command: str, *, is_whole: bool = True) -> str:
