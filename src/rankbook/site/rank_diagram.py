@@ -141,7 +141,9 @@ def _mark(mark: str, x: float, y: int) -> str:
 
 
 def _short(lane: Lane) -> str:
+    """Say in a few words how a lane ends: what it waits for; where in the source, if there is room."""
     text = lane.end if lane.mark == "died" else lane.said or lane.end
+    text = text if len(text) <= _LONGEST else text.partition(" (")[0]
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 

@@ -52,8 +52,7 @@ def anchor(place: int) -> str:
 
 def _table(columns: Mapping[str, list[str]]) -> str:
     head = "".join(f'<th scope="col">{name}</th>' for name in columns)
-    css = ['<td class="rb-text">' if name == "Reason" else "<td>" for name in columns]
-    rows = ("".join(f"{td}{cell}</td>" for td, cell in zip(css, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    rows = ("".join(f"<td>{cell}</td>" for cell in row) for row in zip(*columns.values(), strict=True))
     body = "".join(f'<tr id="{anchor(place)}">{row}</tr>' for place, row in enumerate(rows))
     return (
         '<div class="rb-scroll" tabindex="0" role="group" aria-label="Last runs"><table class="rb-table">'
@@ -68,8 +67,7 @@ def _name(entry: Entry) -> str:
 
 _COLUMNS: Mapping[str, Callable[[Entry], str]] = {
     "Listing": _name,
-    "Outcome": lambda entry: badge(entry.one.group, entry.one.word),
-    "Reason": lambda entry: why(entry.one),
+    "Outcome": lambda entry: " ".join(filter(None, (badge(entry.one.group, entry.one.word), why(entry.one)))),
     "Ranks": lambda entry: str(entry.one.run.ranks or ""),
     "Took": lambda entry: duration(entry.one.run.duration) if entry.one.group.ran and entry.one.run.duration else "",
     "Hardware": lambda entry: html.escape(entry.one.run.machine),
