@@ -316,7 +316,7 @@ class Evaluator:
         origin = self.draft.names.target(path, "." * entry.level + entry.module) if entry and entry.name else None
         place = self.draft.names.find(origin, entry.name) if origin and entry and entry.name else None
         if place is None:
-            raise Unknown("it is defined by itself")
+            raise Unknown(f"`{name}` is defined in no known file" if origin or (entry and entry.name) else "it is defined by itself")
         return self._of_place(place)
 
     def _in_class(self, name: str, frame: Frame) -> Constant | None:
@@ -574,7 +574,7 @@ class Evaluator:
         return Case(self._content(values, frame), name, marks)
 
     def _called(self, called: Value, arguments: list[Value], keywords: dict[str, Value], frame: Frame) -> Value:
-        if not isinstance(called, Thing):
+        if not isinstance(known(called), Thing):
             raise Unknown("what it calls is known when it runs")
         if called.kind == "builtin":
             return self._builtin(called.name, arguments, keywords, frame)
