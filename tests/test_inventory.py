@@ -620,9 +620,25 @@ def test_variants_stand_in_one_row(tmp_path: Path) -> None:
     assert main(["gen", "test_it.py", "--root", str(tmp_path), "--out", "docs", "--jobs", "1"]) == 0
     page = (tmp_path / "docs" / "test_it.py_docs.md").read_text()
     assert "13 tests of `TestT`" in page
-    assert "12 variants: `a_0`, `a_1`, `a_2`, `a_3`, `a_4`, `a_5` and 6 more" in page
+    assert "12 variants of `parametrize('a', range(12))`: `a_0`, `a_1`, `a_2`, `a_3`, `a_4`, `a_5` and 6 more" in page
     assert page.count("`test_x`](#") == 1
     assert "one test for each case of `parametrize('a', load())`: `load` is defined in no known file" in page
+
+
+def test_what_the_tests_of_a_class_have_in_common_is_said_once(tmp_path: Path) -> None:
+    """Needs, calls that make tests, and what their names depend on stand above a table whose rows all have them."""
+    text = f"{DEVICES}from functools import partial\nfrom elsewhere import cases\ncases = partial(cases, 2)\nclass TestT(TestCase):\n"
+    for name in "xy":
+        text += f"    @parametrize('a', [1], cases)\n    def test_{name}(self, device, a): ...\n"
+    text += "class TestU(TestCase):\n    def test_u(self, device): ...\n"
+    text += "".join(f"instantiate_device_type_tests({name}, globals(), only_for='cuda')\n" for name in ("TestT", "TestU"))
+    (tmp_path / "test_it.py").write_text(text)
+    assert main(["gen", "test_it.py", "--root", str(tmp_path), "--out", "docs", "--jobs", "1"]) == 0
+    page = (tmp_path / "docs" / "test_it.py_docs.md").read_text().partition("## What it needs")[0]
+    made = "Each is made by `instantiate_device_type_tests(TestT, globals(), only_for='cuda')`; it stands for one test for each case of "
+    assert f"{made}`parametrize('a', [1], cases)`: `cases` is defined in no known file.\n" in page
+    assert page.count("parametrize('a', [1], cases)") == 1
+    assert "`instantiate_device_type_tests(TestU, globals(), only_for='cuda')`: `device = cuda` |" in page
 
 
 # The five seeds: written by hand from reading them.

@@ -24,7 +24,7 @@ from rankbook.pages.finding_rows import FindingRow, finding_rows
 from rankbook.pages.names import page_of_file
 from rankbook.pages.needs import Glance, Need, glance, needs_of
 from rankbook.pages.running import OneTest, Run, how_to_run, how_to_run_one
-from rankbook.pages.test_rows import TestRow, rows_by_class
+from rankbook.pages.test_rows import TestRow, TestTable, rows_by_class, table_of
 from rankbook.pages.text import markdown, summary
 from rankbook.requirements import Requirement
 
@@ -144,6 +144,11 @@ class FileView:
     def tests_by_class(self) -> Mapping[str, tuple[TestRow, ...]]:
         """Its tests by their class, the empty one for functions; the variants of a function in one row."""
         return rows_by_class(self.tests, self.needs)
+
+    @property
+    def test_tables(self) -> Mapping[str, TestTable]:
+        """The same, with what the rows of a class have in common said once."""
+        return {name: table_of(rows) for name, rows in self.tests_by_class.items()}
 
     @property
     def tests(self) -> tuple[Test, ...]:

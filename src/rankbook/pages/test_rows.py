@@ -12,6 +12,8 @@ from rankbook.requirements import Requirement
 
 _SHOWN = 6
 """Variants that are named in a row."""
+_TOLD = 60
+"""Characters by which an expression is found in the phrase of a family, which ends a long one with an ellipsis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,10 @@ class TestRow:
     """What all of them need beyond what every test of the file needs."""
     some_need: tuple[Requirement, ...]
     """What only some of them need."""
+    made_by: tuple[str, ...] = ()
+    """Decorators and calls that make its variants, as written."""
+    family: str = ""
+    """What it stands for where only a run can tell the names of its tests, as a phrase."""
     alike: tuple[str, ...] = ()
     """Other functions of its class whose names hold its name, so that pytest's `-k` would run them too."""
 
@@ -68,6 +74,44 @@ class TestRow:
         return max(0, len(self.tests) - _SHOWN)
 
 
+@dataclass(frozen=True, slots=True)
+class TestTable:
+    """The rows of one class; what all of several have in common stands above them and not in each."""
+
+    __test__ = False
+
+    rows: tuple[TestRow, ...]
+    needs: tuple[Requirement, ...] = ()
+    """What each of them needs beyond what every test of the file needs."""
+    made_by: tuple[str, ...] = ()
+    """What makes the variants of each of them."""
+    family: str = ""
+    """What each of them stands for."""
+
+
+def table_of(rows: tuple[TestRow, ...]) -> TestTable:
+    """Say once what the rows of a class have in common."""
+    if len(rows) < 2:
+        return TestTable(rows)
+    common = set.intersection(*({(need.kind, need.value) for need in row.needs} for row in rows))
+    made_by = set.intersection(*(set(row.made_by) for row in rows))
+    family = rows[0].family if len({row.family for row in rows}) == 1 else ""
+    if not (common or made_by or family):
+        return TestTable(rows)
+    own = (
+        replace(
+            row,
+            needs=tuple(need for need in row.needs if (need.kind, need.value) not in common),
+            made_by=tuple(each for each in row.made_by if each not in made_by),
+            family="" if family else row.family,
+        )
+        for row in rows
+    )
+    first = rows[0]
+    needs = tuple(need for need in first.needs if (need.kind, need.value) in common)
+    return TestTable(tuple(own), needs, tuple(each for each in first.made_by if each in made_by), family)
+
+
 def class_of(test: Test) -> str:
     """Give the class of a test as its node id has it; empty for a function."""
     return test.id[: len(test.id) - len(test.name)].removesuffix("::")
@@ -106,7 +150,9 @@ def _row(tests: list[Test], common: set[tuple[str, str]]) -> TestRow:
                 counts[key] = counts.get(key, 0) + 1
     every = [need for key, need in said.items() if counts[key] == len(tests)]
     some = [need for key, need in said.items() if counts[key] < len(tests)]
-    return TestRow(tuple(tests), tuple(sorted(every, key=requirement_order)), tuple(sorted(some, key=requirement_order)))
+    family = tests[0].family
+    made_by = tuple(each for each in tests[0].parameters if f"`{each[:_TOLD]}" not in family)
+    return TestRow(tuple(tests), tuple(sorted(every, key=requirement_order)), tuple(sorted(some, key=requirement_order)), made_by, family)
 
 
 def _either(names: tuple[str, ...]) -> str:

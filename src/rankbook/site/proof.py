@@ -386,7 +386,7 @@ def _generated(name: str, by_name: Mapping[str, list[_Placed]], others: Collecti
 
 
 def _badge(entries: Sequence[_Placed]) -> str:
-    """Write the badge of a test, or one for all of its variants, which leads to the row of its runs: that of a variant that failed, if any."""
+    """Write the badge of a test, or one for all of its variants, which leads to the row of one of its runs, a failed one if any."""
     place, first = next((pair for pair in entries if pair[1].one.group is Group.FAILED), entries[0])
     word = badge(first.one.group, first.one.word)
     said = in_short_of(first.one)
