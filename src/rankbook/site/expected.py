@@ -77,9 +77,7 @@ def missing(expected: needs.Needs, seen: set[str]) -> dict[str, Want]:
     plain = {name.partition("[")[0] for name in seen}
     seen_families = _families(expected, seen - expected.keys())
     return {
-        name: want_of(wanted)
-        for name, wanted in expected.items()
-        if name not in seen and name not in plain and name not in seen_families
+        name: want_of(wanted) for name, wanted in expected.items() if name not in seen and name not in plain and name not in seen_families
     }
 
 
