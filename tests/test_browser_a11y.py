@@ -146,6 +146,17 @@ def test_long_names_are_there_whole(visit):
     assert LONG in page.locator("article").inner_text()
 
 
+def test_a_name_breaks_where_its_words_end(visit):
+    """A name that is too long for its column goes on in the next line with a whole word, and is copied as it is written."""
+    name = visit(viewport=PHONE).locator(".rankbook-page td code", has_text="test_passed_on_two_gpus").first
+    assert name.inner_text() == "test_passed_on_two_gpus"
+    assert name.locator("wbr").count() == 4
+    name.evaluate("each => (each.style = 'display: block; width: 12ch')")
+    pieces = "each => [...each.childNodes].filter(({data}) => data).map(part => { const all = document.createRange(); "
+    pieces += "all.selectNodeContents(part); return all.getClientRects().length; })"
+    assert set(name.evaluate(pieces)) == {1}
+
+
 FOCUS = """() => {
   const each = document.activeElement;
   if (!each || each === document.body) return null;
@@ -268,6 +279,8 @@ def test_paper_has_words_and_no_controls(visit):
         ".map(each => each.outerHTML.slice(0, 160))"
     )
     assert wide == []
+    headings = page.locator("article table:not(.rb-bars) thead th")
+    assert set(headings.evaluate_all("all => all.map(each => getComputedStyle(each).overflowWrap)")) == {"normal"}
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", page.locator(".rankbook-runs").inner_text())
     assert page.pdf(format="A4").startswith(b"%PDF")

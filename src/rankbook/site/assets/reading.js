@@ -1,4 +1,4 @@
-// What a theme leaves out for those who hear the page or have no mouse: names of dialogs, and a way into wide tables; and links of headings.
+// What a theme leaves out for those who hear the page or have no mouse: names of dialogs, and a way into wide tables; links of headings, and places where long names may break.
 (() => {
   "use strict";
 
@@ -26,10 +26,26 @@
     heading.append(made);
   });
 
+  // A long name breaks behind one of its words before it breaks anywhere.
+  const NAMES = ":is(.rankbook-page, .rankbook-rollup, .rankbook-runs) :is(td, th) code, .md-nav--secondary .md-nav__link";
+  const END = /([_.:/-]|[a-z0-9](?=[A-Z][a-z]))(?=[^_.:/-])/g;
+  const loosened = new WeakSet();
+  const loosen = () => document.querySelectorAll(NAMES).forEach((name) => {
+    if (name.textContent.length < 12 || loosened.has(name)) return;
+    loosened.add(name);
+    const texts = document.createTreeWalker(name, NodeFilter.SHOW_TEXT);
+    for (let next = texts.nextNode(), text; (text = next); ) {
+      next = texts.nextNode();
+      const [first, ...rest] = text.data.replace(END, "$1\u200b").split("\u200b");
+      if (rest.length) text.replaceWith(first, ...rest.flatMap((part) => [document.createElement("wbr"), part]));
+    }
+  });
+
   // The theme puts its boxes around the tables when the page is there: a moment later they are.
   const start = () => {
     link();
     setTimeout(look, 50);
+    setTimeout(loosen);
   };
   // A theme that loads pages without leaving the first one says so by this.
   if (window.document$) window.document$.subscribe(start);
