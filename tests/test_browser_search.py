@@ -44,6 +44,10 @@ def test_all_reduce():
     dist.all_reduce(None)
 '''
 SPOTS = {"allreduce_all": "def allreduce_all", "AllReduceWorker": "class AllReduceWorker"}
+SCATTERS = {
+    "suite/test_scatter.py": "import torch\n\n\ndef test_one():\n    torch.scatter()\n    torch.distributed.scatter()\n",
+    "suite/test_scatters.py": "import torch.distributed as dist\n\n\ndef test_two():\n    dist.scatter()\n",
+}
 HOSTILE = '# Owner(s): ["<img src=x onerror=document.title=1>"]\n\n\ndef test_owned():\n    pass\n'
 
 
@@ -52,6 +56,8 @@ def project(root, *, theme=True):
     write_project(root, theme=theme)
     (root / "suite/test_collectives.py").write_text(COLLECTIVES, encoding="utf-8")
     (root / "suite/test_hostile.py").write_text(HOSTILE, encoding="utf-8")
+    for path, text in SCATTERS.items():
+        (root / path).write_text(text, encoding="utf-8")
     site = build(root)
     settings = load(root)
     written = searching.write(settings, site, base="book", survey=lambda: survey_tree(settings))
@@ -224,6 +230,38 @@ def test_chips_narrow_to_a_kind(visit):
     chip.click()
     page.wait_for_function("count => document.querySelectorAll('[role=option]').length === count", arg=len(everything))
     assert results(page) == everything
+
+
+def test_an_api_of_many_files_comes_first(visit):
+    """Of two names that fit alike, the one that more files use is the first, though the other is shorter."""
+    found = ask(visit(), "api:scatter")
+    assert found == [("API", "torch.distributed.scatter", "in 2 files"), ("API", "torch.scatter", "in 1 file")]
+
+
+def test_the_search_of_the_engine_leads_to_this_one(visit):
+    """Who asks the search for prose is offered the same question here, as the first entry for the arrow keys; Enter alone takes a page."""
+    page = visit("book/suite/test_ring.py_docs.html")
+    box = page.locator("input.md-search__input")
+    box.click()
+    assert page.locator(".rankbook-search-bridge").is_hidden()
+    box.press_sequentially("neighbour")
+    link = page.get_by_role("link", name="Find “neighbour” among tests")
+    link.wait_for()
+    page.wait_for_function("/\\w/.test(document.querySelector('.md-search-result__meta').textContent)")
+    page.keyboard.press("ArrowDown")
+    assert link.evaluate("each => each === document.activeElement")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog.rankbook-search [role=option]")
+    assert results(page)[0][:2] == ("function", "neighbour")
+    assert not page.locator("[data-md-toggle=search]").is_checked()
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/material/book/suite/test_ring.py_docs.html#L{line_of('def neighbour', RING)}")
+    page = visit("book/suite/test_ring.py_docs.html")
+    page.keyboard.press("/")
+    page.keyboard.type("tiny project")
+    page.wait_for_selector(".md-search-result__link")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/material/index.html?h=*")
 
 
 def test_what_was_asked_for_is_marked(visit):

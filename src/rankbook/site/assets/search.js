@@ -117,9 +117,10 @@
       const key = rank === -1 ? "" : `${row.letter}${row.number} ${row.name}\n${row.place}`;
       if (rank === -1 || seen.has(key)) continue;
       seen.add(key);
-      found.push([rank, order[row.letter], row.name.length, row]);
+      // What is in many files comes before what is in few.
+      found.push([rank, order[row.letter], row.place.startsWith("/") ? -row.number : 0, row, row.name.length]);
     }
-    found.sort((one, other) => one[0] - other[0] || one[1] - other[1] || one[2] - other[2]
+    found.sort((one, other) => one[0] - other[0] || one[1] - other[1] || one[2] - other[2] || one[4] - other[4]
       || (one[3].name < other[3].name ? -1 : one[3].name > other[3].name ? 1 : one[3].place < other[3].place ? -1 : 1));
     return { rows: found.map(([, , , row]) => row), pieces: [asked.whole, ...asked.pieces], isCut };
   };
@@ -237,13 +238,15 @@
     }
   };
 
-  const open = () => {
+  const open = (query = "") => {
     if (dialog.open) return;
     if (!dialog.isConnected) document.body.append(dialog);
     dialog.showModal();
+    if (query) input.value = query;
     input.focus();
     input.select();
     index().then(fillChips, () => show([], NOT_HERE));
+    if (query) search();
   };
 
   const moves = { ArrowDown: () => active + 1, ArrowUp: () => active - 1, PageDown: () => Math.min(active + 8, list.children.length - 1), PageUp: () => Math.max(active - 8, 0) };
@@ -286,7 +289,30 @@
     open();
   });
 
+  // Who asks the search of Material, which knows the prose alone, is told of this one: by the first entry of its results.
+  const bridge = () => {
+    const theirs = document.querySelector("input.md-search__input");
+    const results = document.querySelector(".md-search-result");
+    if (!theirs || !results) return;
+    const text = element("span", { "data-md-score": "0" }); // Enter takes the entry with the highest score
+    const link = element("a", { href: "#__search", class: "rankbook-search-bridge", hidden: "" }, text);
+    const tell = () => {
+      link.hidden = !theirs.value.trim();
+      text.textContent = `Find “${theirs.value.trim()}” among tests, APIs, keywords and owners`;
+    };
+    theirs.addEventListener("input", tell);
+    theirs.addEventListener("focus", tell);
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      const toggle = document.querySelector("[data-md-toggle=search]");
+      if (toggle?.checked) toggle.click();
+      open(theirs.value.trim());
+    });
+    results.prepend(link);
+  };
+
   const start = () => {
+    bridge();
     const icon = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     icon.setAttribute("viewBox", "0 0 24 24");
     icon.setAttribute("aria-hidden", "true");
@@ -298,7 +324,8 @@
       type: "button", class: header ? "md-header__button md-icon rankbook-search-button" : "rankbook-search-button rankbook-search-button--fixed",
       "aria-label": "Find a test, an API or an owner", title: "Find a test, an API or an owner (T)", "aria-haspopup": "dialog",
     }, icon);
-    button.addEventListener("click", open);
+    button.append(element("span", { class: "rankbook-search-button__text" }, "Find a test ", element("kbd", {}, "T")));
+    button.addEventListener("click", () => open());
     if (header) header.insertBefore(button, header.querySelector(":scope > label[for=__search], :scope > .md-search, :scope > .md-header__source"));
     else document.body.append(button);
   };
