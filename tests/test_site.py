@@ -235,6 +235,17 @@ def test_the_note_for_readers_elsewhere_is_not_on_the_site(recorded):
     assert "The site shows here" not in recorded(run())
 
 
+def test_what_runs_have_said_is_not_searched_as_prose(tmp_path):
+    """The search of the engine holds the words of a page made by hand, and none of the runs that are shown on it."""
+    root = write_project(tmp_path)
+    (root / "docs/index.md").write_text("# A tiny project\n\nIts words.\n\n<!-- rankbook:proof -->\n\nAnd these.\n")
+    Ledger(root / Settings().ledger).record([run(outcome=Outcome.FAILED, reason="rank 1 died")])
+    index = json.loads((build(root) / "search/search_index.json").read_text())
+    (text,) = (page["text"] for page in index["docs"] if page["location"] == "index.html")
+    assert "rank 1 died" in (root / "site/index.html").read_text()
+    assert (" ".join(re.sub("<[^>]*>", " ", text).split())) == "Its words. And these."
+
+
 def test_a_page_made_by_hand_keeps_its_words_beside_the_marker(tmp_path):
     """On a page of a person the marker alone is replaced, whatever stands before it."""
     root = write_project(tmp_path)

@@ -155,7 +155,7 @@ class Proof:
         view = self._view(path, stamp, fences)
         table = last_run(view.entries, view.never, COMMAND.format(word(self._prefix or "./")))
         if stamp is None:
-            return PageProof(last_run=table, rollup=self.front(path))
+            return PageProof(last_run=_unsearched(table), rollup=self.front(path))
         if not self._standing.items:
             return PageProof(last_run=table)
         about = _about(view.entries)
@@ -169,7 +169,7 @@ class Proof:
         Args:
             path: of that page.
         """
-        return self._rollup("", path)
+        return _unsearched(self._rollup("", path))
 
     # What is known of a page
 
@@ -335,6 +335,11 @@ def _entry(found: Recorded, current: Collection[str] | None) -> Entry:
     newest = found.newest
     is_present = current is not None and newest.listing in current
     return Entry(one, found.name, newest.case.get("line", 0) if is_present else 0, newest.kind == "test" and bool(newest.source))
+
+
+def _unsearched(part: str) -> str:
+    """Keep what runs have said out of the search of an engine, which is for prose. Material knows the end of it by the element's name."""
+    return f"<section data-search-exclude>{part}</section>" if part else ""
 
 
 def _about(entries: Sequence[Entry]) -> _Placed | None:

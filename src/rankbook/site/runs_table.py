@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rankbook.site.charts import count, in_words, stacked
 from rankbook.site.history import history, time_of
-from rankbook.site.outcomes import Group, badge, why
+from rankbook.site.outcomes import NOT_RUN, Group, badge, why
 from rankbook.site.rank_diagram import diagram
 from rankbook.site.rollup import broken, duration
 
@@ -31,7 +31,7 @@ def last_run(entries: Sequence[Entry], never: Mapping[str, Want], command: str) 
         command: what runs the pages.
     """
     if not entries and not never:
-        return "<p>No listing of this page has been run yet.</p>"
+        return f"<p>{NOT_RUN}</p>"
     if not entries:
         return (
             f"<p>None of the {count(len(never), 'test')} of this page has been run yet: <code>{html.escape(command)}</code> runs them.</p>"
