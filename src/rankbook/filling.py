@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
+from rankbook.dead_links import Facts
 from rankbook.front_matter import Stamp
 from rankbook.site.addresses import Addresses
 from rankbook.site.forge import Forge
@@ -15,19 +15,7 @@ from rankbook.site.markdown import render
 from rankbook.site.proof import Proof
 from rankbook.site.shell import Shell
 from rankbook.site.stamping import Leaf, Step, stamped, tests
-from rankbook.stamps import body_of
-
-Steps = Mapping[str, tuple[Step | None, Step | None]]
-"""By page, its neighbours in the order of the sources."""
-
-
-class Facts(NamedTuple):
-    """What others may link to on a page, and what it links to."""
-
-    lines: int
-    anchors: tuple[str, ...]
-    targets: tuple[tuple[str, int, tuple[str, ...]], ...]
-    """Path, last line, other anchors."""
+from rankbook.stamps import Stamps, body_of
 
 
 @dataclass(frozen=True)
@@ -55,14 +43,14 @@ class Filler:
 
     def context(self, path: str) -> str:
         """Give the digest of what a page shows besides its own text."""
-        told = f"{self.steps.get(path)!r}\0{self.proof.digest(path) if self.proof else ''}"
+        told = f"{self.steps.of(path)!r}\0{self.proof.digest(path) if self.proof else ''}"
         return hashlib.blake2b(told.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
     def page(self, path: str) -> tuple[tuple[int, int], Facts]:
         """Make and write one page."""
         rendered = render(body_of(self.folder / path), path, self.addresses)
         stamp = self.stamps[path]
-        before, after = self.steps.get(path, (None, None))
+        before, after = self.steps.of(path)
         leaf = Leaf(
             path=path,
             stamp=stamp,
@@ -77,47 +65,25 @@ class Filler:
         return made, Facts(rendered.lines, tuple(heading.anchor for heading in rendered.headings), targets)
 
 
-def steps(stamps: Mapping[str, Stamp]) -> Steps:
-    """Give each page of a source its neighbours in the order of the sources.
+class Steps:
+    """The neighbours of each page of a source, in the order of the sources.
 
     Args:
         stamps: what generated pages say of themselves.
     """
-    files = sorted((stamp.source, path) for path, stamp in stamps.items() if stamp.page == "file")
-    order = [Step(path, stamps[path].title) for _, path in files]
-    return {
-        step.path: (order[place - 1] if place else None, order[place + 1] if place + 1 < len(order) else None)
-        for place, step in enumerate(order)
-    }
 
+    def __init__(self, stamps: Stamps) -> None:
+        self._stamps = stamps
+        self._order = [path for _, path in sorted((told[2], path) for path, told in stamps.told.items() if told[0] == "file")]
+        self._places = {path: place for place, path in enumerate(self._order)}
 
-def has_lost(old: Facts | None, new: Facts) -> bool:
-    """Tell whether a link to a page that led somewhere may lead nowhere now.
+    def of(self, path: str) -> tuple[Step | None, Step | None]:
+        """Give the pages before a page and behind it; none for a page that is not that of a source."""
+        place = self._places.get(path)
+        return (None, None) if place is None else (self._step(place - 1), self._step(place + 1))
 
-    Args:
-        old: of the page as it was; None for a page that is new.
-        new: of the page as it is.
-    """
-    return old is None or new.lines < old.lines or not set(new.anchors).issuperset(old.anchors)
-
-
-def dead(facts: Mapping[str, Facts], files: Collection[str], pages: Iterable[str]) -> Iterator[str]:
-    """Say which links lead nowhere.
-
-    Args:
-        facts: of all generated pages.
-        files: all files below the folder of all pages.
-        pages: those whose links are followed.
-    """
-    for path in pages:
-        found = facts[path]
-        for target, line, others in found.targets:
-            to = target or path
-            there = facts.get(to)
-            if there is None:
-                if to not in files:
-                    yield f"{path} links to {to}, which is not there"
-            elif line > there.lines:
-                yield f"{path} links to line {line} of {to}, whose listing has {there.lines} lines"
-            elif others and not set(others).issubset(there.anchors):
-                yield f"{path} links to {to}#{min(set(others).difference(there.anchors))}, which is not there"
+    def _step(self, place: int) -> Step | None:
+        if not 0 <= place < len(self._order):
+            return None
+        path = self._order[place]
+        return Step(path, self._stamps.told[path][1])

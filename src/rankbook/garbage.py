@@ -23,6 +23,11 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+def pass_over() -> None:
+    """Let no later look for garbage see what there is now: a command that ends soon has nothing to gain from it."""
+    gc.freeze()
+
+
 @cache
 def leave_at_exit() -> None:
     """Let all that there is when the process ends go with it, without a last look for garbage."""

@@ -22,9 +22,10 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 
 from rankbook.config import Settings, load
 from rankbook.document import document, survey_tree
+from rankbook.engine_files import list_quickly
 from rankbook.errors import RankbookError
 from rankbook.front_matter import OVERVIEWS
-from rankbook.garbage import leave_at_exit, uncollected
+from rankbook.garbage import leave_at_exit, pass_over, uncollected
 from rankbook.markers import LAST_RUN, LAST_RUN_MARKER, LAST_RUN_NOTE, PROOF_MARKER, ROLLUP
 from rankbook.publish import SCRIPT, STYLE, Docs, Ledgered, Site, publish, shown_at
 from rankbook.site import markdown
@@ -85,6 +86,8 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
 
     def __init__(self) -> None:
         self._serving = False
+        self._is_soon_over = False
+        """Whether the process ends with this build."""
         self._settings = Settings()
         self._build: _Build | None = None
         self._live: Live | None = None
@@ -94,6 +97,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         """Remember whether a mistake ends the command or is shown while it goes on; the hook also keeps this object over rebuilds."""
         leave_at_exit()
         self._serving = command == "serve"
+        self._is_soon_over = not self._serving
         if self._serving and self.config.stamp and markdown.VERSION and _reloads():
             from rankbook.serving import Live
 
@@ -130,6 +134,8 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         self._build = _Build(site, Addresses(config.use_directory_urls), is_stamped=is_stamped, before=last.ledgered if last else None)
         if is_stamped:
             site.shelter()
+            list_quickly(site.pages)
+        self._settle()
 
     def on_serve(self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Callable[..., None]) -> LiveReloadServer:  # noqa: ARG002
         """Watch what the pages are made from."""
@@ -158,28 +164,28 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         build.look(files, config)
         stamps = build.docs.stamps
         _warn_of_shared_addresses(files, stamps)
-        if build.is_stamped:
-            shown = listed({path: stamp for path, stamp in stamps.items() if not stamp.source}, 0, OVERVIEWS)
-        else:
-            shown = listed(stamps, self.config.nav_files, OVERVIEWS)
+        shown = listed(build.docs.overviews, 0, OVERVIEWS) if build.is_stamped else listed(stamps, self.config.nav_files, OVERVIEWS)
         for path in stamps:
             # Set for all of them: left alone, MkDocs leaves out pages about sources such as `.github/ci.yml`.
             files.src_uris[path].inclusion = InclusionLevel.INCLUDED if path in shown else InclusionLevel.NOT_IN_NAV
+        for path in (build.site.pages - stamps.keys()) & files.src_uris.keys():  # they were generated when the site was built last
+            files.src_uris[path].inclusion = InclusionLevel.UNDEFINED
         if config.nav is not None:
             config.nav = expanded(config.nav, shown)
         for asset, content in ((STYLE, style()), (SCRIPT, script())):
             files.append(File.generated(config, asset, content=content))
+        self._settle()
         return files
 
     def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:  # noqa: ARG002
         """Name the generated pages in the navigation, and show that of its folder beside a page that it does not list."""
         build = self._here
-        for path, stamp in build.docs.stamps.items():
+        for path in build.docs.stamps:
             page = files.src_uris[path].page
             if page is None:
                 continue
             if page.title is None:
-                page.title = stamp.title
+                page.title = build.docs.stamps[path].title
             if page.parent is None and not build.is_stamped:
                 page.parent = _section_of(path, files)
         return nav
@@ -233,7 +239,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             if self._live is not None:
                 self._live.close()
             return
-        build.site.unshelter()
+        build.site.unshelter(build.docs.by_hand)
         try:
             forge = build.site.forge(config.repo_url or "", config.edit_uri or "")
             if self._live is not None:
@@ -269,6 +275,10 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         """Put back what was set aside."""
         if self._build is not None and self._build.is_stamped:
             self._build.site.unshelter()
+
+    def _settle(self) -> None:
+        if self._is_soon_over:
+            pass_over()
 
     @property
     def _here(self) -> _Build:
@@ -366,6 +376,8 @@ def _section_of(path: str, files: Files) -> Section | None:
 def _warn_of_shared_addresses(files: Files, stamps: Mapping[str, Stamp]) -> None:
     """Warn of generated pages of which the site can hold only one: with directory addresses `x/doc.md` and `x/doc/index.md` are one."""
     taken: dict[str, str] = {}
+    if not any(files.src_uris[path].use_directory_urls for path in stamps):
+        return
     for path in sorted(stamps):
         other = taken.setdefault(files.src_uris[path].dest_uri, path)
         if other != path:

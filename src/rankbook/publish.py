@@ -11,7 +11,7 @@ import marshal
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -26,16 +26,18 @@ from rankbook.errors import RankbookError
 from rankbook.front_matter import Stamp
 from rankbook.garbage import uncollected
 from rankbook.markers import LAST_RUN, ROLLUP
+from rankbook.packed import columns_of, rows_of
 from rankbook.site import checkout, lean, markdown, sheltering
 from rankbook.site.addresses import Addresses
 from rankbook.site.assets import script, style
 from rankbook.site.forge import FACTS
 from rankbook.site.shell import Shell
-from rankbook.stamps import body_of, stamp_of
+from rankbook.stamps import Stamps, Told, body_of, stamp_of, told_of
 from rankbook.workers import beside, processes, spread
 
 if TYPE_CHECKING:
-    from rankbook.filling import Facts, Filler
+    from rankbook.dead_links import Facts
+    from rankbook.filling import Filler
     from rankbook.model import Project
     from rankbook.site.proof import Proof
     from rankbook.site.standing import Standing
@@ -44,14 +46,14 @@ STYLE = "assets/rankbook.css"
 """Where the built site holds the style of outcomes and of long names."""
 SCRIPT = "assets/rankbook.js"
 """Where it holds the script that filters long pages."""
-_FORMAT = 3
+_FORMAT = 4
 """Of what is kept."""
 _COPIED = ("imports.svg", "objects.inv")
 """What is generated beside the pages and stands on the site as it is."""
 _FEW = 60
 """Pages up to which starting processes costs more time than it saves."""
 _HERE = Path(__file__).parent
-_CODE = tuple(_HERE / name for name in ("publish.py", "filling.py", "markers.py", "stamps.py"))
+_CODE = tuple(_HERE / name for name in ("publish.py", "filling.py", "dead_links.py", "markers.py", "stamps.py"))
 """What makes pages of the site, besides the folder `site`."""
 _PLACE = re.compile(rf"<!-- rankbook:({LAST_RUN}|{ROLLUP}) -->(?:.*?<!-- /rankbook:\1 -->)?", re.DOTALL)
 """Where a page that a person made shows what the ledger knows, with what it shows already."""
@@ -65,8 +67,7 @@ class Row(NamedTuple):
     """What is kept of a page."""
 
     seen: Seen
-    stamp: tuple[Any, ...]
-    """Kind, title, source, size, digest, needs and owners; empty for a page that a person made."""
+    stamp: Told
     context: str = ""
     """Digest of what it shows besides its own text."""
     made: Seen = _NOTHING
@@ -120,6 +121,11 @@ class Site:
         self._inside: set[str] = set()
         """Folders of the site that were found to lie in it."""
 
+    @cached_property
+    def pages(self) -> frozenset[str]:
+        """Pages that were generated when the last run looked at them."""
+        return frozenset(path for path, row in self.kept.rows.items() if row.stamp)
+
     def shelter(self) -> None:
         """Take what the last run has made out of the site's folder, which an engine is about to empty."""
         sheltering.shelter(self.path, {file.partition("/")[0] for file in self._files()}, (searching.FOLDER,))
@@ -130,9 +136,14 @@ class Site:
         """Where the page is kept, as an engine without our plugin has built it, whose shell the others have taken."""
         return self.kept_in.with_name(f"{self.kept_in.name}-shell")
 
-    def unshelter(self) -> None:
-        """Put it back beside what the engine has built."""
-        sheltering.unshelter(self.path, frozenset(self._files()))
+    def unshelter(self, by_hand: Iterable[str] = ()) -> None:
+        """Put it back beside what the engine has built.
+
+        Args:
+            by_hand: pages that people made: what the engine has built of them stays, even where generated ones stood before.
+        """
+        addresses = Addresses(self.kept.directories)
+        sheltering.unshelter(self.path, frozenset(self._files()).difference(map(addresses.file, by_hand)))
 
     def write_search(self, addresses: Addresses, survey: Callable[[], Project]) -> None:
         """Bring what the search of the book reads up to date.
@@ -178,15 +189,13 @@ class Site:
     def keep(self, kept: _Kept) -> None:
         """Leave for the next run what it can build on."""
         self.kept = kept
-        rows = {path: tuple(row) for path, row in kept.rows.items()}
-        told = (_FORMAT, os.fspath(self.path), kept.setting, kept.proofs, kept.ledger, kept.directories, kept.problems, rows)
-        _save(self.kept_in, told)
+        about = (_FORMAT, os.fspath(self.path), kept.setting, kept.proofs, kept.ledger, kept.directories, kept.problems)
+        _save(self.kept_in, about, (tuple(kept.rows), columns_of(tuple(kept.rows.values()))))
         _forget(self.kept_in.parent)
 
     def remember(self, docs: Docs, *, directories: bool = False) -> None:
         """Know the pages as they are now, without leaving anything for another run: they are put into the site one by one."""
-        rows = {path: Row(seen, _packed(docs.stamps.get(path))) for path, seen in docs.seen.items()}
-        self.kept = _Kept(rows, directories=directories)
+        self.kept = _Kept({path: Row(row.seen, row.stamp) for path, row in docs.rows.items()}, directories=directories)
 
     def _files(self) -> Iterator[str]:
         addresses = Addresses(self.kept.directories)
@@ -217,40 +226,51 @@ class Docs:
         self.site = site
         self.files = frozenset(_walked(site.folder) if paths is None else paths)
         """All files, below the folder."""
-        self.seen: dict[str, Seen] = {}
-        """Of the pages, and of pictures and inventories."""
-        self.stamps: dict[str, Stamp] = {}
-        """Of the generated pages."""
+        self.rows: dict[str, Row] = {}
+        """Of the pages, and of pictures and inventories: those of the last run, where it has seen them as they are."""
         self._look([path for path in sorted(self.files) if path.endswith((".md", *_COPIED))])
+        self.stamps = Stamps({path: row.stamp for path, row in self.rows.items() if row.stamp})
+        """Of the generated pages."""
 
     def _look(self, paths: Sequence[str]) -> None:
         known = self.site.kept.rows
         for path, seen in zip(paths, _seen(self.site.folder, paths), strict=True):
             row = known.get(path)
-            if row is not None and row.seen == seen:
-                stamp = _unpacked(row.stamp) if row.stamp else None
-            else:
-                stamp = stamp_of(self.site.folder / path) if path.endswith(".md") else None
-            self.seen[path] = seen
-            if stamp is not None:
-                self.stamps[path] = stamp
+            if row is None or row.seen != seen:
+                row = Row(seen, told_of(stamp_of(self.site.folder / path)) if path.endswith(".md") else ())
+            self.rows[path] = row
+
+    @cached_property
+    def seen(self) -> dict[str, Seen]:
+        """How all of these are seen."""
+        return {path: row.seen for path, row in self.rows.items()}
+
+    @cached_property
+    def overviews(self) -> dict[str, Stamp]:
+        """Pages about the whole of a book."""
+        return {path: self.stamps[path] for path, told in self.stamps.told.items() if not told[2]}
 
     @cached_property
     def copied(self) -> tuple[str, ...]:
         """What is generated beside the pages: pictures of folders, and the inventory."""
-        folders = {path.rpartition("/")[0] for path, stamp in self.stamps.items() if stamp.page == "index"}
-        return tuple(path for path in self.seen if path.rpartition("/")[2] in _COPIED and path.rpartition("/")[0] in folders)
+        folders = {path.rpartition("/")[0] for path, told in self.stamps.told.items() if told[0] == "index"}
+        return tuple(path for path in self.rows if path.endswith(_COPIED) and _is_copied(path, folders))
 
     @cached_property
     def by_hand(self) -> tuple[str, ...]:
         """Pages that people made."""
-        return tuple(path for path in self.seen if path.endswith(".md") and path not in self.stamps)
+        return tuple(path for path, row in self.rows.items() if not row.stamp and path.endswith(".md"))
 
     @cached_property
     def shell(self) -> str:
         """The page that an engine builds as the shell: the one of the book's root; empty when there is none."""
-        roots = [path for path, stamp in self.stamps.items() if stamp.page == "index" and not stamp.source]
+        roots = [path for path, stamp in self.overviews.items() if stamp.page == "index"]
         return min(roots, key=lambda path: (path.count("/"), path), default="")
+
+
+def _is_copied(path: str, folders: Collection[str]) -> bool:
+    folder, _, name = path.rpartition("/")
+    return name in _COPIED and folder in folders
 
 
 class Ledgered:
@@ -470,7 +490,7 @@ class _Run:
         self.kept = docs.site.kept
         self.setting = _digest([_code(), shell.digest, repr(self.forge), repr(addresses)])
         self.state = ledgered.state if ledgered else ""
-        self.rows = {path: Row(seen, _packed(docs.stamps.get(path))) for path, seen in docs.seen.items()}
+        self.rows = dict(docs.rows)
 
     @cached_property
     def proof(self) -> Proof | None:
@@ -480,10 +500,10 @@ class _Run:
     @cached_property
     def filler(self) -> Filler:
         """What makes pages."""
-        from rankbook.filling import Filler, steps
+        from rankbook.filling import Filler, Steps
 
         docs = self.docs
-        return Filler(docs.site.folder, docs.stamps, steps(docs.stamps), self.shell, self.addresses, self.proof, self.forge, docs.site.put)
+        return Filler(docs.site.folder, docs.stamps, Steps(docs.stamps), self.shell, self.addresses, self.proof, self.forge, docs.site.put)
 
     def published(self, survey: Callable[[], Project] | None) -> Published:
         """Do all steps."""
@@ -521,27 +541,35 @@ class _Run:
 
     def _compare(self) -> None:
         """Take over what is as it was."""
-        kept = self.kept
-        is_same = kept.setting == self.setting
+        is_same = self.kept.setting == self.setting
         contexts = self._contexts()
-        ours = [path for path in (*self.docs.stamps, *self.docs.copied) if path in self.rows]
+        ours = [*self.docs.stamps, *self.docs.copied]
         outputs = _seen(self.site.path, [self.addresses.file(path) for path in ours])
         for path, made in zip(ours, outputs, strict=True):
-            row, old = self.rows[path], kept.rows.get(path)
-            context = contexts.get(path, "")
-            fresh = is_same and old is not None and old.seen == row.seen and old.context == context and old.made == made != _NOTHING
-            self.rows[path] = row._replace(context=context, made=made if fresh else _NOTHING)
+            row, context = self.rows[path], contexts.get(path, "")
+            if not (is_same and row.context == context and row.made == made != _NOTHING):
+                self.rows[path] = row._replace(context=context, made=_NOTHING)
+        for path in self.rows.keys() - ours:
+            self.rows[path] = self.rows[path]._replace(context="", made=_NOTHING)
 
     def _contexts(self) -> dict[str, str]:
         """Give for each page that the last run knew the digest of what it shows besides its own text."""
-        stamps, kept = self.docs.stamps, self.kept
-        is_same = (kept.setting, kept.proofs) == (self.setting, self.state) and all(
-            (old := kept.rows.get(path)) is not None and old.stamp == row.stamp and (bool(row.stamp) or old.seen == row.seen)
-            for path, row in self.rows.items()
-        )
-        if is_same and len(stamps) == sum(bool(row.stamp) for row in kept.rows.values()):
-            return {path: kept.rows[path].context for path in stamps}
-        return {path: self.filler.context(path) for path in stamps if path in kept.rows}
+        told = self.docs.stamps.told
+        if (self.kept.setting, self.kept.proofs) == (self.setting, self.state) and self._has_same_book:
+            return {path: self.kept.rows[path].context for path in told}
+        return {path: self.filler.context(path) for path in told if path in self.kept.rows}
+
+    @property
+    def _has_same_book(self) -> bool:
+        """Whether no page shows other neighbours, or other runs when the ledger is the same.
+
+        Without a ledger no page shows a run, whatever stands on the others.
+        """
+        kept = self.kept.rows
+        changed = {path: row for path, row in self.rows.items() if kept.get(path) is not row}
+        known = all((old := kept.get(path)) is not None and _at(old) == _at(row) for path, row in changed.items())
+        is_proof_same = not self.state or all(row.stamp and row.stamp == kept[path].stamp for path, row in changed.items())
+        return known and is_proof_same and len(self.docs.stamps) == sum(bool(row.stamp) for row in kept.values())
 
     def _removed(self) -> tuple[str, ...]:
         """Take away what was made of pages that are gone."""
@@ -586,29 +614,22 @@ class _Run:
 
     def _problems(self, fresh: Mapping[str, Facts], todo: Sequence[str], removed: Sequence[str]) -> tuple[str, ...]:
         """Say which links lead nowhere."""
-        if not todo and not removed:
+        lost = [path for path, row in self.kept.rows.items() if row.stamp and path not in self.docs.stamps]
+        if not todo and not removed and not lost:
             return self.kept.problems
-        from rankbook.filling import dead, has_lost
+        from rankbook.dead_links import found_dead
 
-        known = _load_facts(self.site.kept_in)
-        facts = {path: found for path, found in known.items() if path in self.docs.stamps} if removed else dict(known)
-        facts.update(fresh)
-        _save(_facts_file(self.site.kept_in), facts)
-        is_all = removed or self.kept.problems or any(has_lost(known.get(path), found) for path, found in fresh.items())
-        return tuple(sorted(dead(facts, self.docs.files, facts if is_all else fresh)))
+        docs = self.docs
+        return found_dead(_facts_file(self.site.kept_in), fresh, docs.stamps, docs.files, anew=bool(removed or lost or self.kept.problems))
 
     def _keep(self, problems: tuple[str, ...]) -> None:
         ledger = self.ledgered.seen if self.ledgered else _NOTHING
         self.site.keep(_Kept(self.rows, self.setting, self.state, ledger, self.addresses.directories, problems))
 
 
-def _packed(stamp: Stamp | None) -> tuple[Any, ...]:
-    return (stamp.page, stamp.title, stamp.source, stamp.size, stamp.sha256, stamp.needs, stamp.owners) if stamp else ()
-
-
-def _unpacked(told: tuple[Any, ...]) -> Stamp:
-    page, title, source, size, sha256, needs, owners = told
-    return Stamp(page, title, source, size, sha256, needs=needs, owners=owners)
+def _at(row: Row) -> Told:
+    """Give of a page what its neighbours and its place among them hang on."""
+    return row.stamp[:3]
 
 
 _TEMPORARY = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
@@ -664,36 +685,29 @@ def _seen(folder: Path, paths: Sequence[str]) -> list[Seen]:
 
 def _load(path: Path) -> _Kept:
     try:
-        told = marshal.loads(path.read_bytes())  # noqa: S302 - it lies in the user's own cache
-        if told[0] != _FORMAT:
-            return _Kept()
-        _, _, setting, proofs, ledger, directories, problems, rows = told
-        return _Kept({name: Row(*row) for name, row in rows.items()}, setting, proofs, ledger, directories, problems)
+        with path.open("rb") as file:
+            about = marshal.load(file)  # noqa: S302 - it lies in the user's own cache
+            if about[0] != _FORMAT:
+                return _Kept()
+            _, _, setting, proofs, ledger, directories, problems = about
+            paths, columns = marshal.load(file)  # noqa: S302 - as above
+        rows = dict(zip(paths, rows_of(Row, columns), strict=True))
+        return _Kept(rows, setting, proofs, ledger, directories, problems)
     except Exception:  # noqa: BLE001 - whatever is wrong with it, a run without it does the same
         return _Kept()
 
 
 def _facts_file(path: Path) -> Path:
-    return path.with_name(f"{path.name}-links")
+    return path.with_name(f"{path.name}-facts.sqlite")
 
 
-def _load_facts(path: Path) -> dict[str, Facts]:
-    from rankbook.filling import Facts
-
-    try:
-        told = marshal.loads(_facts_file(path).read_bytes())  # noqa: S302 - as above
-        return {name: Facts(*found) for name, found in told.items()}
-    except Exception:  # noqa: BLE001 - as above
-        return {}
-
-
-def _save(path: Path, told: Any) -> None:
-    if isinstance(told, dict):
-        told = {name: tuple(found) for name, found in told.items()}
+def _save(path: Path, *told: Any) -> None:
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     with suppress(OSError):  # where nothing can be kept, the next run does all anew
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(marshal.dumps(told))
+        with temporary.open("wb") as file:
+            for each in told:
+                marshal.dump(each, file)
         temporary.replace(path)
 
 
@@ -703,7 +717,9 @@ def _forget(folder: Path) -> None:
         if path.name.count("-") > 1 or path.suffix:
             continue
         with suppress(Exception):
-            if not Path(marshal.loads(path.read_bytes())[1]).exists():  # noqa: S302 - as above
+            with path.open("rb") as file:
+                site = marshal.load(file)[1]  # noqa: S302 - as above
+            if not Path(site).exists():
                 for each in (path, _facts_file(path), path.with_name(f"{path.name}-shell")):
                     each.unlink(missing_ok=True)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rankbook import front_matter
 from rankbook.errors import RankbookError
@@ -17,6 +19,47 @@ _QUICK = re.compile(
 """Front matter exactly as `front_matter.write` writes it."""
 _HEAD = 4096
 """Bytes of a page that hold its front matter, unless it is long."""
+
+
+Told = tuple[Any, ...]
+"""A stamp as it is kept: kind, title, source, size, digest, needs and owners; empty for a page that a person made."""
+
+
+class Stamps(Mapping[str, Stamp]):
+    """What generated pages say of themselves, unpacked when it is asked for.
+
+    Args:
+        told: the stamps of the pages as they are kept, by the page's path.
+    """
+
+    def __init__(self, told: Mapping[str, Told]) -> None:
+        self.told = told
+        self._unpacked: dict[str, Stamp] = {}
+
+    def __getitem__(self, path: str) -> Stamp:
+        stamp = self._unpacked.get(path)
+        if stamp is None:
+            page, title, source, size, sha256, needs, owners = self.told[path]
+            stamp = self._unpacked[path] = Stamp(page, title, source, size, sha256, needs=needs, owners=owners)
+        return stamp
+
+    def __contains__(self, path: object) -> bool:
+        return path in self.told
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.told)
+
+    def __len__(self) -> int:
+        return len(self.told)
+
+
+def told_of(stamp: Stamp | None) -> Told:
+    """Give a stamp as it is kept.
+
+    Args:
+        stamp: what a page says of itself; None when a person made it.
+    """
+    return (stamp.page, stamp.title, stamp.source, stamp.size, stamp.sha256, stamp.needs, stamp.owners) if stamp else ()
 
 
 def stamp_of(path: Path) -> Stamp | None:

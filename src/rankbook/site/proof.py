@@ -83,7 +83,6 @@ class Proof:
         self._standing = standing
         self._stamps = stamps
         self._prefix = f"{docs.strip('/')}/" if docs.strip("/.") else ""
-        self._owners = {path: stamp.owners for path, stamp in stamps.items() if stamp.owners}
         self._addresses = addresses
         self._sources: dict[str, dict[str, Recorded]] = defaultdict(dict)
         self._pages: dict[str, dict[str, Recorded]] = defaultdict(dict)
@@ -172,6 +171,10 @@ class Proof:
         return _unsearched(self._rollup("", path))
 
     # What is known of a page
+
+    @cached_property
+    def _owners(self) -> Mapping[str, tuple[str, ...]]:
+        return {path: stamp.owners for path, stamp in self._stamps.items() if stamp.owners}
 
     def _known(self, path: str, stamp: Stamp | None) -> list[Recorded]:
         if stamp is None:

@@ -1,0 +1,159 @@
+"""A site that grows by edits is, byte for byte, one that is built from nothing, with its pages."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ledgers import cases
+from rankbook.config import load
+from rankbook.ledger import Ledger
+from rankbook.listing import Outcome
+from tiny_site import RING, mkdocs, write_project
+
+USER = """
+from test_ring import TestRing, neighbour
+
+
+class TestUser(TestRing):
+    def test_two(self):
+        assert neighbour(0, 2) == 1
+"""
+FOLDERS = ("suite", "suite/inner", "suite/outer", "suite/outer/deep")
+
+
+class Edits:
+    """Random changes of a project.
+
+    Args:
+        root: of the project.
+        chance: chooses.
+    """
+
+    def __init__(self, root: Path, chance: random.Random) -> None:
+        self.root = root
+        self.chance = chance
+        self.number = 0
+
+    def one(self) -> str:
+        """Do one of them, and name it."""
+        self.number += 1
+        edit = self.chance.choice(
+            [self.test, self.renamed, self.new, self.removed, self.moved, self.folder, self.by_hand, self.in_place, self.beside, self.runs]
+        )
+        edit()
+        return edit.__name__
+
+    def _some(self, pattern: str = "*.py") -> Path | None:
+        found = sorted((self.root / "suite").rglob(pattern))
+        return self.chance.choice(found) if found else None
+
+    def test(self) -> None:
+        if file := self._some():
+            file.write_text(f"{file.read_text()}\n\ndef test_{self.number}():\n    assert {self.number}\n")
+
+    def renamed(self) -> None:
+        if file := self._some():
+            file.write_text(file.read_text().replace("TestRing", f"TestRing{self.number}").replace("neighbour", "successor"))
+
+    def new(self) -> None:
+        file = self.root / self.chance.choice(FOLDERS) / f"test_{self.chance.randint(0, 4)}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(self.chance.choice([USER, RING, "", "import torch\n\nLIMIT = 7\n"]))
+
+    def removed(self) -> None:
+        if file := self._some():
+            file.unlink()
+
+    def moved(self) -> None:
+        if file := self._some():
+            target = self.root / self.chance.choice(FOLDERS) / file.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.rename(target)
+
+    def folder(self) -> None:
+        for name in ("outer", "other"):
+            place = self.root / "suite" / name
+            if place.is_dir():
+                place.rename(self.root / "suite" / {"outer": "other", "other": "outer"}[name])
+                return
+
+    def by_hand(self) -> None:
+        (self.root / "docs/index.md").write_text(f"# A tiny project\n\nIts [suite](book/index.md), edition {self.number}.\n")
+
+    def in_place(self) -> None:
+        """Somebody writes a page where a generated one stands."""
+        pages = sorted((self.root / "docs/book").rglob("test_*_docs.md"))
+        if pages:
+            self.chance.choice(pages).write_text("# Mine\n")
+
+    def beside(self) -> None:
+        folder = self.chance.choice(sorted(path for path in (self.root / "docs/book").rglob("*") if path.is_dir()))
+        (folder / "README.md").write_text(f"# Read me {self.number}\n")
+
+    def runs(self) -> None:
+        settings = load(self.root)
+        file = self._some("test_*.py")
+        if file is not None:
+            source = file.relative_to(self.root).as_posix()
+            page = f"docs/book/{source}_docs.md"
+            made = cases(["TestRing::test_token_comes_back", f"test_{self.number}"], page, source=source, when="2026-01-01T00:00:00+00:00")
+            made[0] = replace(made[0], outcome=self.chance.choice([Outcome.PASSED, Outcome.FAILED]))
+            Ledger(settings.below_root(settings.ledger)).record(made)
+
+
+def built(root):
+    done = mkdocs(root, "build", "--quiet")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for folder in ("docs", "site")
+        for path in sorted((root / folder).rglob("*"))
+        if path.is_file() and not path.name.startswith("sitemap")
+    }
+
+
+def cold(root, monkeypatch):
+    other = root.parent / "cold" / root.name
+    shutil.rmtree(other.parent, ignore_errors=True)
+    shutil.copytree(root, other, ignore=shutil.ignore_patterns("site"))
+    with monkeypatch.context() as inner:
+        inner.setenv("RANKBOOK_CACHE_DIR", str(other.parent / "cache"))
+        return built(other)
+
+
+@pytest.mark.parametrize(("seed", "directories"), [(1, False), (2, False), (3, True)])
+def test_a_site_that_grew_is_one_from_nothing(tmp_path, monkeypatch, seed, directories):
+    """After any sequence of edits the pages and the site are those of a build that knows nothing."""
+    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
+    (tmp_path / "p").mkdir()
+    root = write_project(tmp_path / "p", theme=False)
+    settings = (root / "mkdocs.yml").read_text()
+    (root / "mkdocs.yml").write_text(settings.replace("use_directory_urls: false", f"use_directory_urls: {str(directories).lower()}"))
+    built(root)
+    edits = Edits(root, random.Random(seed))
+    history = []
+    for _ in range(5):
+        history += [edits.one() for _ in range(edits.chance.randint(1, 3))]
+        made, anew = built(root), cold(root, monkeypatch)
+        assert made.keys() == anew.keys(), history
+        assert [path for path in made if made[path] != anew[path]] == [], history
+
+
+def test_what_was_kept_of_links_may_be_broken(tmp_path, monkeypatch):
+    """A file of what pages link to that is no such file costs no build."""
+    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
+    (tmp_path / "p").mkdir()
+    root = write_project(tmp_path / "p", theme=False)
+    built(root)
+    (kept,) = (tmp_path / "cache").rglob("site-*-facts.sqlite")
+    for data in (b"no such thing", kept.read_bytes()[:4096] + b"\0" * 4096):
+        kept.write_bytes(data)
+        Edits(root, random.Random(0)).test()
+        assert built(root) == cold(root, monkeypatch)
