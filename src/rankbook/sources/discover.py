@@ -24,8 +24,6 @@ _MAYBE_GENERATED = (".md", ".svg", "objects.inv")
 _PICTURE = b"<!-- rankbook: generated -->"
 """What a generated picture says."""
 _LONGEST = 255 - len("_docs.html")
-"""Bytes of a file's name: those of its pages are longer, and file systems take no more than 255."""
-_LONGEST = 255 - len("_docs.html")
 """Bytes that the name of a source may have: its pages have longer ones, and file systems end at 255."""
 _HEAD = 2048
 """Bytes of a Markdown file in which a generated page says that it is one."""
