@@ -23,7 +23,7 @@ from rankbook.pages.folders import Tree, deepest_first, file_row, folder_view, t
 from rankbook.pages.hardware import Hardware, columns, hardware_of, read, told
 from rankbook.pages.machines import asks_for_less, machines, parts_of_smallest
 from rankbook.pages.render import Book, folder_pages
-from rankbook.pages.shards import LIMIT, folders, letters, parts, split
+from rankbook.pages.shards import LIMIT, exchanged, folders, letters, parts, split
 from rankbook.pages.words import WordRow, word_rows
 from rankbook.requirements import Requirement
 from rankbook.site.assets import script
@@ -447,3 +447,14 @@ def test_the_box_filters_rows_and_headings():
         box.fill("")
         page.wait_for_function("document.querySelectorAll('tbody tr:not([hidden])').length === 16")
         browser.close()
+
+
+@given(st.lists(st.text(max_size=4), unique=True), st.sets(st.text(max_size=4)))
+def test_names_that_come_and_go_keep_the_order(before, after):
+    """An index that exchanges names has the order that it has when it is sorted anew, and the same pages."""
+    for tokens in (letters, parts):
+        order = sorted(before, key=lambda name: (tokens(name), name))
+        exchanged(order, set(before) - after, after - set(before), tokens)
+        assert order == sorted(after, key=lambda name: (tokens(name), name))
+        counts = dict.fromkeys(after, 1)
+        assert split(counts, tokens, limit=3, order=order) == split(counts, tokens, limit=3)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rankbook.packed import rows_of
+from rankbook.pages.shards import Tokens, exchanged
 from rankbook.store import Store, StoreError
 
 Row = tuple[Any, ...]
@@ -29,19 +30,27 @@ class Catalogue:
         table: of the store; a key is a drawer, or a file after a `/`.
         kind: class of the rows, with a `path`.
         drawer: names the drawer that a name's rows are in.
+        tokens: how a name is looked up.
     """
 
-    def __init__(self, store: Store, table: str, kind: type[Row], drawer: Callable[[str], str]) -> None:
+    def __init__(self, store: Store, table: str, kind: type[Row], drawer: Callable[[str], str], tokens: Callable[[str], Tokens]) -> None:
         self._store = store
         self._table = table
         self._kind = kind
         self._drawer = drawer
+        self._tokens = tokens
         self._open: dict[str, dict[str, bytes]] = {}
         self._touched: set[str] = set()
         self._read: tuple[str | None, list[Row]] = None, []
         """The drawer that was read last, and its rows by file."""
         self.counts: dict[str, int] = store.get(table, "//counts") or {}
-        """Number of rows by name."""
+        """Number of rows by name; as the last run has left it, in the order of the names."""
+        self._order = list(self.counts)
+        """Names in their order, as they were when it was last asked for."""
+        self._gone: set[str] = set()
+        """Names of `_order` that have no rows any more."""
+        self._new: set[str] = set()
+        """Names with rows that are not in `_order`."""
         self.changed: set[str] = set()
         """Names whose rows are not those of the last run."""
 
@@ -72,12 +81,22 @@ class Catalogue:
                 self._read = key, [row for path in sorted(drawer) for row in self._unpacked(drawer[path], path)]
             yield from (row for row in self._read[1] if row[0] in wanted)
 
+    def order(self) -> list[str]:
+        """Give all names in their order."""
+        if self._order:
+            exchanged(self._order, self._gone, self._new, self._tokens)
+        else:
+            self._order = sorted(self.counts, key=lambda name: (self._tokens(name), name))
+        self._gone.clear()
+        self._new.clear()
+        return self._order
+
     def keep(self) -> None:
         """Leave the rows for the next run."""
         for key in self._touched:
             self._store.put(self._table, key, _pickled(self._open[key]) if self._open[key] else None)
         if self.changed:
-            self._store.put(self._table, "//counts", _pickled(self.counts))
+            self._store.put(self._table, "//counts", _pickled({name: self.counts[name] for name in self.order()}))
 
     def _put(self, key: str, path: str, before: bytes | None, after: bytes | None) -> None:
         drawer = self._opened(key)
@@ -89,12 +108,23 @@ class Catalogue:
             self.counts[row[0]] -= 1
             if not self.counts[row[0]]:
                 del self.counts[row[0]]
+                self._exchange(row[0], self._new, self._gone)
         for row in new:
-            self.counts[row[0]] = self.counts.get(row[0], 0) + 1
+            count = self.counts.get(row[0], 0)
+            self.counts[row[0]] = count + 1
+            if not count:
+                self._exchange(row[0], self._gone, self._new)
         if after is None:
             drawer.pop(path, None)
         else:
             drawer[path] = after
+
+    def _exchange(self, name: str, left: set[str], joined: set[str]) -> None:
+        """Note that a name has come or gone."""
+        if name in left:
+            left.remove(name)
+        elif self._order:
+            joined.add(name)
 
     def _opened(self, key: str) -> dict[str, bytes]:
         if key not in self._open:

@@ -28,14 +28,27 @@ class _Index:
     row: type[Row]
     drawer: Callable[[str], str]
     """Names the drawer that a name's rows are in."""
-    shards: Callable[[Mapping[str, int]], list[Shard]]
+    tokens: Callable[[str], Sequence[str]]
+    """How a name is looked up."""
+    shards: Callable[[Mapping[str, int], Sequence[str]], list[Shard]]
     page: Callable[..., Page]
     contents: Callable[[Book, Sequence[Shard]], Iterator[Page]]
 
 
+_COMMON = "test_"
+"""What most names of tests begin with."""
+
+
+def _drawer_of_word(name: str) -> str:
+    found = pages.letters(name)
+    return "".join(found[: len(_COMMON) + 3 if found[: len(_COMMON)] == _COMMON else 2])
+
+
 _INDEXES: Mapping[str, _Index] = {
-    "words": _Index(pages.WordRow, lambda name: "".join(pages.letters(name)[:2]), pages.word_shards, pages.word_page, pages.word_contents),
-    "apis": _Index(pages.ApiRow, lambda name: ".".join(pages.parts(name)[:3]), pages.api_shards, pages.api_page, pages.api_contents),
+    "words": _Index(pages.WordRow, _drawer_of_word, pages.letters, pages.word_shards, pages.word_page, pages.word_contents),
+    "apis": _Index(
+        pages.ApiRow, lambda name: ".".join(pages.parts(name)[:3]), pages.parts, pages.api_shards, pages.api_page, pages.api_contents
+    ),
 }
 
 
@@ -48,8 +61,9 @@ class Suite:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._indexes = {name: Catalogue(store, name, index.row, index.drawer) for name, index in _INDEXES.items()}
-        self._shards: dict[str, list[Shard]] = store.get("indexes", "shards") or {name: [] for name in _INDEXES}
+        self._indexes = {name: Catalogue(store, name, index.row, index.drawer, index.tokens) for name, index in _INDEXES.items()}
+        kept = store.get("indexes", "shards") or {}
+        self._shards = {name: _cut(self._indexes[name].order(), kept.get(name, ())) for name in _INDEXES}
         self._rows: dict[str, FileRow] = store.get("indexes", "suite rows") or {}
         """Of files with tests or owners."""
         self._findings: dict[str, tuple[FindingCount, ...]] = store.get("indexes", "finding counts") or {}
@@ -133,7 +147,10 @@ class Suite:
         kept = {
             "suite rows": (self._are_rows_changed, self._rows),
             "finding counts": (self._are_findings_changed, self._findings),
-            "shards": (any(index.changed for index in self._indexes.values()), self._shards),
+            "shards": (
+                any(index.changed for index in self._indexes.values()),
+                {name: _sizes(shards) for name, shards in self._shards.items()},
+            ),
             "suite pages": (True, self._made),
         }
         for key, (is_changed, value) in kept.items():
@@ -159,7 +176,7 @@ class Suite:
         left: list[str] = []
         for name, index in self._indexes.items():
             old = {shard.key: shard for shard in self._shards[name]}
-            shards = _INDEXES[name].shards(index.counts) if index.changed else self._shards[name]
+            shards = _INDEXES[name].shards(index.counts, index.order()) if index.changed else self._shards[name]
             jobs += [
                 (name, shard.key) for shard in shards if anew or old.get(shard.key) != shard or not index.changed.isdisjoint(shard.names)
             ]
@@ -180,6 +197,24 @@ class Suite:
         before, now = self._made.get(group, ()), tuple(page for page, _ in fates)
         _set(self._made, group, now or None)
         return Made(group, fates, left=tuple(sorted(set(before) - set(now))))
+
+
+_Size = tuple[str, int, int]
+"""Key of a shard, and numbers of its names and of their rows."""
+
+
+def _sizes(shards: Iterable[Shard]) -> list[_Size]:
+    return [(shard.key, len(shard.names), shard.rows) for shard in shards]
+
+
+def _cut(names: Sequence[str], sizes: Iterable[_Size]) -> list[Shard]:
+    """Give the shards again that have these sizes."""
+    found = []
+    start = 0
+    for key, number, rows in sizes:
+        found.append(Shard(key, tuple(names[start : start + number]), rows))
+        start += number
+    return found
 
 
 def _set(table: dict[str, _Value], key: str, value: _Value | None) -> bool:

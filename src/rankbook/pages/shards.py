@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, repeat
 
 from rankbook.pages.entries import alphabetical
 
@@ -60,7 +60,14 @@ def folders(path: str) -> Tokens:
     return tuple(path.split("/"))
 
 
-def split(counts: Mapping[str, int], tokens: Callable[[str], Tokens] = letters, *, most: int = LIMIT, limit: int = LIMIT) -> list[Shard]:
+def split(
+    counts: Mapping[str, int],
+    tokens: Callable[[str], Tokens] = letters,
+    *,
+    most: int = LIMIT,
+    limit: int = LIMIT,
+    order: Sequence[str] | None = None,
+) -> list[Shard]:
     """Part the names of an index into pages of bearable length.
 
     Names that begin alike stay together as long as they fit; which page a name stands on depends only on those beside it that begin alike.
@@ -70,21 +77,52 @@ def split(counts: Mapping[str, int], tokens: Callable[[str], Tokens] = letters, 
         tokens: how a name is looked up.
         most: rows that a page shows of one name, however many there are.
         limit: rows that it shows of all its names.
+        order: the names in their order, where it is known.
 
     Returns:
         The pages in the order of their names; none when there is no name.
     """
     if not counts:
         return []
-    named = sorted((tokens(name), name) for name in counts)
-    sums = [0, *accumulate(min(counts[name], most, limit) for _, name in named)]
-    ranges = _without_few(_ranges(named, sums, limit), sums, limit)
+    names = [name for _, name in sorted((tokens(name), name) for name in counts)] if order is None else order
+    capped = map(min, map(counts.__getitem__, names), repeat(min(most, limit)))
+    sums = [0, *accumulate(capped)]
+    ranges = _without_few(_ranges(_Named(names, tokens), sums, limit), sums, limit)
     named_keys = zip(keys([(path, part) for _, _, path, part in ranges]), ranges, strict=True)
-    return [_shard(key, [name for _, name in named[low:high]], counts) for key, (low, high, _, _) in named_keys]
+    return [Shard(key, (own := tuple(names[low:high])), sum(map(counts.__getitem__, own))) for key, (low, high, _, _) in named_keys]
 
 
-def _shard(key: str, names: list[str], counts: Mapping[str, int]) -> Shard:
-    return Shard(key, tuple(names), sum(counts[name] for name in names))
+def exchanged(order: list[str], gone: Iterable[str], new: Iterable[str], tokens: Callable[[str], Tokens]) -> None:
+    """Take names out of those of an index, and put others in at their places.
+
+    Args:
+        order: the names in their order.
+        gone: names that are among them.
+        new: names that are not.
+        tokens: how a name is looked up.
+    """
+
+    def place(name: str) -> tuple[Tokens, str]:
+        return tokens(name), name
+
+    for name in gone:
+        del order[bisect_left(order, place(name), key=place)]
+    for name in new:
+        insort(order, name, key=place)
+
+
+class _Named:
+    """Names with the steps by which they are looked up, told of those that are asked for."""
+
+    def __init__(self, names: Sequence[str], tokens: Callable[[str], Tokens]) -> None:
+        self._names = names
+        self._tokens = tokens
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, place: int) -> Tokens:
+        return self._tokens(self._names[place])
 
 
 _Range = tuple[int, int, Tokens, int]
@@ -105,11 +143,11 @@ def _without_few(ranges: Iterable[_Range], sums: list[int], limit: int) -> list[
     return joined
 
 
-def _ranges(named: list[tuple[Tokens, str]], sums: list[int], limit: int) -> Iterator[_Range]:
+def _ranges(named: _Named, sums: list[int], limit: int) -> Iterator[_Range]:
     pending: list[_Range] = [(0, len(named), (), 0)]
     while pending:
         low, high, path, _ = pending.pop()
-        first, last = named[low][0], named[high - 1][0]
+        first, last = named[low], named[high - 1]
         if sums[high] - sums[low] <= limit:
             yield low, high, path, 0
         elif first == last:  # spelled alike but for case
@@ -117,7 +155,7 @@ def _ranges(named: list[tuple[Tokens, str]], sums: list[int], limit: int) -> Ite
         else:
             depth = _common(first, last)
             edges = list(_edges(named, low, high, depth))
-            pending += [(start, end, named[start][0][: depth + 1], 0) for start, end in reversed(list(_packed(edges, sums, limit)))]
+            pending += [(start, end, named[start][: depth + 1], 0) for start, end in reversed(list(_packed(edges, sums, limit)))]
 
 
 def _packed(edges: list[int], sums: list[int], limit: int) -> Iterator[tuple[int, int]]:
@@ -129,16 +167,16 @@ def _packed(edges: list[int], sums: list[int], limit: int) -> Iterator[tuple[int
             start = end
 
 
-def _edges(named: list[tuple[Tokens, str]], low: int, high: int, depth: int) -> Iterator[int]:
+def _edges(named: _Named, low: int, high: int, depth: int) -> Iterator[int]:
     """Give the places at which the token of a depth changes, both ends included."""
     while low < high:
         yield low
-        low = bisect_right(named, _token(named[low], depth), low, high, key=lambda entry: _token(entry, depth))
+        low = bisect_right(named, _token(named[low], depth), low, high, key=lambda tokens: _token(tokens, depth))
     yield high
 
 
-def _token(entry: tuple[Tokens, str], depth: int) -> str:
-    return entry[0][depth] if depth < len(entry[0]) else ""
+def _token(tokens: Tokens, depth: int) -> str:
+    return tokens[depth] if depth < len(tokens) else ""
 
 
 def _common(first: Tokens, last: Tokens) -> int:

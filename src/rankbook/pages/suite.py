@@ -68,13 +68,14 @@ def suite_pages(book: Book, rows: Mapping[str, FileRow]) -> Iterator[Page]:
         yield from _owners_pages(book, {path: row for path, row in sorted(rows.items()) if row.owners or row.tests})
 
 
-def word_shards(counts: Mapping[str, int]) -> list[Shard]:
+def word_shards(counts: Mapping[str, int], order: Sequence[str] | None = None) -> list[Shard]:
     """Part the index of words into pages.
 
     Args:
         counts: number of rows by word.
+        order: the words in their order, where it is known.
     """
-    return split(counts, letters, most=MOST_PLACES)
+    return split(counts, letters, most=MOST_PLACES, order=order)
 
 
 def word_contents(book: Book, shards: Sequence[Shard]) -> Iterator[Page]:
@@ -102,13 +103,14 @@ def word_page(book: Book, shard: Shard, rows: Iterable[WordRow], unlisted: froze
     return _filled(book, "suite-words", links, _rows("suite-words", shard, word_sections(rows, Places(links))))
 
 
-def api_shards(counts: Mapping[str, int]) -> list[Shard]:
+def api_shards(counts: Mapping[str, int], order: Sequence[str] | None = None) -> list[Shard]:
     """Part the index of APIs into pages.
 
     Args:
         counts: number of rows by dotted name.
+        order: the names in their order, where it is known.
     """
-    return split(counts, parts, most=MOST_FILES, limit=API_ROWS)
+    return split(counts, parts, most=MOST_FILES, limit=API_ROWS, order=order)
 
 
 def api_contents(book: Book, shards: Sequence[Shard]) -> Iterator[Page]:
