@@ -254,6 +254,12 @@ def test_a_page_at_another_place_is_refused(project, capsys):
     assert (project / "s/test_ring.py").read_bytes() == SOURCE
 
 
+def test_pages_that_are_not_there_are_no_pages_without_edits(project, capsys):
+    """A folder of pages that does not exist is a mistake."""
+    assert run(project, "accept", "--out", "nowhere") == 2
+    assert "there is no folder of pages; run `rankbook gen` first, or name it with --out" in capsys.readouterr().err
+
+
 def test_mode_and_owner_stay_and_nothing_is_left_behind(project):
     """The source is replaced at once, with its permissions."""
     source = project / "s/test_ring.py"

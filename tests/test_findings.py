@@ -197,6 +197,10 @@ LINE = '{"code":"B006","filename":"%s","location":{"row":1},"message":"m","url":
     ("script", "message"),
     [
         ("echo 'no such rule' >&2; exit 2", "ruff ended with status 2, so no page has findings: no such rule"),
+        (
+            r"printf 'ruff failed\n  Cause: no rule X\n' >&2; exit 2",
+            "ruff ended with status 2, so no page has findings: ruff failed Cause: no rule X",
+        ),
         ("exit 1", "ruff ended with status 1, so no page has findings: it says nothing"),
         ("kill -9 $$", "ruff ended with status -9"),
         ("echo hello", "ruff printed what cannot be read"),

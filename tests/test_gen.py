@@ -226,7 +226,7 @@ def test_a_file_in_the_place_of_the_folder_of_pages_is_an_error(tmp_path, capsys
     """Where no folder can be made, the run ends with one sentence and the file stays."""
     plant(tmp_path, {"s/x.py": "x = 1\n", "out": "mine"})
     assert gen(tmp_path, sources=("s",)) == 2
-    assert "cannot write the page" in capsys.readouterr().err
+    assert "out: the folder of the pages is a file; name a folder with --out" in capsys.readouterr().err
     assert (tmp_path / "out").read_text() == "mine"
 
 
@@ -704,3 +704,28 @@ def test_the_seed_layouts_have_their_headings_in_order(tmp_path, pack, source):
     levels = [heading.count("#", 0, 4) for heading in SEED_HEADINGS[pack].splitlines()] + [1]
     silent = [not said.strip() for said in sections]
     assert [index for index, empty in enumerate(silent) if empty and levels[index + 1] <= levels[index]] == []
+
+
+def test_sources_do_not_lie_in_the_folder_of_the_pages(tmp_path, monkeypatch, capsys):
+    """A folder that is to hold the pages of what lies in it is an error, and nothing is written."""
+    plant(tmp_path, {"s/a.py": "x = 1\n"})
+    monkeypatch.chdir(tmp_path)
+    assert main(["gen", "s", "--out", "s"]) == 2
+    assert "s: the source 's' lies in the folder of the pages; name another folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.rglob("*")] == ["s", "a.py"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--exclude", "*"], "the book has no source: the patterns of include and exclude leave none"),
+        (["--include", "["], "the book has no source: the patterns of include and exclude leave none"),
+        (["--package-path", "nowhere"], "the setting package-path names 'nowhere', which is no folder"),
+    ],
+)
+def test_what_leaves_nothing_is_told(tmp_path, capsys, words, said):
+    """A pattern or a folder that was mistyped is no silent success, in the first run and in those that find nothing changed."""
+    plant(tmp_path, {"s/a.py": "x = 1\n"})
+    for _ in range(2):
+        assert gen(tmp_path, *words, sources=("s",)) == 0
+        assert said in capsys.readouterr().err

@@ -447,6 +447,15 @@ def test_show(book):
     assert "'yesterday' is neither a date" in rankbook("ledger", "show", "--since", "yesterday", cwd=book, status=2)
 
 
+def test_a_folder_is_no_ledger(tmp_path):
+    """What is no file is no empty ledger: one sentence says so, and nothing is written before it."""
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / ".rankbook/ledger.sqlite").mkdir(parents=True)
+    for words in (("show",), ("debt",), ("export",)):
+        said = rankbook("ledger", *words, cwd=tmp_path, status=2)
+        assert said.startswith(f"rankbook: error: {tmp_path}/.rankbook/ledger.sqlite: it is a folder, and no ledger; name a file"), said
+
+
 def test_export_import_and_merge(book, tmp_path):
     """What another machine exported, or its whole ledger, is added once."""
     text = rankbook("ledger", "export", cwd=book)

@@ -80,7 +80,10 @@ def accept(chosen: Namespace, settings: Settings, say: Say, warn: Say, ask: Call
     Raises:
         RankbookError: a page that is named is none of this book, or a source cannot be written.
     """
-    writer = Writer(settings.below_root(settings.out))
+    out = settings.below_root(settings.out)
+    if not out.is_dir():
+        raise PageError("there is no folder of pages", where=out, right="run `rankbook gen` first, or name it with --out")
+    writer = Writer(out)
     book = _Book(settings, writer)
     named = [book.name_of(path) for path in chosen.pages]
     taken = refused = found = 0

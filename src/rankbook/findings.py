@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
@@ -229,7 +230,7 @@ def _environment() -> dict[str, str]:
 
 
 def _complaint(folder: Path) -> str:
-    """Give the first line of what ruff complained of."""
+    """Give the first lines of what ruff complained of: that it failed, and why."""
     with (folder / "err").open("rb") as lines:
-        said = next((line for line in lines if line.strip()), b"it says nothing")[:300]
+        said = b" ".join(islice((line[:_LONGEST] for line in lines if line.strip()), 2)) or b"it says nothing"
     return " ".join("".join(character if character.isprintable() else " " for character in said.decode(errors="replace")).split())

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
 
@@ -170,8 +171,10 @@ def _export(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> 
 
 def _lines(ledger: Ledger, since: str) -> Iterator[str]:
     """Yield an export: a line that says what follows, then a line for each run, oldest first."""
+    runs = ledger.exported(since)
+    first = list(islice(runs, 1))  # what cannot be read is told before anything is written
     yield json.dumps({HEADER: FORMAT})
-    for values in ledger.exported(since):
+    for values in chain(first, runs):
         yield json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from rankbook.errors import LedgerError
 from rankbook.ledger import rows
 from rankbook.ledger.session import Session
-from rankbook.ledger.tables import FORMAT, reading, writing
+from rankbook.ledger.tables import FORMAT, is_there, reading, writing
 from rankbook.ledger.values import Values, checked, hardware_class, moment, run_of, setting, values_of
 from rankbook.listing import Outcome, Run
 
@@ -148,13 +148,13 @@ class Ledger:
             raise LedgerError(what, where=self.path, right="use the rankbook that wrote it") from error
 
     def _rows(self, query: str, *arguments: object) -> list[Any]:
-        if not self.path.is_file():
+        if not is_there(self.path):
             return []
         with reading(self.path) as connection:
             return connection.execute(query, arguments).fetchall()
 
     def _read(self, query: str, *arguments: object, touch: bool = True) -> Iterator[Values]:
-        if self.path.is_file():
+        if is_there(self.path):
             with reading(self.path, touch=touch) as connection:
                 yield from rows.read(connection, query, arguments)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rankbook.errors import LedgerError
 from rankbook.ledger.rows import Texts
-from rankbook.ledger.tables import reading
+from rankbook.ledger.tables import is_there, reading
 from rankbook.ledger.values import hardware_class
 from rankbook.listing import Outcome, Receipt, Run
 
@@ -110,7 +110,7 @@ def extent(path: Path) -> tuple[int, int]:
     Raises:
         LedgerError: the ledger cannot be read.
     """
-    if not path.is_file():
+    if not is_there(path):
         return 0, 0
     with reading(path) as connection:
         newest, count = connection.execute("SELECT coalesce(max(id), 0), count(*) FROM runs").fetchone()
@@ -128,7 +128,7 @@ def recent(path: Path, after: int = 0, most: int = MOST) -> Iterator[list[tuple[
     Raises:
         LedgerError: the ledger cannot be read.
     """
-    if not path.is_file():
+    if not is_there(path):
         return
     hardware = lru_cache(maxsize=None)(hardware_class)
     with reading(path) as connection:

@@ -49,6 +49,21 @@ _SCHEMA = (
 )
 
 
+def is_there(path: Path) -> bool:
+    """Tell whether there is a ledger to read.
+
+    Raises:
+        LedgerError: what is there is no file.
+    """
+    if path.is_file():
+        return True
+    if path.exists():
+        raise LedgerError(
+            "it is a folder, and no ledger" if path.is_dir() else "it is no file, and no ledger", where=path, right="name a file"
+        )
+    return False
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a ledger for one change, all or nothing; it is made, or brought to the present format, where need be.

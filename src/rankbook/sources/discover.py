@@ -13,6 +13,7 @@ from rankbook import front_matter
 from rankbook.config import Settings
 from rankbook.errors import SourceError
 from rankbook.sources.globs import matcher
+from rankbook.sources.packages import INSTALLED
 
 _LEFT_OUT = frozenset({
     ".git", ".hg", ".svn", ".bzr", ".jj", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".tox", ".nox",
@@ -56,15 +57,33 @@ def discover(settings: Settings) -> Found:
     if not settings.sources:
         raise SourceError("no sources are named", where=settings.root, right="name files or folders, or set sources in [tool.rankbook]")
     root = settings.root.resolve()
+    out = settings.below_root(settings.out)
+    _check_folders(settings, root, out)
     warnings: list[str] = []
     candidates = {path for source in settings.sources for path in _below(root, _relative(root, source), warnings)}
     taken, left = matcher(settings.include), matcher(settings.exclude)
-    out = settings.below_root(settings.out)
     wanted = [path for path in sorted(candidates) if (not settings.include or taken(path)) and not left(path)]
     check = _Check(root, out, warnings)
     paths = tuple(path for path in wanted if check.is_source(path))
+    if not paths:
+        why = "the patterns of include and exclude leave none" if candidates and not wanted else "no file that is named can be one"
+        warnings.append(f"the book has no source: {why}")
+    warnings += [
+        f"the setting package-path names '{path}', which is no folder"
+        for path in settings.package_path
+        if path != INSTALLED and not settings.below_root(path).is_dir()
+    ]
     surroundings = _surroundings(root, settings.sources, candidates, out)
     return Found(paths, tuple(dict.fromkeys(warnings)), (*surroundings, *check.pages))
+
+
+def _check_folders(settings: Settings, root: Path, out: Path) -> None:
+    """Make sure that the pages have a folder, and that no source lies in it."""
+    if out.exists() and not out.is_dir():
+        raise SourceError("the folder of the pages is a file", where=out, right="name a folder with --out, or in the setting `out`")
+    for source in settings.sources:
+        if (root / source).resolve().is_relative_to(out) and not root.is_relative_to(out):
+            raise SourceError(f"the source '{source}' lies in the folder of the pages", where=out, right="name another folder with --out")
 
 
 def _relative(root: Path, source: str) -> str:
