@@ -467,6 +467,28 @@ def test_templates_of_a_project_reach_nothing_but_facts(tmp_path, way):
     assert "`s/a.py` has 1,1,000" in (tmp_path / "docs/s/a.py_docs.md").read_text()
 
 
+def test_a_template_is_a_file_of_its_project(tmp_path):
+    """A link to a file elsewhere is no template, whose text would come out on the pages; one to another pack is."""
+    (tmp_path / "secret").write_text("zq")
+    template = (REPOSITORY / "templates/rankbook/file.md.jinja").read_text()
+    hostile.write(tmp_path, {"s/a.py": b"x = 1\n", "templates/rankbook/file.md.jinja": f"{template}{{% include '_x.md.jinja' %}}".encode()})
+    part, settings_ = tmp_path / "templates/rankbook/_x.md.jinja", Settings(root=tmp_path, sources=("s",), out="docs", jobs=1, findings=())
+    part.symlink_to(tmp_path / "secret")
+    with pytest.raises(RankbookError, match=r"_x\.md\.jinja: the template is a link that leads out of the templates; put the file itself"):
+        document(settings_)
+    assert not (tmp_path / "docs").exists()
+    part.unlink()
+    (tmp_path / "templates/other").mkdir()
+    (tmp_path / "templates/other/_x.md.jinja").write_text("of another pack")
+    part.symlink_to("../other/_x.md.jinja")
+    document(settings_)
+    assert "of another pack" in (tmp_path / "docs/s/a.py_docs.md").read_text()
+    part.unlink()
+    part.write_bytes(b"\xff\xfe")
+    with pytest.raises(RankbookError, match=r"_x\.md\.jinja: the template is not UTF-8; save it as UTF-8"):
+        document(settings_)
+
+
 # Inventory, ledger, CI
 
 

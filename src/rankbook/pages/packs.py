@@ -84,6 +84,25 @@ class _Context(Context):
         return called(*args, **kwargs)
 
 
+class _Loader(jinja2.FileSystemLoader):
+    """Reads templates, and nothing that only passes for one: a link out of the folder of all packs, or what is no text."""
+
+    def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
+        for folder in map(Path, self.searchpath):
+            file = folder / template
+            if file.is_file():
+                # Those that come with rankbook may be links: so some installers put packages together.
+                if not folder.is_relative_to(_own_packs()) and not file.resolve().is_relative_to(folder.parent.resolve()):
+                    raise TemplateError(
+                        "the template is a link that leads out of the templates", where=file, right="put the file itself there"
+                    )
+                break
+        try:
+            return super().get_source(environment, template)
+        except UnicodeDecodeError as error:
+            raise TemplateError("the template is not UTF-8", where=file, right="save it as UTF-8") from error
+
+
 class _Environment(jinja2.Environment):
     """That of packs of our own, whose templates write `each.name` for attributes alone."""
 
@@ -105,7 +124,7 @@ def environment(folders: tuple[str, ...]) -> jinja2.Environment:
     """
     is_own = all(Path(folder).is_relative_to(_own_packs()) for folder in folders)
     made = (_Environment if is_own else _Sandboxed)(
-        loader=jinja2.FileSystemLoader(folders),
+        loader=_Loader(folders),
         undefined=jinja2.StrictUndefined,
         autoescape=True,
         finalize=text,
