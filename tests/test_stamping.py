@@ -727,6 +727,21 @@ def test_settings_that_cannot_be_read_are_one_sentence(project, file, text, said
     assert (done.returncode, done.stderr.count("\n"), said in done.stderr) == (2, 1, True), done.stderr
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ('repo-forge = "gitlub"', "pyproject.toml: setting 'repo-forge' is 'gitlub'; known are github, gitlab,"),
+        ('repo-url = "javascript://a/b"', "pyproject.toml: no browser opens the address in the setting 'repo-url'; write repo-url ="),
+    ],
+)
+def test_a_forge_that_is_none_is_told_of(project, setting, said):
+    """A forge that is mistyped leaves no site without its links and without a word."""
+    with (project / "pyproject.toml").open("a") as file:
+        file.write(f"{setting}\n")
+    done = mkdocs(project, "build")
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (1, True, False), done.stderr
+
+
 def test_settings_are_those_of_the_project(project):
     """The folder of the site and of the pages are read from the engine's settings, whatever tags those hold."""
     from rankbook.stamping import _engine

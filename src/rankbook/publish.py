@@ -22,15 +22,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankbook import __version__, freshness, searching
 from rankbook.config import Settings
-from rankbook.errors import RankbookError
+from rankbook.errors import ConfigError, RankbookError
 from rankbook.front_matter import Stamp
 from rankbook.garbage import uncollected
 from rankbook.markers import LAST_RUN, ROLLUP
 from rankbook.packed import columns_of, rows_of
+from rankbook.remotes import Remote
 from rankbook.site import checkout, lean, markdown, sheltering
 from rankbook.site.addresses import Addresses
 from rankbook.site.assets import script, style
-from rankbook.site.forge import FACTS
+from rankbook.site.forge import FACTS, KINDS
 from rankbook.site.shell import Shell
 from rankbook.stamps import Stamps, Told, body_of, stamp_of, told_of
 from rankbook.workers import beside, processes, spread
@@ -197,6 +198,10 @@ class Site:
         """Know the pages as they are now, without leaving anything for another run: they are put into the site one by one."""
         self.kept = _Kept({path: Row(row.seen, row.stamp) for path, row in docs.rows.items()}, directories=directories)
 
+    @property
+    def _told_in(self) -> Path:
+        return self.settings.root / "pyproject.toml"
+
     def _files(self) -> Iterator[str]:
         addresses = Addresses(self.kept.directories)
         return (addresses.file(path) for path, row in self.kept.rows.items() if row.made != _NOTHING)
@@ -207,8 +212,18 @@ class Site:
         Args:
             url: address of the repository, as the engine's settings say.
             edit_uri: what MkDocs knows of editing.
+
+        Raises:
+            ConfigError: the project's own settings name a forge of no known kind, or an address that no browser opens.
         """
         settings = self.settings
+        if settings.repo_forge and settings.repo_forge.lower() not in KINDS:
+            raise ConfigError(
+                f"setting 'repo-forge' is '{settings.repo_forge}'", where=self._told_in, right=f"known are {', '.join(KINDS)}"
+            )
+        if settings.repo_url and Remote.of(settings.repo_url) is None:
+            what = "no browser opens the address in the setting 'repo-url'"
+            raise ConfigError(what, where=self._told_in, right='write repo-url = "https://host/owner/name"')
         return checkout.published(
             settings.root, url=settings.repo_url or url, branch=settings.repo_branch, kind=settings.repo_forge, edit_uri=edit_uri
         )
