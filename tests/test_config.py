@@ -6,7 +6,7 @@ import pytest
 
 from rankbook.cli import main
 from rankbook.config import Settings, find_root, load
-from rankbook.errors import ConfigError
+from rankbook.errors import ConfigError, refused
 
 
 def test_defaults_without_a_file(tmp_path):
@@ -39,6 +39,8 @@ def test_file_and_flags(tmp_path):
         ("[tool.rankbook]\nout = ''\n", "setting 'out' is empty"),
         ("[tool.rankbook]\nsources = ['']\n", "setting 'sources' is empty"),
         ("[tool.rankbook]\npack = '/etc'\n", "setting 'pack' is '/etc'"),
+        ('[tool.rankbook]\nout = "a\\u0000"\n', "setting 'out' holds a null character"),
+        ('[tool.rankbook]\nsources = ["a\\u0000"]\n', "setting 'sources' holds a null character"),
     ],
 )
 def test_wrong_settings(tmp_path, text, message):
@@ -59,6 +61,47 @@ def test_wrong_flags(tmp_path, monkeypatch, capsys, words):
     assert main(["gen", *words]) == 2
     assert "rankbook: error: setting '" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "gen --out circle",
+        "gen circle",
+        "check --out circle",
+        "accept --out circle",
+        "accept circle",
+        "stamp --site-dir circle",
+        "stamp --docs-dir circle",
+        "query tests circle",
+        "ledger merge circle",
+        "init circle",
+        "gen --pack part",
+    ],
+)
+def test_a_link_to_itself_and_what_the_system_refuses(tmp_path, monkeypatch, capsys, words):
+    """A path that leads nowhere, or to what cannot be read, is one sentence, and nothing is written."""
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["s"]\nfindings = []\n')
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s/a.py").write_text("x = 1\n")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "templates/part").mkdir(parents=True)
+    (tmp_path / "templates/part/file.md.jinja").symlink_to("file.md.jinja")
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.chdir(tmp_path)
+    assert main(words.split()) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("rankbook: error: ")
+    assert said.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_nothing_else_says_of_the_system_is_said_in_one_sentence():
+    """The file comes first, then what the system says."""
+    error = PermissionError(13, "Permission denied", "/a/b")
+    assert str(refused(error)) == "/a/b: the system says: Permission denied; look who may read and write it"
+    assert str(refused(OSError(28, "No space left on device"))) == "the system says: No space left on device"
 
 
 def test_find_root(tmp_path):

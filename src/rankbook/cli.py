@@ -13,7 +13,7 @@ from typing import TextIO
 
 from rankbook import __version__, freshness
 from rankbook.config import Settings, find_root, load
-from rankbook.errors import RankbookError
+from rankbook.errors import RankbookError, refused
 from rankbook.garbage import leave_at_exit
 from rankbook.report import Report, plural
 from rankbook.terminal import harmless, heard
@@ -51,6 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _told(int(chosen.command.run(chosen)))
     except RankbookError as error:
         _say(f"rankbook: error: {error}", sys.stderr)
+        return 2
+    except OSError as error:
+        _say(f"rankbook: error: {refused(error)}", sys.stderr)
         return 2
     except KeyboardInterrupt:
         _say("rankbook: stopped", sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -75,7 +76,16 @@ class Settings:
 
     def below_root(self, path: str) -> Path:
         """Give the absolute form of a path that a setting names."""
-        return (self.root / path).resolve()
+        return real(self.root / path)
+
+
+def real(path: Path) -> Path:
+    """Give the absolute form of a path without links; one that goes round in circles is left as it is, for no file is there.
+
+    Args:
+        path: of what may be there.
+    """
+    return Path(os.path.realpath(path))  # `Path.resolve` raises on a circle
 
 
 def load(root: Path, overrides: Mapping[str, Any] | None = None) -> Settings:
@@ -170,6 +180,8 @@ _RANGES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def _check_range(name: str, value: Any, path: Path | None) -> None:
+    if "\0" in (value if isinstance(value, str) else "".join(value) if isinstance(value, tuple) else ""):
+        raise ConfigError(f"setting '{name.replace('_', '-')}' holds a null character", where=path, right="take it out")
     holds, right = _RANGES.get(name, (None, ""))
     if holds is not None and not holds(value):
         said = "is empty" if value == "" or isinstance(value, tuple) else f"is {value!r}"

@@ -71,6 +71,16 @@ class LedgerError(RankbookError):
     """The ledger cannot be read or written."""
 
 
+def refused(error: OSError) -> RankbookError:
+    """Say in one sentence what the system does not allow.
+
+    Args:
+        error: of a file or folder that nothing else has said something of.
+    """
+    right = "look who may read and write it" if isinstance(error, PermissionError) else None
+    return RankbookError(f"the system says: {error.strerror or error}", where=error.filename, right=right)
+
+
 def bad_yaml(error: Exception, where: PurePath) -> ConfigError:
     """Say in one sentence what a reader of YAML says in a picture of several lines.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from rankbook import debt
-from rankbook.config import Settings, load
+from rankbook.config import Settings, load, real
 from rankbook.errors import LedgerError
 from rankbook.ledger import FORMAT, Ledger, Values, checked, hardware_class, moment, values_of
 from rankbook.listing import Outcome, Run
@@ -63,7 +63,7 @@ def keep(chosen: Namespace, root: Path, say: Say) -> int:
         The exit status.
     """
     settings = load(root)
-    path = Path(chosen.ledger).resolve() if chosen.ledger else settings.below_root(settings.ledger)
+    path = real(Path(chosen.ledger)) if chosen.ledger else settings.below_root(settings.ledger)
     return int(chosen.deed.do(Ledger(path), chosen, settings, say))
 
 

@@ -23,7 +23,7 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from rankbook.config import Settings, load
 from rankbook.document import document, survey_tree
 from rankbook.engine_files import list_quickly
-from rankbook.errors import RankbookError
+from rankbook.errors import RankbookError, refused
 from rankbook.front_matter import OVERVIEWS
 from rankbook.garbage import leave_at_exit, pass_over, uncollected
 from rankbook.markers import LAST_RUN, LAST_RUN_MARKER, LAST_RUN_NOTE, PROOF_MARKER, ROLLUP
@@ -117,7 +117,8 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             if self.config.gen and self._settings.sources:
                 for warning in document(self._settings).warnings:
                     _log.warning("%s", harmless(warning))
-        except (RankbookError, OSError) as error:
+        except (RankbookError, OSError) as caught:
+            error = refused(caught) if isinstance(caught, OSError) else caught
             if not self._serving:
                 raise PluginError(harmless(str(error))) from error
             if self._live is None:

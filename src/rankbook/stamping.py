@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from rankbook.config import Settings
+from rankbook.config import Settings, real
 from rankbook.document import survey_tree
 from rankbook.errors import ConfigError, RankbookError, bad_yaml
 from rankbook.publish import Docs, Ledgered, Site, finish, publish, shell_of
@@ -43,8 +43,8 @@ def stamp(chosen: argparse.Namespace, settings: Settings, say: Callable[[str], N
         RankbookError: there is no site, or no page of it whose shell the generated pages could take.
     """
     engine = _engine(settings.root)
-    path = (settings.root / (chosen.site_dir or engine.site_dir)).resolve()
-    folder = (settings.root / (chosen.docs_dir or engine.docs_dir)).resolve()
+    path = real(settings.root / (chosen.site_dir or engine.site_dir))
+    folder = real(settings.root / (chosen.docs_dir or engine.docs_dir))
     if not path.is_dir():
         raise RankbookError("there is no built site", where=path, right="build the site first, or name its folder with --site-dir")
     if not folder.is_dir():

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rankbook import starter
-from rankbook.config import Settings, load
+from rankbook.config import Settings, load, real
 from rankbook.document import survey_tree
 from rankbook.errors import ConfigError, RankbookError
 from rankbook.model import Project
@@ -85,7 +85,7 @@ def _tests(root: Path, named: tuple[str, ...]) -> Sources:
 
 
 def _source(root: Path, name: str) -> str:
-    path = (root / name).resolve()
+    path = real(root / name)
     if not name or not path.is_relative_to(root) or not path.exists():
         raise ConfigError(f"there is no '{name}'", where=root, right="name a file or a folder below the root")
     return path.relative_to(root).as_posix()

@@ -179,7 +179,12 @@ class Store:
     def _open(self) -> None:
         if self._path is None:
             return
-        if not self._path.is_file():
+        try:
+            is_there = self._path.is_file()
+        except OSError:  # its folder cannot be looked into, and so holds nothing for anybody
+            self._path = None
+            return
+        if not is_there:
             _prune(self._path.parent)
             return
         try:

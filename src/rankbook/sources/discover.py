@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rankbook import front_matter
-from rankbook.config import Settings
+from rankbook.config import Settings, real
 from rankbook.errors import SourceError
 from rankbook.sources.globs import matcher
 from rankbook.sources.packages import INSTALLED
@@ -82,7 +82,7 @@ def _check_folders(settings: Settings, root: Path, out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise SourceError("the folder of the pages is a file", where=out, right="name a folder with --out, or in the setting `out`")
     for source in settings.sources:
-        if (root / source).resolve().is_relative_to(out) and not root.is_relative_to(out):
+        if real(root / source).is_relative_to(out) and not root.is_relative_to(out):
             raise SourceError(f"the source '{source}' lies in the folder of the pages", where=out, right="name another folder with --out")
 
 
