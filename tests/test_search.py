@@ -213,9 +213,9 @@ def test_edit_by_edit_makes_the_same_shards(monkeypatch, trees, data):
         for tree in trees:
             texts = {file: edited.text(file) for file in edited.files}
             edited.changed.clear()
-            edited.take({place: {place: tree[place]} if place in tree else {} for place in before.keys() | tree.keys()})
+            edited.take((place, {place: tree[place]} if place in tree else {}) for place in before.keys() | tree.keys())
             with sharding._Kept(None, "") as made:
-                made.take({place: {place: rows} for place, rows in tree.items()})
+                made.take((place, {place: rows}) for place, rows in tree.items())
                 assert made.files == edited.files
                 assert all(made.text(file) == edited.text(file) for file in made.files)
             assert {file for file in edited.files if texts.get(file) != edited.text(file)} <= edited.changed

@@ -9,9 +9,9 @@ import sqlite3
 import unicodedata
 import zlib
 from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ from rankbook.pages import FileRow
 from rankbook.pages.marks_index import marked
 from rankbook.pages.shards import split
 from rankbook.shelf import Way, Written, kept_in, seen, token_of
-from rankbook.site.search_rows import FILE, LETTERS, postings, row
+from rankbook.site.search_rows import FILE, LETTERS, keyed, postings, row
 from rankbook.site.search_shards import INDEX, index, shards
 from rankbook.store import Store, StoreError
 
@@ -78,20 +78,20 @@ def _from_store(settings: Settings, manifest: Manifest, place: Path, way: Way, f
     with _Kept(file, manifest.world) as kept:
         token = token_of(manifest, way)
         if kept.about("token", "") != token:
-            with uncollected():
-                rows, compared = _told(settings, manifest, kept, way)
-                kept.take(rows)
-            kept.tell({**compared, "token": token})
+            with uncollected(), closing(Store(freshness.cache_folder(settings), manifest.world)) as store:
+                news = _News(store, manifest, kept, way)
+                kept.take(news.rows())
+            kept.tell({"seen": news.seen, "pages": news.pages, "token": token})
         return _put(kept, place, way)
 
 
 def _from_sources(project: Project, place: Path, way: Way) -> Written:
     with _Kept(None, "") as kept, uncollected():
         surveys = project.surveys
-        rows: dict[str, _Places] = {path: {path: rows_of(module, surveys[path])} for path, module in project.modules.items()}
+        rows = ((path, {path: rows_of(module, surveys[path])}) for path, module in project.modules.items())
         counts = Counter(use.name for each in surveys.values() for use in each.uses if use.tests)
         suite = {path: pages.file_row(module, surveys[path], 0) for path, module in project.modules.items()}
-        kept.take({**rows, _APIS: _api_rows(counts, way), _SUITE: _suite_rows(suite, way)})
+        kept.take((*rows, (_APIS, _api_rows(counts, way)), (_SUITE, _suite_rows(suite, way))))
         return _put(kept, place, way)
 
 
@@ -195,38 +195,56 @@ def _one_line(name: str) -> str:
 # What has changed
 
 
-def _told(settings: Settings, manifest: Manifest, kept: _Kept, way: Way) -> tuple[dict[str, _Places], dict[str, Any]]:
-    """Give the rows of all that may have other ones, and what to compare with at the next run."""
-    store = Store(freshness.cache_folder(settings), manifest.world)
-    try:
-        if store.generation != manifest.generation:
-            raise StoreError("another run came between")
-        changed, seen = _changed_sources(store, manifest, kept.about("seen", {}))
-        known = kept.about("pages", {})
-        sums = {place: f"{way} {zlib.crc32(store.data(*key) or b'')}" for place, (key, _) in _OVERVIEWS.items()}
-        for place, (key, rows) in _OVERVIEWS.items():
-            if known.get(place) != sums[place]:
-                changed[place] = rows(store.get(*key) or {}, way)
-        return changed, {"seen": seen, "pages": sums}
-    finally:
-        store.close()
-
-
 _Seen = dict[str, tuple[bytes, int]]
 """By source: time and size as the last run saw them, and a sum over its survey."""
 
 
-def _changed_sources(store: Store, manifest: Manifest, known: _Seen) -> tuple[dict[str, _Places], _Seen]:
-    now: _Seen = {}
-    sums = store.sums("surveys")
-    changed: dict[str, _Places] = {}
-    for place, path in enumerate(manifest.sources.paths):
-        stat = manifest.sources.seen[16 * place : 16 * place + 16]
-        now[path] = stat, sums.get(path, 0)
-        if known.get(path) != now[path] or not any(stat[:8]):  # a time of 0: it changed while it was looked at
-            module = store.get("facts", path)
-            changed[path] = {} if module is None else {path: rows_of(module, store.get("surveys", path) or Survey(path))}
-    return changed | {path: {} for path in known.keys() - now.keys()}, now
+class _News:
+    """What may have other rows than at the last run.
+
+    Args:
+        store: what the last run of `rankbook gen` has left.
+        manifest: the same.
+        kept: what the last run of this has left.
+        way: from a result to its page.
+
+    Raises:
+        StoreError: the store is not that of the manifest.
+    """
+
+    def __init__(self, store: Store, manifest: Manifest, kept: _Kept, way: Way) -> None:
+        if store.generation != manifest.generation:
+            raise StoreError("another run came between")
+        self._store = store
+        self._manifest = manifest
+        self._kept = kept
+        self._way = way
+        self.seen: _Seen = {}
+        """What to compare with at the next run, once all rows are given."""
+        self.pages: dict[str, str] = {}
+        """The same, of the pages about the whole suite."""
+
+    def rows(self) -> Iterator[tuple[str, _Places]]:
+        """Give the rows of all that may have other ones, one source after the other."""
+        known: _Seen = self._kept.about("seen", {})
+        yield from self._sources(known)
+        yield from ((path, {}) for path in known.keys() - self.seen.keys())
+        yield from self._overviews(self._kept.about("pages", {}))
+
+    def _sources(self, known: _Seen) -> Iterator[tuple[str, _Places]]:
+        sources, sums = self._manifest.sources, self._store.sums("surveys")
+        for place, path in enumerate(sources.paths):
+            stat = sources.seen[16 * place : 16 * place + 16]
+            self.seen[path] = stat, sums.get(path, 0)
+            if known.get(path) != self.seen[path] or not any(stat[:8]):  # a time of 0: it changed while it was looked at
+                module = self._store.get("facts", path)
+                yield path, {} if module is None else {path: rows_of(module, self._store.get("surveys", path) or Survey(path))}
+
+    def _overviews(self, known: Mapping[str, str]) -> Iterator[tuple[str, _Places]]:
+        for place, (key, rows) in _OVERVIEWS.items():
+            self.pages[place] = f"{self._way} {zlib.crc32(self._store.data(*key) or b'')}"
+            if known.get(place) != self.pages[place]:
+                yield place, rows(self._store.get(*key) or {}, self._way)
 
 
 # What is kept
@@ -284,27 +302,26 @@ class _Kept:
         """Give a shard."""
         return bytes(self._connection.execute("SELECT text FROM shards WHERE file = ?", (file,)).fetchone()[0])
 
-    def take(self, changed: Mapping[str, _Places]) -> None:
+    def take(self, changed: Iterable[tuple[str, _Places]]) -> None:
         """Take up the rows of sources in the place of those that they had."""
         removed, added = self._exchanged(changed)
-        if not (removed or added):
+        if not (removed or added.sizes):
             return
         grams = Counter(self.about("grams", {}))
         for posting in removed:
             grams[posting[:_GRAM]] -= len(posting)
-        for posting in added:
-            grams[posting[:_GRAM]] += len(posting)
+        grams.update(added.sizes)
         grams = +grams
         old = self.about("firsts", [])
         new = [drawer.first for drawer in split(grams, str, most=_DRAWER, limit=_DRAWER)]
         self._refill(old, new, removed, added)
         self.tell({"grams": dict(grams), "firsts": new, "files": self.files})
 
-    def _exchanged(self, changed: Mapping[str, _Places]) -> tuple[set[str], list[str]]:
-        """Put the rows of sources in the place of the old ones; give the postings that go, and those that come, sorted."""
+    def _exchanged(self, changed: Iterable[tuple[str, _Places]]) -> tuple[set[str], _Added]:
+        """Put the rows of sources in the place of the old ones; give the postings that go, and those that come."""
         removed: set[str] = set()
-        added: list[str] = []
-        for path, after in changed.items():
+        added = _Added()
+        for path, after in changed:
             found = self._connection.execute("SELECT rows FROM sources WHERE path = ?", (_key(path),)).fetchone()
             before = marshal.loads(found[0]) if found else {}  # noqa: S302 - as above
             if before == after:
@@ -312,34 +329,32 @@ class _Kept:
             for place in before.keys() | after.keys():
                 one, other = before.get(place, ()), after.get(place, ())
                 removed.update(postings(place, set(one).difference(other)))
-                added += postings(place, set(other).difference(one) if one else other)
+                added.put(place, set(other).difference(one) if one else other)
             if after:
                 self._connection.execute("INSERT OR REPLACE INTO sources VALUES (?, ?)", (_key(path), marshal.dumps(dict(after))))
             else:
                 self._connection.execute("DELETE FROM sources WHERE path = ?", (_key(path),))
-        added.sort()
         return removed, added
 
-    def _refill(self, old: Sequence[str], new: Sequence[str], removed: set[str], added: list[str]) -> None:
+    def _refill(self, old: Sequence[str], new: Sequence[str], removed: set[str], added: _Added) -> None:
         """Put postings into their drawers, and cut anew the drawers that are not as they were."""
         ends = dict(_spans(old))
         touched = {max(0, bisect_right(new, posting) - 1) for posting in removed}
-        drawers: dict[str, list[str]] = {}
+        left: dict[str, tuple[str | None, list[str]]] = {}
         for place, (first, end) in enumerate(_spans(new)):
-            low = bisect_left(added, first) if place else 0
-            high = len(added) if end is None else bisect_left(added, end)
-            if place in touched or low < high or ends.get(first, "") != end:
-                drawers[first] = self._drawer(old, first if place else "", end, removed, added[low:high])
-        self._empty([*(set(old) - set(new)), *drawers])
-        for first, filled in drawers.items():
+            if place in touched or added.has(first if place else "", end) or ends.get(first, "") != end:
+                left[first] = end, self._left(old, first if place else "", end, removed)
+        self._empty([*(set(old) - set(new)), *left])
+        for first, (end, held) in left.items():
+            filled = sorted([*held, *added.between("" if first == new[0] else first, end)])
             self._connection.execute("INSERT INTO drawers VALUES (?, ?)", (_key(first), marshal.dumps(filled)))
             for shard in shards(filled, first):
                 self.files[shard.file] = shard.start, len(shard.text)
                 self.changed.add(shard.file)
                 self._connection.execute("INSERT INTO shards VALUES (?, ?, ?)", (shard.file, _key(first), shard.text))
 
-    def _drawer(self, old: Sequence[str], first: str, end: str | None, removed: Collection[str], added: list[str]) -> list[str]:
-        """Give the postings from one beginning to another, sorted."""
+    def _left(self, old: Sequence[str], first: str, end: str | None, removed: Collection[str]) -> list[str]:
+        """Give the postings from one beginning to another that stay."""
         low = max(0, bisect_right(old, first) - 1)
         high = len(old) if end is None else bisect_left(old, end)
         kept: list[str] = []
@@ -348,7 +363,7 @@ class _Kept:
             held = marshal.loads(data)  # noqa: S302 - as above
             inside = held[bisect_left(held, first) : len(held) if end is None else bisect_left(held, end)]
             kept += [posting for posting in inside if posting not in removed] if removed else inside
-        return sorted(kept + added) if kept else added
+        return kept
 
     def _empty(self, drawers: Sequence[str]) -> None:
         for first in drawers:
@@ -357,6 +372,42 @@ class _Kept:
         keys = [(_key(first),) for first in drawers]
         self._connection.executemany("DELETE FROM shards WHERE first = ?", keys)
         self._connection.executemany("DELETE FROM drawers WHERE first = ?", keys)
+
+
+class _Added:
+    """Postings that come, packed by how they begin: of hundreds of thousands only those of one drawer at a time are texts."""
+
+    def __init__(self) -> None:
+        self.sizes: Counter[str] = Counter()
+        """Characters of the postings by how they begin, which is how drawers are cut."""
+        self._packed: defaultdict[str, bytearray] = defaultdict(bytearray)
+        self._places: list[str] = []
+        self._order: list[str] = []
+
+    def put(self, place: str, rows: Iterable[str]) -> None:
+        """Take up the rows of a place."""
+        number, size = len(self._places), len(place) + 2
+        self._places.append(place)
+        for key, each in keyed(place, rows):
+            gram = key[:_GRAM] if len(key) >= _GRAM else f"{key}\t{place}"[:_GRAM]
+            self.sizes[gram] += len(key) + size + len(each)
+            self._packed[gram] += f"{key}\t{number}\t{each}\n".encode(errors="surrogatepass")
+
+    def has(self, first: str, end: str | None) -> bool:
+        """Tell whether there are some from one beginning to another."""
+        return bool(self._grams(first, end))
+
+    def between(self, first: str, end: str | None) -> Iterator[str]:
+        """Give those from one beginning to another, in any order."""
+        for gram in self._grams(first, end):
+            for line in self._packed[gram].decode(errors="surrogatepass").split("\n")[:-1]:
+                key, number, each = line.split("\t")
+                yield f"{key}\t{self._places[int(number)]}\t{each}"
+
+    def _grams(self, first: str, end: str | None) -> Sequence[str]:
+        if len(self._order) != len(self._packed):
+            self._order = sorted(self._packed)
+        return self._order[bisect_left(self._order, first) : None if end is None else bisect_left(self._order, end)]
 
 
 def _key(text: str) -> bytes:

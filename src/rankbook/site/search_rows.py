@@ -70,6 +70,16 @@ def postings(place: str, rows: Iterable[str]) -> Iterator[str]:
         place: path of a source, or `/` and the address of a page.
         rows: those of the place.
     """
+    return (f"{key}\t{place}\t{each}" for key, each in keyed(place, rows))
+
+
+def keyed(place: str, rows: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Give each row once for each key that it is found by, after the key; neither holds a tab or the end of a line.
+
+    Args:
+        place: path of a source, or `/` and the address of a page.
+        rows: those of the place.
+    """
     folder, _, file = place.rpartition("/")
     stem = file.partition(".")[0]
     module = "" if place.startswith("/") else nested(folder.rpartition("/")[2] if stem == "__init__" else stem)
@@ -86,4 +96,4 @@ def postings(place: str, rows: Iterable[str]) -> Iterator[str]:
         else:
             outer = ""
         for key in keys(name, outer):
-            yield f"{key}\t{place}\t{each}"
+            yield key, each
