@@ -4,8 +4,9 @@
 
 CORPUS is a folder of real files to mutate; without it, those of this repository are taken. A round makes one tree, and its seed is all that
 there is to know of it: `--seed N --inputs 1` makes round N again. The trees of rounds that fail are kept in FOLDER. What a round is, says
-its seed: every third tree has a tame twin of the same shape, with which each page is compared; every third consists of files of all
-kinds; every third is of mutated real files. Exits with 1 when anything was found.
+its seed: every fourth tree has a tame twin of the same shape, with which each page is compared; every fourth consists of files of all
+kinds; every fourth is of mutated real files; every fourth changes a few times, and is compared with one that is made at once. Exits with
+1 when anything was found.
 """
 
 from __future__ import annotations
@@ -94,14 +95,15 @@ def _originals(corpus: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _round(top: Path, seed: int, originals: list[tuple[str, bytes]], files: int, counts: Counter[str]) -> Iterator[str]:
-    pack = _PACKS[seed // 3 % len(_PACKS)]
+    pack = _PACKS[seed // len(_KINDS) % len(_PACKS)]
     try:
         with watching.watched() as written:
-            book, found = _KINDS[seed % 3](top, seed, originals, files, pack)
+            book, found = _KINDS[seed % len(_KINDS)](top, seed, originals, files, pack)
             yield from found
             counts["inputs"] += files
             yield from _pages(book, seed, counts)
-        allowed = (str(top.resolve()), os.path.realpath(os.environ["RANKBOOK_CACHE_DIR"]))
+        ruff = f"{tempfile.gettempdir()}/rankbook-findings-"
+        allowed = (str(top.resolve()), os.path.realpath(os.environ["RANKBOOK_CACHE_DIR"]), ruff)
         strangers = {path for path in written if not path.startswith(allowed) and not path.startswith(("/dev/", "/proc/"))}
         if strangers:
             yield f"it has written {sorted(strangers)[:3]}"
@@ -130,7 +132,12 @@ def _of_real_files(top: Path, seed: int, originals: list[tuple[str, bytes]], fil
     return book, list(checked_books.problems(book, engines=0.1, seed=seed))
 
 
-_KINDS = (_with_twin, _of_all_kinds, _of_real_files)
+def _that_changes(top: Path, seed: int, _: object, files: int, pack: str) -> tuple[checked_books.Book, list[str]]:
+    found = list(checked_books.differences(seed, top, pack=pack, files=files))
+    return checked_books.Book(top / "new", {}, pack), found
+
+
+_KINDS = (_with_twin, _of_all_kinds, _of_real_files, _that_changes)
 
 
 def _pages(book: checked_books.Book, seed: int, counts: Counter[str]) -> Iterator[str]:

@@ -17,8 +17,8 @@ import xml.etree.ElementTree as ET
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -28,7 +28,7 @@ import yaml
 from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from hostile import mutated, write
+from hostile import Words, changed_tree, mutated, runs_of, tree, write
 from rankbook import front_matter, listings
 from rankbook.config import Settings
 from rankbook.document import document, survey_tree
@@ -54,11 +54,14 @@ class Book:
     root: Path
     files: Mapping[str, bytes]
     pack: str = "rankbook"
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Further settings."""
 
     @property
     def settings(self) -> Settings:
         """How it is made."""
-        return Settings(root=self.root, sources=("s",), out="docs", title="The book", jobs=1, findings=(), pack=self.pack)
+        told: dict[str, Any] = {"title": "The book", "findings": (), "pack": self.pack, **self.more}
+        return Settings(root=self.root, sources=("s",), out="docs", jobs=1, **told)
 
     @cached_property
     def pages(self) -> dict[str, str]:
@@ -69,10 +72,18 @@ class Book:
         }
 
 
-def make(root: Path, files: Mapping[str, bytes], runs: Sequence[Run] = (), *, pack: str = "rankbook", directories: bool = False) -> Book:
-    """Write a tree, and make its book."""
+def make(
+    root: Path,
+    files: Mapping[str, bytes],
+    runs: Sequence[Run] = (),
+    *,
+    pack: str = "rankbook",
+    directories: bool = False,
+    more: Mapping[str, Any] | None = None,
+) -> Book:
+    """Write a tree, and make its book; where there is one already, of what has changed."""
     write(root, files)
-    book = Book(root, files, pack)
+    book = Book(root, files, pack, more or {})
     settings = book.settings
     document(settings)
     if runs:
@@ -84,6 +95,42 @@ def make(root: Path, files: Mapping[str, bytes], runs: Sequence[Run] = (), *, pa
     publish(docs, shell(), directories=directories, ledgered=Ledgered(docs), forge=published)
     write_search(settings, root / "site", base="", addresses=Addresses(directories), survey=lambda: survey_tree(settings))
     return book
+
+
+def differences(seed: object, top: Path, *, pack: str, files: int = 5, steps: int = 3) -> Iterator[str]:
+    """Say what is different in a book of a hostile tree that has changed a few times, from one that is made of what it has become at once.
+
+    Args:
+        seed: of the tree, of the changes, and of how the book is made.
+        top: folder for both.
+        pack: of templates.
+        files: sources of the tree.
+        steps: how often it changes.
+    """
+    choose = random.Random(f"settings of {seed}")
+    words = Words(choose, hostile=True)
+    more = {
+        "title": words.one().encode(errors="ignore").decode(),
+        "findings": choose.choice(((), ("S", "PERF", "PT", "B", "F", "D"))),
+        "apis": choose.choice(((), ("s.*", "torch.linalg"))),
+    }
+    made = partial(make, pack=pack, directories=choose.choice((False, True)), more=more)
+    found = tree(seed, files=files)
+    made(top / "changed", found, runs_of(found, seed))
+    for step in range(steps):
+        before, found = found, changed_tree(found, f"{step} of {seed}")
+        for path in before.keys() - found.keys():
+            (top / "changed" / path).unlink()
+        made(top / "changed", found, runs_of(found, f"{step} of {seed}"))
+    write(top / "new", {name: (top / "changed" / name).read_bytes() for name in (Settings().ledger,)})
+    made(top / "new", found)
+    changed, new = (_everything(top / name) for name in ("changed", "new"))
+    yield from (f"{path!r} is not that of a new book" for path in sorted(changed.keys() | new) if changed.get(path) != new.get(path))
+
+
+def _everything(root: Path) -> dict[str, bytes]:
+    paths = (path for name in ("docs", "site") for path in (root / name).rglob("*"))
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths if path.is_file()}
 
 
 @cache

@@ -567,3 +567,26 @@ def mutated_tree(originals: Sequence[tuple[str, bytes]], seed: object, *, files:
         name = choose.choice((f"{number}{name}", f"{words.name()}{Path(name).suffix}"))
         made[f"{choose.choice(folders)}/{name}"] = mutated(data, choose)
     return made
+
+
+def changed_tree(files: Mapping[str, bytes], seed: object) -> dict[str, bytes]:
+    """Change a tree as people do: files go, come, are moved and are edited.
+
+    Args:
+        files: the tree.
+        seed: of the choices.
+    """
+    choose = random.Random(f"changes {seed}")
+    made = dict(files)
+    for path in files:
+        what = choose.choice(("", "", "go", "move", "edit", "edit"))
+        if what == "edit":
+            made[path] = mutated(made[path], choose)
+        elif what:
+            data = made.pop(path)
+            if what == "move" and len(path.encode()) < 200:
+                made[f"{path}-{choose.randint(0, 9)}{Path(path).suffix}"] = data
+    for path, data in tree(f"more {seed}", files=2).items():
+        if not any(path.startswith(f"{other}/") or other.startswith(f"{path}/") for other in made):
+            made[path] = data
+    return made
