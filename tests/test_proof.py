@@ -405,6 +405,17 @@ def test_broken_conftest_of_the_tree(project):
     assert "nowhere_to_be_found" in result.output
 
 
+def test_what_a_pytest_that_ends_early_says_is_said_in_full(project):
+    """pytest takes no file whose name has brackets: its own sentence is the reason."""
+    from rankbook.ledger import Ledger
+
+    generated(project / "docs", "test_[x].py", "def test_one():\n    pass\n")
+    assert set(prove(project, "docs/suite").outcomes().values()) == {"failed"}
+    reasons = {run.reason for run in Ledger(project / ".rankbook/ledger.sqlite").last_by_page("docs/suite/test_[x].py_docs.md")}
+    assert len(reasons) == 1
+    assert reasons.pop().startswith("its pytest ended with status 4 while it was being collected: ERROR: ")
+
+
 def test_interrupted(project):
     """Ctrl-C ends what runs at once, and what has ended is in the ledger."""
     from rankbook.ledger import Ledger

@@ -106,7 +106,7 @@ def _signal(number: int) -> str:
 def broken_pytest(job: Job, program: Program, ended: Ended, status: int, when: str) -> Report:
     """Report a pytest that refuses to run the module: a conftest file that cannot be imported, say."""
     output = on_page(job, program, ended.output)
-    last = [line.removeprefix("E").strip() for line in output.strip().splitlines()[-1:]]
+    last = [line.removeprefix("E ").strip() for line in output.strip().splitlines()[-1:]]
     return Report(Outcome.FAILED, ": ".join((f"its pytest ended with status {status} {when}", *last)), output)
 
 
