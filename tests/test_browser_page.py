@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
 
 import pytest
 
@@ -21,9 +24,15 @@ FORGE = Forge.of("https://github.com/owner/name", "main")
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """A built site whose pages have the links of a forge."""
-    site = build(write_project(tmp_path_factory.mktemp("page")))
+def root(tmp_path_factory):
+    """A project."""
+    return write_project(tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="module")
+def address(root):
+    """Its site, whose pages have the links of a forge."""
+    site = build(root)
     page = site / PAGE
     text = re.sub(r'<div class="rankbook-actions">.*?</div>\n', "", page.read_text())
     actions = f'<div class="rankbook-actions">{FORGE.actions("suite/test_ring.py")}</div>'
@@ -154,6 +163,18 @@ def test_each_test_has_a_button_that_copies_its_command(visit):
     assert page.evaluate("navigator.clipboard.readText()") == COMMAND
     assert page.locator("a[title^='pytest ']").count() == 0
     assert page.get_by_role("button", name="Copy this command").count() == 3
+
+
+def test_what_is_copied_runs_at_the_root(visit, root):
+    """Each command that a page offers to copy runs the test when it is pasted where the project lies, that of the page itself as well."""
+    copied = visit().locator("[data-copy]").evaluate_all("all => all.map(each => each.dataset.copy)")
+    assert sum("docs/book/suite/test_ring.py_docs.md::" in command for command in copied) == 1
+    for command in set(copied):
+        program, *arguments = shlex.split(command)
+        start = [sys.executable, *(["-m", "pytest"] if program == "pytest" else [])]
+        done = subprocess.run([*start, *arguments], cwd=root, check=False, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        assert re.search(r"1 passed|Ran 1 test", done.stdout + done.stderr), command
 
 
 def test_without_a_clipboard_the_command_is_copied_all_the_same(visit):

@@ -44,6 +44,8 @@ class PageProof:
     """In the place of the marker of the proof."""
     rows: Mapping[str, str] = field(default_factory=dict)
     """Behind a link to a page in a table of files or folders, by that page's path."""
+    folder: str = ""
+    """The page's own, below the root, for a command that names the page; empty where a shell does not take it as it is."""
 
 
 class Entry(NamedTuple):
@@ -155,12 +157,14 @@ class Proof:
         table = last_run(view.entries, view.never, COMMAND.format(word(self._prefix or "./")))
         if stamp is None:
             return PageProof(last_run=_unsearched(table), rollup=self.front(path))
+        own = f"{self._prefix}{posixpath.dirname(path)}".rstrip("/")
+        folder = f"{own}/" if own and word(own) == own else ""
         if not self._standing.items:
-            return PageProof(last_run=table)
+            return PageProof(last_run=table, folder=folder)
         about = _about(view.entries)
         where, href = (circumstances(about[1].one.run), f"#{anchor(about[0])}") if about else ("", "")
         title = head(self._summary(path, stamp, view), where, href)
-        return PageProof(title, *_badges(view, tests), last_run=table)
+        return PageProof(title, *_badges(view, tests), last_run=table, folder=folder)
 
     def front(self, path: str = "index.md") -> str:
         """Give the charts of the whole book, for a page made by a person.

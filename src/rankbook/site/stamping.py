@@ -53,6 +53,10 @@ class PageProof(Protocol):
     def rows(self) -> Mapping[str, str]:
         """Behind the first link to another page in a row of a table, by that page's path below the folder of all pages."""
 
+    @property
+    def folder(self) -> str:
+        """The page's own, below the root, as a shell takes it, with `/`; empty where that is not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -118,7 +122,8 @@ def tests(rendered: Rendered) -> list[tuple[str, int]]:
 def _article(leaf: Leaf, body: str, addresses: Addresses) -> str:
     body = _MARKER.sub("", body) if leaf.proof is None else _proved(leaf, leaf.proof, body)
     actions = f'<div class="rankbook-actions">{leaf.actions}</div>\n' if leaf.actions else ""
-    return f'<div class="rankbook-page" data-rankbook="{leaf.stamp.page}">\n{actions}{body}{_steps(leaf, addresses)}</div>'
+    folder = f' data-folder="{html.escape(leaf.proof.folder)}"' if leaf.proof is not None and leaf.proof.folder else ""
+    return f'<div class="rankbook-page" data-rankbook="{leaf.stamp.page}"{folder}>\n{actions}{body}{_steps(leaf, addresses)}</div>'
 
 
 def _proved(leaf: Leaf, proof: PageProof, body: str) -> str:

@@ -206,11 +206,15 @@
       each.after(button(each.title, `Copy the command that runs ${each.textContent} alone`));
       each.removeAttribute("title");
     });
+    const folder = document.querySelector(".rankbook-page[data-folder]")?.dataset.folder;
     document.querySelectorAll("li > code:last-child").forEach((each) => {
       const isLast = !each.nextSibling?.textContent.trim();
       // What a docstring shows as code is no command of ours: those stand behind one of these words.
       const isOurs = !each.previousElementSibling && /^\s*(?:from its source|as a script|from this page)\b/.test(each.parentElement.textContent);
-      if (isLast && isOurs && /^(?:pytest|python) /.test(each.textContent)) each.after(button(each.textContent, "Copy this command"));
+      if (!isLast || !isOurs || !/^(?:pytest|python) /.test(each.textContent)) return;
+      // The page names itself for its own folder; what is copied is run where all other commands are.
+      const command = folder ? each.textContent.replace(/^pytest --doctest-glob='\*\.md' (?=[\w.-])/, (start) => start + folder) : each.textContent;
+      each.after(button(command, "Copy this command"));
     });
   };
 
