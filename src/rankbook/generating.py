@@ -343,7 +343,8 @@ class _Run:
                 self.store.put("entries", path, None)
             self._print_folders(press, files, gone)
             if self.are_entries_changed or gone or self._is_spoiled(pages.INVENTORY):
-                data = pages.inventory(self.store.values("entries", self.paths), press.book.title)
+                entries = self.store.values("entries", self.paths)
+                data = pages.inventory(entries if self.changes is None else [*entries], press.book.title)
                 self._take(Made(pages.INVENTORY, press.put([Page(pages.INVENTORY, data)])))
 
     def _to_print(self, press: Press, changed: set[str], gone: set[str], shown: set[str]) -> set[str]:

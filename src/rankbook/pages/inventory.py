@@ -97,15 +97,14 @@ def inventory(files: Iterable[Entries], title: str, version: str = "") -> bytes:
     """Write the inventory.
 
     Args:
-        files: what each file offers, sorted by path.
+        files: what each file offers, sorted by path; gone through twice.
         title: of the book.
         version: of what is documented.
     """
-    known = list(files)
-    taken = Counter(file.module for file in known)
+    taken = Counter(file.module for file in files)
     head = _HEAD.format(title=_one_line(title), version=_one_line(version))
     pressed = zlib.compressobj(_FASTEST)
-    bodies = (pressed.compress(file.pages + (file.names if taken[file.module] == 1 else _renamed(file))) for file in known)
+    bodies = (pressed.compress(file.pages + (file.names if taken[file.module] == 1 else _renamed(file))) for file in files)
     return b"".join((head.encode(), *bodies, pressed.flush()))
 
 
