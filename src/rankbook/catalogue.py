@@ -12,7 +12,7 @@ from typing import Any
 
 from rankbook.packed import rows_of
 from rankbook.pages.shards import Tokens, exchanged
-from rankbook.store import Store, StoreError
+from rankbook.store import COUNTS, Store, StoreError, counted
 
 Row = tuple[Any, ...]
 """A row of an index, a named tuple; its name comes first."""
@@ -43,7 +43,7 @@ class Catalogue:
         self._touched: set[str] = set()
         self._read: tuple[str | None, list[Row]] = None, []
         """The drawer that was read last, and its rows by file."""
-        self.counts: dict[str, int] = store.get(table, "//counts") or {}
+        self.counts: dict[str, int] = counted(store, table)
         """Number of rows by name; as the last run has left it, in the order of the names."""
         self._order = list(self.counts)
         """Names in their order, as they were when it was last asked for."""
@@ -96,7 +96,8 @@ class Catalogue:
         for key in self._touched:
             self._store.put(self._table, key, _pickled(self._open[key]) if self._open[key] else None)
         if self.changed:
-            self._store.put(self._table, "//counts", _pickled({name: self.counts[name] for name in self.order()}))
+            counts = {name: self.counts[name] for name in self.order()}
+            self._store.put(self._table, COUNTS, _pickled(marshal.dumps(counts)))
 
     def _put(self, key: str, path: str, before: bytes | None, after: bytes | None) -> None:
         drawer = self._opened(key)

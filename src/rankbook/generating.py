@@ -141,7 +141,7 @@ class _Run:
         self.clock = clock
         self.writer = writer
         self.jobs = processes(settings.jobs)
-        self.knowledge: Knowledge = store.get("indexes", "knowledge") or Knowledge()
+        self.knowledge = Knowledge.kept(store)
         self.packages = Packages(package_folders(settings.root, settings.package_path))
         self.suite = Suite(store)
         self.paths: tuple[str, ...] = ()
@@ -547,7 +547,7 @@ class _Run:
         """Leave for the next run what this one found."""
         generation = secrets.token_hex(8)
         self.suite.keep()
-        self.store.put("indexes", "knowledge", _packed(self.knowledge))
+        self.knowledge.keep(self.store)
         self.store.put("indexes", "warnings", _packed(self.warnings))
         self.store.put("indexes", "noted", _packed(self.noted))
         self.store.put("indexes", "edited", _packed(self.edited))

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import pickle
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from rankbook.analyse import Links, Mentions, called, targets
 from rankbook.analyse.relations import RARE
 from rankbook.groups import Groups
-from rankbook.model import Survey
+from rankbook.model import PACKAGES, Survey
 from rankbook.packed import Packed
+from rankbook.sheaf import Sheaf
+from rankbook.store import Store
+
+_KEY = "knowledge"
+"""Of all but the large tables; those are in drawers whose keys begin so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +42,45 @@ class Knowledge:
     """By source path."""
     links: Links = field(default_factory=Links)
     mentions: Mentions = field(default_factory=Mentions)
+    _foreign: dict[str, set[str]] = field(default_factory=dict)
+    """Who has read a file of a package."""
     _readers: Groups = field(default_factory=Groups)
+    """Who has read a file of the tree."""
     _askers: Groups = field(default_factory=Groups)
+
+    @classmethod
+    def kept(cls, store: Store) -> Knowledge:
+        """Give what the last run has left; nothing when there was none.
+
+        Args:
+            store: where it is kept.
+        """
+        known = store.get("indexes", _KEY)
+        if known is None:
+            return cls()
+        assert isinstance(known, cls)
+        for name, sheaf in known._sheaves().items():
+            sheaf.open(partial(_drawer, store, name))
+        return known
+
+    def keep(self, store: Store) -> None:
+        """Leave it for the next run.
+
+        Args:
+            store: where it is kept.
+        """
+        for name, sheaf in self._sheaves().items():
+            for number, values in sheaf.changed():
+                store.put("indexes", _place(name, number), _packed(values) if values else None)
+        store.put("indexes", _KEY, _packed(self))
 
     def foreign(self) -> list[str]:
         """Name the files of packages that answers were read from."""
-        return sorted(path for path in self._readers if path not in self.briefs)
+        return sorted(path for path, readers in self._foreign.items() if readers and path not in self.briefs)
 
     def referring(self, path: str) -> set[str]:
         """Name the files that import a file, derive from its classes, or have an answer that was read from it."""
-        return self.links.related(path).union(self._readers.get(path))
+        return self.links.related(path).union(self._readers_of(path))
 
     def to_survey(self, changed: Iterable[str], appeared: Iterable[str]) -> set[str]:
         """Name the files whose survey may have become another.
@@ -54,7 +91,7 @@ class Knowledge:
         """
         found: set[str] = set()
         for path in changed:
-            found.update(self._readers.get(path))
+            found.update(self._readers_of(path))
         for path in appeared:
             folder, _, name = path.rpartition("/")
             if name in ("__init__.py", "conftest.py"):  # they say where imports and fixtures are looked for
@@ -67,7 +104,10 @@ class Knowledge:
         self.links.add(survey)
         self.mentions.add(survey)
         for path in survey.reads:
-            self._readers.add(path, survey.path)
+            if path.startswith(PACKAGES):
+                self._foreign.setdefault(path, set()).add(survey.path)
+            else:
+                self._readers.add(path, survey.path)
         for name in survey.asked:
             self._askers.add(name, survey.path)
 
@@ -110,9 +150,30 @@ class Knowledge:
         self.links.remove(survey)
         self.mentions.remove(survey)
         for path in survey.reads:
-            self._readers.discard(path, survey.path)
+            if path.startswith(PACKAGES):
+                self._foreign.get(path, set()).discard(survey.path)
+            else:
+                self._readers.discard(path, survey.path)
         for name in survey.asked:
             self._askers.discard(name, survey.path)
+
+    def _readers_of(self, path: str) -> Collection[str]:
+        return self._foreign.get(path, ()) if path.startswith(PACKAGES) else self._readers.get(path)
+
+    def _sheaves(self) -> dict[str, Sheaf[Any]]:
+        return {**self.links.sheaves(), **self.mentions.sheaves(), "readers": self._readers.held, "askers": self._askers.held}
+
+
+def _place(name: str, number: int) -> str:
+    return f"{_KEY} {name} {number}"
+
+
+def _drawer(store: Store, name: str, number: int) -> Any:
+    return store.get("indexes", _place(name, number))
+
+
+def _packed(value: object) -> bytes:
+    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
 
 
 def _names(before: Mapping[str, Survey], after: Mapping[str, Survey]) -> set[str]:

@@ -26,7 +26,7 @@ from rankbook.pages.shards import split
 from rankbook.shelf import Way, Written, kept_in, seen, token_of
 from rankbook.site.search_rows import FILE, LETTERS, keyed, postings, row
 from rankbook.site.search_shards import INDEX, index, shards
-from rankbook.store import Store, StoreError
+from rankbook.store import COUNTS, Store, StoreError, counted
 
 _GRAM = 4
 """Characters of a key that say in which drawer its rows are; a drawer is cut into shards."""
@@ -176,7 +176,7 @@ def _suite_rows(suite: Mapping[str, FileRow], way: Way) -> dict[str, _Rows]:
 
 
 _OVERVIEWS: Mapping[str, tuple[tuple[str, str], Callable[[Any, Way], _Places]]] = {
-    _APIS: (("apis", "//counts"), _api_rows),
+    _APIS: (("apis", COUNTS), _api_rows),
     _SUITE: (("indexes", "suite rows"), _suite_rows),
 }
 """Where the store has what rows are made from, and what makes them."""
@@ -244,7 +244,8 @@ class _News:
         for place, (key, rows) in _OVERVIEWS.items():
             self.pages[place] = f"{self._way} {zlib.crc32(self._store.data(*key) or b'')}"
             if known.get(place) != self.pages[place]:
-                yield place, rows(self._store.get(*key) or {}, self._way)
+                table, name = key
+                yield place, rows(counted(self._store, table) if name == COUNTS else self._store.get(*key) or {}, self._way)
 
 
 # What is kept

@@ -5,6 +5,7 @@ It lies in the user's cache beside the manifest (`freshness.py`), and may be del
 
 from __future__ import annotations
 
+import marshal
 import os
 import pickle
 import shutil
@@ -29,6 +30,8 @@ _UNUSED = 30 * 24 * 3600
 """Seconds after which what a project's runs have kept is deleted."""
 _MOST = 400
 """Values that are kept unpacked: of the files that are asked for again, most are so soon."""
+COUNTS = "//counts"
+"""Key, in the table of an index, of the number of rows by name; they are many, and `marshal` is quicker than `pickle`."""
 _SMALL = 256
 """Bytes up to which a value is not worth a place in a file."""
 
@@ -294,6 +297,23 @@ class _Again(Iterable[_Value]):
 
     def __iter__(self) -> Iterator[_Value]:
         return self._start()
+
+
+def counted(store: Store, table: str) -> dict[str, int]:
+    """Give the number of rows of an index by name.
+
+    Args:
+        store: where they are kept.
+        table: of the index.
+
+    Raises:
+        StoreError: they cannot be read.
+    """
+    data = store.get(table, COUNTS)
+    try:
+        return {} if data is None else marshal.loads(data)  # noqa: S302 - it lies in the user's own cache
+    except (EOFError, ValueError, TypeError) as error:
+        raise StoreError(str(error)) from error
 
 
 def _aside(folder: Path | None) -> _Aside | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rankbook.groups import Groups
 from rankbook.model import Descent, Keyword, Module, Survey
+from rankbook.sheaf import Sheaf
 
 _Value = TypeVar("_Value")
 
@@ -21,13 +21,17 @@ class Links:
     """
 
     def __init__(self, surveys: Iterable[Survey] = ()) -> None:
-        self._importers: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        self._heirs: defaultdict[str, dict[str, tuple[Descent, ...]]] = defaultdict(dict)
-        self._tested: defaultdict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
+        self._importers: Sheaf[dict[str, int]] = Sheaf()
+        self._heirs: Sheaf[dict[str, tuple[Descent, ...]]] = Sheaf()
+        self._tested: Sheaf[dict[str, tuple[int, ...]]] = Sheaf()
         self._imports: dict[str, int] = {}
         self._with_tests: set[str] = set()
         for survey in surveys:
             self.add(survey)
+
+    def sheaves(self) -> dict[str, Sheaf[Any]]:
+        """Give the large tables by their names."""
+        return {"importers": self._importers, "heirs": self._heirs, "tested": self._tested}
 
     def add(self, survey: Survey) -> None:
         """Take up what one file says of others."""
@@ -37,28 +41,30 @@ class Links:
         if survey.tests:
             self._with_tests.add(path)
         for target, line in survey.import_lines.items():
-            self._importers[target][path] = line
+            _join(self._importers, target, path, line)
         for target, descents in _grouped((descent.path, descent) for descent in survey.descents).items():
-            self._heirs[target][path] = tuple(descents)
+            _join(self._heirs, target, path, tuple(descents))
         for target, lines in _grouped((test.path, test.line) for test in survey.tests).items():
-            self._tested[target][path] = tuple(dict.fromkeys(lines))
+            _join(self._tested, target, path, tuple(dict.fromkeys(lines)))
 
     def remove(self, survey: Survey) -> None:
         """Take back what one file has said of others."""
         self._imports.pop(survey.path, None)
         self._with_tests.discard(survey.path)
-        for table in (self._importers, self._heirs, self._tested):
+        for table in self.sheaves().values():
             for target in targets(survey):
-                if target in table:
-                    table[target].pop(survey.path, None)
+                by_path = table.get(target)
+                if by_path and survey.path in by_path:
+                    del by_path[survey.path]
+                    table.put(target, by_path)
 
     def importers(self, path: str) -> dict[str, int]:
         """Give the files that import a file, sorted, each with the line that does."""
-        return dict(sorted(self._importers.get(path, {}).items()))
+        return dict(sorted((self._importers.get(path) or {}).items()))
 
     def heirs(self, path: str) -> tuple[tuple[str, Descent], ...]:
         """Give the files with classes that derive from those of a file, with the class and its ancestor."""
-        found = ((heir, descent) for heir, descents in self._heirs.get(path, {}).items() for descent in descents)
+        found = ((heir, descent) for heir, descents in (self._heirs.get(path) or {}).items() for descent in descents)
         return tuple(sorted(found, key=lambda entry: (entry[0], entry[1].distance, entry[1].name)))
 
     def users(self, path: str) -> int:
@@ -66,11 +72,11 @@ class Links:
 
         Roughly, so that one user more does not reorder what is related to all the others.
         """
-        return _roughly(max(len(self._importers.get(path, ())), len(self._heirs.get(path, ()))))
+        return _roughly(max(len(self._importers.get(path) or ()), len(self._heirs.get(path) or ())))
 
     def related(self, path: str) -> set[str]:
         """Name the files that import a file or derive from its classes."""
-        return {*self._importers.get(path, ()), *self._heirs.get(path, ())}
+        return {*(self._importers.get(path) or ()), *(self._heirs.get(path) or ())}
 
     def imports(self, path: str) -> int:
         """Count the files that a file imports."""
@@ -82,7 +88,7 @@ class Links:
 
     def with_tests(self, module: Module) -> Module:
         """Mark the keyword of each function that some class or file runs as a test."""
-        own = frozenset[int]().union(*self._tested.get(module.source.path, {}).values())
+        own = frozenset[int]().union(*(self._tested.get(module.source.path) or {}).values())
         if not own:
             return module
         keywords = tuple(
@@ -110,6 +116,10 @@ class Mentions:
         for survey in surveys:
             self.add(survey)
 
+    def sheaves(self) -> dict[str, Sheaf[Any]]:
+        """Give the large table by its name."""
+        return {"callers": self._callers.held}
+
     def add(self, survey: Survey) -> None:
         """Take up which APIs a file calls."""
         self._importing += _is_importing(survey)
@@ -130,6 +140,13 @@ class Mentions:
     def callers(self, name: str) -> Collection[str]:
         """Give the files that call an API, by its full dotted name."""
         return self._callers.get(name)
+
+
+def _join(table: Sheaf[dict[str, _Value]], target: str, path: str, value: _Value) -> None:
+    """Set what a file says of another."""
+    by_path = table.get(target) or {}
+    by_path[path] = value
+    table.put(target, by_path)
 
 
 def called(survey: Survey) -> set[str]:
