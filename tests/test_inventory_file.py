@@ -2,12 +2,13 @@
 
 import re
 import zlib
+from collections import Counter
 
 import pytest
 
 from rankbook.analyse import analyse
 from rankbook.dotted import module_name
-from rankbook.pages.inventory import entries, inventory, named
+from rankbook.pages.inventory import entries, inventory, lines_of, named
 from rankbook.sources.parse import parse_bytes
 
 FILES = {
@@ -45,7 +46,9 @@ def read(data: bytes) -> dict[tuple[str, str], tuple[str, str]]:
 
 def written(rows, **options) -> bytes:
     """Write the inventory of the suite."""
-    return inventory([entries(row, **options) for row in rows], "The suite", "1.2")
+    made = [entries(row, **options) for row in rows]
+    taken = Counter(each.module for each in made)
+    return inventory([lines_of([each], taken) for each in made], "The suite", "1.2")
 
 
 @pytest.fixture(scope="module")

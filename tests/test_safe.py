@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +39,7 @@ from rankbook.errors import RankbookError
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome, Run
 from rankbook.listings import site_of
-from rankbook.pages.inventory import Named, entries, inventory
+from rankbook.pages.inventory import Named, entries, inventory, lines_of
 from rankbook.pages.text import plain, summary
 from rankbook.publish import Docs, Site, publish
 from rankbook.site import markdown, sheltering
@@ -505,7 +506,8 @@ def test_a_heading_is_no_entry_of_its_own():
     headings = (("Set up py:module 1 http://zq.example $ -", 3), ("Set up: 2 ways", 5), ("On 2 GPUs", 7))
     made = entries(Named("s/a b:c 1 d.md", "", (), headings))
     plain_ones = entries(Named("s/a.md", "", (), headings))
-    lines = [checked_books.ENTRY.match(line).groups() for line in checked_books.inventory_lines(inventory([made, plain_ones], "T"))]
+    data = inventory([lines_of([made, plain_ones], Counter())], "T")
+    lines = [checked_books.ENTRY.match(line).groups() for line in checked_books.inventory_lines(data)]
     assert {(name, role) for name, role, *_ in lines} == {("s/a.md", "std:doc"), ("s/a.md:on 2 gpus", "std:label")}
 
 

@@ -20,6 +20,7 @@ from rankbook.config import Settings
 from rankbook.freshness import Changes, Manifest
 from rankbook.knowledge import Brief, Knowledge
 from rankbook.model import Folder, Module, Project, Survey, Test, Use
+from rankbook.offers import Offers
 from rankbook.pages import Book, Fate, FileRow, Page, Writer
 from rankbook.pages.notes import Note
 from rankbook.printing import Made, Press
@@ -144,6 +145,7 @@ class _Run:
         self.knowledge = Knowledge.kept(store)
         self.packages = Packages(package_folders(settings.root, settings.package_path))
         self.suite = Suite(store)
+        self.offers = Offers(store)
         self.paths: tuple[str, ...] = ()
         self.warnings: tuple[str, ...] = ()
         """Of the search for sources."""
@@ -168,8 +170,6 @@ class _Run:
         """Of the pages that this run has made."""
         self.is_whole = True
         """Whether all is as it must be; else the next run starts anew."""
-        self.are_entries_changed = False
-        """Whether a file offers other names to links than before."""
         self.obsolete: set[str] = set()
         """Pages that this run could have made and has not."""
         self.before: dict[str, Brief] = {}
@@ -332,7 +332,8 @@ class _Run:
 
     def _print(self, press: Press, changed: set[str], gone: set[str], shown: set[str]) -> None:
         """Make and write all pages on which something may show."""
-        pages.check_names(self.paths, press.folders)
+        if self.changes is None or self.paths != self.changes.manifest.sources.paths:
+            pages.check_names(self.paths, press.folders)
         files = self._to_print(press, changed, gone, shown)
         with self.clock.step("render", len(files)) as count:
             for made in count(self._spread(press.files, sorted(files))):
@@ -340,11 +341,10 @@ class _Run:
             for path in gone:
                 self.suite.drop(path)
                 self.store.put("rows", path, None)
-                self.store.put("entries", path, None)
+                self.offers.put(path, None)
             self._print_folders(press, files, gone)
-            if self.are_entries_changed or gone or self._is_spoiled(pages.INVENTORY):
-                entries = self.store.values("entries", self.paths)
-                data = pages.inventory(entries if self.changes is None else [*entries], press.book.title)
+            if self.offers.is_changed or self._is_spoiled(pages.INVENTORY):
+                data = self.offers.inventory(press.folders, press.book.title)
                 self._take(Made(pages.INVENTORY, press.put([Page(pages.INVENTORY, data)])))
 
     def _to_print(self, press: Press, changed: set[str], gone: set[str], shown: set[str]) -> set[str]:
@@ -398,9 +398,7 @@ class _Run:
             if self.changes is not None:
                 self.old_rows[made.path] = self.store.get("rows", made.path)
             self.store.put("rows", made.path, _packed(made.row))
-            entries = _packed(made.entries)
-            self.are_entries_changed |= entries != self.store.data("entries", made.path)
-            self.store.put("entries", made.path, entries)
+            self.offers.put(made.path, made.entries)
         if made.warning:
             self.passing.append(made.warning)
             self.store.put("facts", made.path, None)

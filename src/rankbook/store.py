@@ -15,9 +15,8 @@ import time
 import weakref
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -111,10 +110,6 @@ class Store:
         """Set a value, pickled; None deletes it."""
         self._changed[table][key] = data if data is None or self._aside is None else self._aside.put(data)
 
-    def values(self, table: str, keys: Sequence[str]) -> Iterable[Any]:
-        """Give the values of many keys, in their order; keys without a value are passed over. They are read anew each time."""
-        return _Again(partial(self._values, table, keys))
-
     def sums(self, table: str) -> dict[str, int]:
         """Give a checksum of each value that the last run has left, by key."""
         if not self.generation:
@@ -162,19 +157,6 @@ class Store:
         connection = self._connections.pop(os.getpid(), None)
         if connection is not None:
             connection.close()
-
-    def _values(self, table: str, keys: Sequence[str]) -> Iterator[Any]:
-        changed = self._changed[table]
-        kept: dict[str, bytes] = {}
-        if self.generation:
-            try:
-                kept = dict(self._connection().execute(f"SELECT key, value FROM {table}"))  # noqa: S608 - a name of ours
-            except sqlite3.Error as error:
-                raise StoreError(str(error)) from error
-        for key in keys:
-            data = self._set(changed[key]) if key in changed else kept.pop(key, None)
-            if data is not None:
-                yield _opened(data)
 
     def _set(self, value: bytes | int | None) -> bytes | None:
         """Give a value that was set, wherever it lies."""
@@ -283,20 +265,6 @@ class Kept(Mapping[str, _Value], Generic[_Value]):
 
     def __len__(self) -> int:
         return len(self._keys)
-
-
-class _Again(Iterable[_Value]):
-    """What can be gone through several times.
-
-    Args:
-        start: goes through it once.
-    """
-
-    def __init__(self, start: Callable[[], Iterator[_Value]]) -> None:
-        self._start = start
-
-    def __iter__(self) -> Iterator[_Value]:
-        return self._start()
 
 
 def counted(store: Store, table: str) -> dict[str, int]:

@@ -7,7 +7,7 @@ from rankbook.pages.files import FileTask, file_task, has_listing
 from rankbook.pages.findings_index import FindingCount, finding_counts
 from rankbook.pages.folders import FileRow, FolderView, Totals, Tree, deepest_first, file_row, folder_view, totals_of
 from rankbook.pages.inventory import FILE as INVENTORY
-from rankbook.pages.inventory import Entries, entries, inventory, named
+from rankbook.pages.inventory import Entries, Lines, entries, inventory, lines_of, named
 from rankbook.pages.names import check_names, owner, page_of_file, page_of_folder, pages_of_file, pages_of_folder
 from rankbook.pages.packs import check_pack, pack_folders
 from rankbook.pages.render import (
@@ -45,6 +45,7 @@ __all__ = [
     "FileTask",
     "FindingCount",
     "FolderView",
+    "Lines",
     "Page",
     "Shard",
     "SuiteLink",
@@ -74,6 +75,7 @@ __all__ = [
     "is_generated",
     "is_unchanged",
     "letters",
+    "lines_of",
     "named",
     "owner",
     "pack_folders",

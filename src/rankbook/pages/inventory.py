@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -25,6 +25,10 @@ _SPACE = re.compile(r"\s+")
 _READ = re.compile(r"(.+?)\s+\S+\s+-?\d+\s+?\S*\s+.*")
 """How a line is read: Sphinx ends the name as soon as what follows looks like a role and a number."""
 _FASTEST = 1
+_OPENING, _END = b"\x78\x01", b"\x03\x00"
+"""How compressed data begins that was made quickly, and an empty last block."""
+_BASE = 65521
+"""Of its checksum, Adler-32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +97,50 @@ def entries(file: Named, *, unlisted: frozenset[str] = frozenset(), folders: boo
     return Entries(module, otherwise if _IDENTIFIER.fullmatch(otherwise) else "", "".join(pages).encode(), "".join(names).encode())
 
 
-def inventory(files: Iterable[Entries], title: str, version: str = "") -> bytes:
+@dataclass(frozen=True, slots=True)
+class Lines(Packed):
+    """Lines of the inventory, compressed so that they can stand beside others."""
+
+    data: bytes
+    size: int
+    """Bytes of the lines themselves."""
+    checksum: int
+
+
+def lines_of(files: Iterable[Entries], taken: Mapping[str, int]) -> Lines:
+    """Compress what some files offer.
+
+    Args:
+        files: what each offers, in their order.
+        taken: number of files by the dotted name under which they are imported.
+    """
+    body = b"".join(file.pages + (file.names if taken[file.module] == 1 else _renamed(file)) for file in files)
+    compressor = zlib.compressobj(_FASTEST, wbits=-zlib.MAX_WBITS)
+    return Lines(compressor.compress(body) + compressor.flush(zlib.Z_FULL_FLUSH), len(body), zlib.adler32(body))
+
+
+def inventory(parts: Iterable[Lines], title: str, version: str = "") -> bytes:
     """Write the inventory.
 
     Args:
-        files: what each file offers, sorted by path; gone through twice.
+        parts: its lines.
         title: of the book.
         version: of what is documented.
     """
-    taken = Counter(file.module for file in files)
     head = _HEAD.format(title=_one_line(title), version=_one_line(version))
-    pressed = zlib.compressobj(_FASTEST)
-    bodies = (pressed.compress(file.pages + (file.names if taken[file.module] == 1 else _renamed(file))) for file in files)
-    return b"".join((head.encode(), *bodies, pressed.flush()))
+    checksum = zlib.adler32(b"")
+    found = []
+    for part in parts:
+        found.append(part.data)
+        checksum = _joined(checksum, part.checksum, part.size)
+    return b"".join((head.encode(), _OPENING, *found, _END, checksum.to_bytes(4, "big")))
+
+
+def _joined(first: int, second: int, size: int) -> int:
+    """Give the checksum of two texts, one behind the other, by theirs and by the size of the second."""
+    low = (first & 0xFFFF) + (second & 0xFFFF) - 1
+    high = (first >> 16) + (second >> 16) + size * ((first & 0xFFFF) - 1)
+    return (high % _BASE) << 16 | low % _BASE
 
 
 def _renamed(file: Entries) -> bytes:
