@@ -442,6 +442,31 @@ def test_links_do_not_lead_out_of_the_site(tmp_path, place):
     assert not [path for path in written if path.startswith(str(secret))]
 
 
+def test_nothing_is_written_through_a_link_in_the_place_of_a_file(tmp_path, monkeypatch):
+    """Links that a project brings along under names that rankbook gives to files lead to nothing that is written."""
+    secret = tmp_path / "secret"
+    secret.write_text("precious")
+    root = write_project(tmp_path / "p") if (tmp_path / "p").mkdir() is None else tmp_path
+    monkeypatch.chdir(root)
+    names = ("index.json", *(f"{number:x}.json" for number in range(4)))
+    places = [
+        *(f"site/assets/rankbook-search/{name}" for name in names),
+        *(f"docs/book/.rankbook-{os.getpid()}.tmp", "docs/book/suite/.rankbook.tmp"),
+        *(f"{name}.part" for name in (".gitignore", "mkdocs.yml", "pyproject.toml", "out.json")),
+    ]
+    for place in places:
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        (root / place).symlink_to(secret)
+    assert main(["gen"]) == 2  # it stands where a page is written first, and is taken away
+    assert main(["gen"]) == 0
+    assert mkdocs(root, "build").returncode == 0
+    assert not (root / "site/assets/rankbook-search/index.json").is_symlink()
+    assert main(["init", "suite", "--force", "mkdocs.yml"]) == 0
+    assert main(["ledger", "export", "out.json"]) == 0
+    assert secret.read_text() == "precious"
+    assert [path for path in root.rglob(".rankbook-*") if not path.is_symlink()] == []
+
+
 def test_what_was_set_aside_is_not_put_behind_a_link(tmp_path):
     """Stamped pages wait while the engine builds; where it has made a link in their place, nothing behind that is touched."""
     secret = outside(tmp_path)

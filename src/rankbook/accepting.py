@@ -246,7 +246,7 @@ def _write(file: Path, edit: Edit) -> None:
     """
     try:
         found = file.lstat()
-        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
+        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=".rankbook-")
         temporary = Path(name)
         try:
             with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from pathlib import Path
+from secrets import token_hex
 from typing import TextIO
 
 from rankbook import debt
@@ -188,9 +189,9 @@ def _print(lines: Iterable[str]) -> None:
 @contextmanager
 def _replaced(path: Path) -> Iterator[TextIO]:
     """Open a file that takes a path's place once it is whole."""
-    part = path.with_name(f"{path.name}.part")
+    part = path.with_name(f".rankbook-{token_hex(8)}.tmp")
     try:
-        with part.open("w", encoding="utf-8", newline="\n") as stream:
+        with part.open("x", encoding="utf-8", newline="\n") as stream:
             yield stream
         part.replace(path)
     except OSError as error:

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Self
 
 from rankbook import freshness, pages
@@ -451,9 +452,16 @@ def _put(kept: _Kept, place: Path, way: Way) -> Written:
 
 
 def _replaced(file: Path, text: bytes) -> bool:
-    """Write a file that holds something else; tell whether it did."""
+    """Write a file that holds something else, or a link in its place; tell whether it did."""
     with suppress(OSError):
-        if file.read_bytes() == text:
+        if not file.is_symlink() and file.read_bytes() == text:
             return False
-    file.write_bytes(text)
+    part = file.with_name(f".rankbook-{token_hex(8)}.tmp")
+    try:
+        with part.open("xb") as stream:
+            stream.write(text)
+        part.replace(file)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
     return True

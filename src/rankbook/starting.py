@@ -9,6 +9,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from secrets import token_hex
 
 from rankbook import starter
 from rankbook.config import Settings, load, real
@@ -141,10 +142,11 @@ def _diff(draft: Draft) -> Iterator[str]:
 
 def _write(path: Path, text: str) -> None:
     """Write a file that takes its place once it is whole, and keeps the mode of the one that was there."""
-    part = path.with_name(f"{path.name}.part")
+    part = path.with_name(f".rankbook-{token_hex(8)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(text.encode("utf-8"))
+        with part.open("xb") as file:
+            file.write(text.encode("utf-8"))
         if path.exists():
             shutil.copymode(path, part)
         part.replace(path)

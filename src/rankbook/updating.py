@@ -143,7 +143,7 @@ def _written(opening: bytes, closing: bytes, lines: Sequence[str]) -> list[bytes
 def _replace(path: Path, before: bytes, after: bytes) -> None:
     """Put new bytes in a file's place at once, unless somebody else has written it meanwhile."""
     target = path.resolve()
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".rankbook-")
     new = Path(name)
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path

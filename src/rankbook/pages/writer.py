@@ -277,6 +277,11 @@ def _replace(target: str, data: bytes) -> None:
 def _opened(target: str, folder: str) -> BinaryIO:
     """Open a file for writing, in a folder that may have to be made."""
     with contextlib.suppress(FileNotFoundError):
-        return open(target, "wb")  # noqa: PTH123 - as above
+        return open(target, "wb", opener=_no_link)
     os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - as above
-    return open(target, "wb")  # noqa: PTH123
+    return open(target, "wb", opener=_no_link)
+
+
+def _no_link(path: str, flags: int) -> int:
+    """Open a file, never what a link leads to that stands in its place."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
