@@ -79,9 +79,10 @@ def project(tmp_path) -> Path:
     return tmp_path
 
 
-def book(project: Path) -> subprocess.CompletedProcess[str]:
+def book(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the main job."""
-    return subprocess.run([sys.executable, "-m", "rankbook.cli", "book"], cwd=project, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "rankbook.cli", "book", *arguments]
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
 
 
 def shown(project: Path) -> int:
@@ -127,3 +128,11 @@ def test_an_unchanged_book_writes_no_page(project):
     """The second run finds everything as it is."""
     book(project)
     assert re.search(r"\(\d+ generated: 0 written, \d+ unchanged\)", book(project).stdout)
+
+
+def test_a_folder_of_pages_that_is_not_there_is_told_before_anything_is_proved(project):
+    """A mistyped folder is one sentence, not a site without listings."""
+    done = book(project, "--docs", "nowhere")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "nowhere: there is no folder of pages; name it with --docs" in done.stderr
+    assert not (project / "site").exists()

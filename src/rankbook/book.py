@@ -50,9 +50,14 @@ def make_book(settings: Settings, docs: str, progress: Progress | None = None) -
 
     Returns:
         What came of it; a listing that fails does not keep the site from being built.
+
+    Raises:
+        RankbookError: the pages cannot be generated, or the folder of all pages is not there.
     """
     clock = [time.perf_counter()]
     generated = document(settings, progress=progress)
+    if not settings.below_root(docs).is_dir():
+        raise RankbookError("there is no folder of pages", where=settings.below_root(docs), right="name it with --docs")
     clock.append(time.perf_counter())
     listings, proved = _prove(settings.root, docs)
     clock.append(time.perf_counter())
