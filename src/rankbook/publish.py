@@ -705,7 +705,7 @@ def _load(path: Path) -> _Kept:
             if about[0] != _FORMAT:
                 return _Kept()
             _, _, setting, proofs, ledger, directories, problems = about
-            paths, columns = marshal.load(file)  # noqa: S302 - as above
+            paths, columns = marshal.loads(file.read())  # noqa: S302 - as above; from a file it would be read bit by bit
         rows = dict(zip(paths, rows_of(Row, columns), strict=True))
         return _Kept(rows, setting, proofs, ledger, directories, problems)
     except Exception:  # noqa: BLE001 - whatever is wrong with it, a run without it does the same
