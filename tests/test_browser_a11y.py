@@ -106,6 +106,15 @@ def test_axe_finds_nothing_serious_in_what_opens(visit, scheme):
     assert found_by_axe(page)[1] == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_names_that_lead_to_a_page_of_names_are_readable(visit, scheme):
+    """In an index that is too long for one page each entry is a link whose name is code."""
+    page = visit(KINDS["words"], color_scheme=scheme)
+    page.locator(".rankbook-page li").first.evaluate("each => (each.innerHTML = '<a href=index.html><b>first</b> – <b>last</b></a> (300)')")
+    assert page.locator("li a > b").count() == 2
+    assert found_by_axe(page)[1] == []
+
+
 def test_axe_finds_what_is_wrong(visit):
     """A button without a name and grey on grey are found: the check can fail."""
     page = visit()
