@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from operator import methodcaller
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Self
@@ -348,7 +349,7 @@ class _Kept:
                 left[first] = end, self._left(old, first if place else "", end, removed)
         self._empty([*(set(old) - set(new)), *left])
         for first, (end, held) in left.items():
-            filled = sorted([*held, *added.between("" if first == new[0] else first, end)])
+            filled = sorted(held + added.between("" if first == new[0] else first, end))
             self._connection.execute("INSERT INTO drawers VALUES (?, ?)", (_key(first), marshal.dumps(filled)))
             for shard in shards(filled, first):
                 self.files[shard.file] = shard.start, len(shard.text)
@@ -388,23 +389,24 @@ class _Added:
 
     def put(self, place: str, rows: Iterable[str]) -> None:
         """Take up the rows of a place."""
-        number, size = len(self._places), len(place) + 2
+        number, size = f"\t{len(self._places)}\t", len(place) + 2
         self._places.append(place)
+        sizes, packed = self.sizes, self._packed
         for key, each in keyed(place, rows):
             gram = key[:_GRAM] if len(key) >= _GRAM else f"{key}\t{place}"[:_GRAM]
-            self.sizes[gram] += len(key) + size + len(each)
-            self._packed[gram] += f"{key}\t{number}\t{each}\n".encode(errors="surrogatepass")
+            sizes[gram] += len(key) + size + len(each)
+            packed[gram] += f"{key}{number}{each}\n".encode("utf-8", "surrogatepass")
 
     def has(self, first: str, end: str | None) -> bool:
         """Tell whether there are some from one beginning to another."""
         return bool(self._grams(first, end))
 
-    def between(self, first: str, end: str | None) -> Iterator[str]:
+    def between(self, first: str, end: str | None) -> list[str]:
         """Give those from one beginning to another, in any order."""
-        for gram in self._grams(first, end):
-            for line in self._packed[gram].decode(errors="surrogatepass").split("\n")[:-1]:
-                key, number, each = line.split("\t")
-                yield f"{key}\t{self._places[int(number)]}\t{each}"
+        places = self._places
+        text = b"".join(map(self._packed.__getitem__, self._grams(first, end))).decode("utf-8", "surrogatepass")
+        parts = map(methodcaller("split", "\t"), text.split("\n")[:-1])
+        return [f"{key}\t{places[int(number)]}\t{each}" for key, number, each in parts]
 
     def _grams(self, first: str, end: str | None) -> Sequence[str]:
         if len(self._order) != len(self._packed):
