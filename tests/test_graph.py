@@ -261,7 +261,7 @@ def test_a_folder_page_shows_its_picture(pack):
     totals = {"[p]": totals_of(folders["[p]"], rows, {})}
     totals[""] = totals_of(folders[""], rows, totals)
     importers = {"[p]/a_b.py": {"[p]/test_c.py": 3}}
-    tree = Tree("Book", folders, rows, totals, facts, frozenset(), lambda path: importers.get(path, {}))
+    tree = Tree("Book", folders, rows, totals, {path: {} for path in facts}, frozenset(), lambda path: importers.get(path, {}))
     book = Book("Book", pack_folders(Settings(pack=pack)))
     view = folder_view(tree, "[p]")
     assert titles(view.graph) == ["test_c.py imports a_b.py (line 3)"]

@@ -19,7 +19,7 @@ from rankbook.pages import pack_folders, suite
 from rankbook.pages.apis import ApiRow, api_rows
 from rankbook.pages.contents import suite_links
 from rankbook.pages.findings_index import finding_counts
-from rankbook.pages.folders import Tree, deepest_first, file_row, folder_view, totals_of
+from rankbook.pages.folders import Tree, deepest_first, file_row, first_lines, folder_view, totals_of
 from rankbook.pages.hardware import Hardware, columns, hardware_of, read, told
 from rankbook.pages.machines import asks_for_less, machines, parts_of_smallest
 from rankbook.pages.render import Book, folder_pages
@@ -399,7 +399,8 @@ def test_the_index_of_the_root_names_the_pages(pack):
     for path in deepest_first(project.folders):
         totals[path] = totals_of(project.folders[path], rows, totals)
     links = tuple(suite_links(suite.suite_kinds(rows.values(), untested=False, findings=True)))
-    tree = Tree("Tiny", project.folders, rows, totals, project.modules, frozenset(), suite=links)
+    keywords = {path: first_lines(module) for path, module in project.modules.items()}
+    tree = Tree("Tiny", project.folders, rows, totals, keywords, frozenset(), suite=links)
     book = Book("Tiny", pack_folders(Settings(root=Path(__file__).parents[1], pack=pack)))
     pages = {page.path: page.data.decode() for path in project.folders for page in folder_pages(book, folder_view(tree, path))}
     found = re.findall(r"- \[.+\]\((suite-.+)\): ", pages["index.md"])

@@ -324,6 +324,13 @@ class _Run:
             knowledge=self.knowledge,
             folders=self.folders,
             rows=Kept(self.store, "rows", self.paths, lambda path: pages.file_row(self.modules[path], surveys[path], 0)),
+            keywords=Kept(
+                self.store,
+                "keywords",
+                self.paths,
+                lambda path: pages.first_lines(self.knowledge.links.with_tests(self.modules[path])),
+                most=_FEW_READ,
+            ),
             totals=Kept(self.store, "totals", self.folders),
             filed=self.suite.filed,
             is_exact=len(self.paths) <= pages.EXACT,
@@ -341,6 +348,7 @@ class _Run:
             for path in gone:
                 self.suite.drop(path)
                 self.store.put("rows", path, None)
+                self.store.put("keywords", path, None)
                 self.offers.put(path, None)
             self._print_folders(press, files, gone)
             if self.offers.is_changed or self._is_spoiled(pages.INVENTORY):
@@ -398,6 +406,7 @@ class _Run:
             if self.changes is not None:
                 self.old_rows[made.path] = self.store.get("rows", made.path)
             self.store.put("rows", made.path, _packed(made.row))
+            self.store.put("keywords", made.path, made.keywords)
             self.offers.put(made.path, made.entries)
         if made.warning:
             self.passing.append(made.warning)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rankbook import pages
-from rankbook.analyse import Links, relations_of
+from rankbook.analyse import relations_of
 from rankbook.analyse.relations import RARE
 from rankbook.dotted import module_name
 from rankbook.knowledge import Knowledge
@@ -28,6 +29,8 @@ class Made:
     words: Mapping[str, bytes] = field(default_factory=dict)
     """Of a file, for the index of words, as that keeps them."""
     apis: Mapping[str, bytes] = field(default_factory=dict)
+    keywords: bytes = b""
+    """Of a file, the first line of each keyword, packed."""
     findings: tuple[pages.FindingCount, ...] = ()
     entries: Entries | None = None
     """What a file offers to links."""
@@ -50,6 +53,7 @@ class Press:
     knowledge: Knowledge
     folders: Mapping[str, Folder]
     rows: Mapping[str, FileRow]
+    keywords: Mapping[str, pages.FirstLines]
     totals: Mapping[str, Totals]
     unlisted: frozenset[str]
     filed: Callable[[str, Sequence[tuple[Any, ...]]], Mapping[str, bytes]]
@@ -72,7 +76,7 @@ class Press:
             self.folders,
             self.rows,
             self.totals,
-            _WithTests(self.modules, self.knowledge.links),
+            self.keywords,
             self.unlisted,
             importers,
             self.suite,
@@ -124,6 +128,7 @@ class Press:
             pages.file_row(module, survey, len(importers)),
             words=self.filed("words", pages.word_rows(module, exact=self.is_exact)),
             apis=self.filed("apis", pages.api_rows(survey)),
+            keywords=pickle.dumps(pages.first_lines(module), pickle.HIGHEST_PROTOCOL),
             findings=pages.finding_counts(path, self.findings[path]),
             entries=pages.entries(pages.named(module, self._dotted(path), survey.tests), unlisted=self.unlisted),
         )
@@ -134,20 +139,3 @@ class Press:
 
     def _dotted(self, path: str) -> str:
         return module_name(path, self.modules.__contains__) if self.knowledge.briefs[path].is_python else ""
-
-
-class _WithTests(Mapping[str, Module]):
-    """The facts of files, in which functions that run as tests are called so."""
-
-    def __init__(self, modules: Mapping[str, Module], links: Links) -> None:
-        self._modules = modules
-        self._links = links
-
-    def __getitem__(self, path: str) -> Module:
-        return self._links.with_tests(self._modules[path])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def __len__(self) -> int:
-        return len(self._modules)

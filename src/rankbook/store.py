@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 
 _Value = TypeVar("_Value")
 _NAME = "store.sqlite"
-_TABLES = ("facts", "packages", "surveys", "findings", "rows", "totals", "words", "apis", "entries", "indexes")
+_TABLES = ("facts", "packages", "surveys", "findings", "rows", "keywords", "totals", "words", "apis", "entries", "indexes")
 """Tables of one value per key."""
 _SCHEMA = "".join(f"CREATE TABLE IF NOT EXISTS {table} (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;\n" for table in _TABLES)
 _UNUSED = 30 * 24 * 3600

@@ -5,7 +5,18 @@ from rankbook.pages.contents import SuiteLink, page_of_suite, suite_links
 from rankbook.pages.elsewhere import Elsewhere, elsewhere
 from rankbook.pages.files import FileTask, file_task, has_listing
 from rankbook.pages.findings_index import FindingCount, finding_counts
-from rankbook.pages.folders import FileRow, FolderView, Totals, Tree, deepest_first, file_row, folder_view, totals_of
+from rankbook.pages.folders import (
+    FileRow,
+    FirstLines,
+    FolderView,
+    Totals,
+    Tree,
+    deepest_first,
+    file_row,
+    first_lines,
+    folder_view,
+    totals_of,
+)
 from rankbook.pages.inventory import FILE as INVENTORY
 from rankbook.pages.inventory import Entries, Lines, entries, inventory, lines_of, named
 from rankbook.pages.names import check_names, owner, page_of_file, page_of_folder, pages_of_file, pages_of_folder
@@ -44,6 +55,7 @@ __all__ = [
     "FileRow",
     "FileTask",
     "FindingCount",
+    "FirstLines",
     "FolderView",
     "Lines",
     "Page",
@@ -68,6 +80,7 @@ __all__ = [
     "file_task",
     "finding_counts",
     "finding_pages",
+    "first_lines",
     "folder_pages",
     "folder_view",
     "has_listing",

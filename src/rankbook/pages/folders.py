@@ -244,6 +244,10 @@ def totals_of(folder: Folder, rows: Mapping[str, FileRow], below: Mapping[str, T
     return totals
 
 
+FirstLines = Mapping[str, Mapping[str, int]]
+"""The first line of each keyword of a file, by kind and name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tree:
     """What the views of folders are made from."""
@@ -253,7 +257,7 @@ class Tree:
     folders: Mapping[str, Folder]
     rows: Mapping[str, FileRow]
     totals: Mapping[str, Totals]
-    modules: Mapping[str, Module]
+    keywords: Mapping[str, FirstLines]
     unlisted: frozenset[str]
     """Files whose pages have no listing."""
     importers: Callable[[str], Mapping[str, int]] | None = None
@@ -313,7 +317,7 @@ def folder_view(tree: Tree, path: str) -> FolderView:
         totals=totals,
         most_tests=totals.most_tests,
         most_imported=totals.most_imported,
-        letters=tuple(_letters((tree.modules[file] for file in files), shown)) if shown else (),
+        letters=tuple(_letters(((file, tree.keywords[file]) for file in files), shown)) if shown else (),
         shown=shown,
         unlisted=tree.unlisted.intersection(files),
         imports=tuple(_imports(tree, folder)),
@@ -365,27 +369,28 @@ def _shown(keywords: Counter[str]) -> tuple[str, ...]:
     return next((choice for choice, limit in choices if sum(keywords[kind] for kind in choice) <= limit), ())
 
 
-def _letters(modules: Iterable[Module], shown: tuple[str, ...]) -> Iterator[Letter]:
+def first_lines(module: Module) -> FirstLines:
+    """Give the first line of each keyword of a file, by kind and name."""
+    first: dict[str, dict[str, int]] = {}
+    for kind, name, line, _ in module.keywords:
+        lines = first.setdefault(kind, {})
+        if line < lines.get(name, sys.maxsize):
+            lines[name] = line
+    return first
+
+
+def _letters(files: Iterable[tuple[str, FirstLines]], shown: tuple[str, ...]) -> Iterator[Letter]:
     words: dict[str, dict[str, list[Place]]] = {}
-    kinds = frozenset(shown)
-    for module in modules:
-        for (kind, name), line in _first_lines(module, kinds).items():
-            words.setdefault(name, {}).setdefault(kind, []).append(Place(module.source.path, line))
+    for path, first in files:
+        for kind in shown:
+            for name, line in first.get(kind, {}).items():
+                words.setdefault(name, {}).setdefault(kind, []).append(Place(path, line))
     letters: dict[str, list[tuple[str, Mapping[str, tuple[Place, ...]]]]] = {}
     for word in sorted(words, key=alphabetical):
         places = {kind: tuple(words[word][kind]) for kind in KINDS if kind in words[word]}
         letters.setdefault(_letter(word), []).append((word, places))
     for letter in sorted(letters, key=lambda letter: (letter == "Other", letter)):
         yield Letter(letter, tuple(letters[letter]))
-
-
-def _first_lines(module: Module, kinds: frozenset[str]) -> dict[tuple[str, str], int]:
-    """Give the first line of each keyword of some kinds."""
-    first: dict[tuple[str, str], int] = {}
-    for kind, name, line, _ in module.keywords:
-        if kind in kinds and line < first.get((kind, name), sys.maxsize):
-            first[kind, name] = line
-    return first
 
 
 def _letter(word: str) -> str:
