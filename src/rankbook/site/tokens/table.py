@@ -110,8 +110,8 @@ class Table:
     flags: int = 0
 
     @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        """The expression: what is passed over, then one group for each rule, a word, and any other character."""
+    def _expression(self) -> str:
+        """What is passed over, then one group for each rule, a word, and any other character."""
         listed = [rf"{self.after}(?:{trie(self.classes)})(?!\w)"] if self.classes else []
         stops = "|".join([*listed, *self.stops])
         passed = rf"(?!{stops}){self.word}" if stops else self.word
@@ -119,15 +119,20 @@ class Table:
         passed += rf"|\n(?!{self.lines}))*+" if self.lines else ")*+"
         passed = rf"(?!^(?:{self.lines})){passed}|" if self.lines else passed
         groups = "|".join(f"({rule.expression})" for rule in self.rules)
-        return re.compile(rf"({passed})(?:{groups}|({self.word})|\Z|(.))", re.DOTALL | re.MULTILINE | self.flags)
+        return rf"({passed})(?:{groups}|({self.word})|\Z|(.))"
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The expression."""
+        return re.compile(self._expression, re.DOTALL | re.MULTILINE | self.flags)
 
     @cached_property
     def ascii_pattern(self) -> re.Pattern[str]:
         """The same expression for texts of ASCII alone, which is quicker."""
-        made = self.pattern.pattern
+        made = self._expression
         for general, plain in _ASCII:
             made = made.replace(general, plain)
-        return re.compile(made, self.pattern.flags)
+        return re.compile(made, re.DOTALL | re.MULTILINE | self.flags)
 
     @cached_property
     def classes(self) -> dict[str, str]:
