@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 import os
@@ -89,7 +90,16 @@ def serving(root, *options, engine="mkdocs"):
     log = root.parent / f"{root.name}.log"
     with log.open("wb") as stream:
         command = [sys.executable, "-m", engine, "serve", "--dev-addr", address, *options]
-        process = subprocess.Popen(command, cwd=root, env=environment(), stdout=stream, stderr=subprocess.STDOUT)
+        # A shell in the background starts its commands with SIGINT ignored; a terminal does not.
+        heeding = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+        process = subprocess.Popen(
+            command,
+            cwd=root,
+            env=environment(),
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            preexec_fn=heeding,  # noqa: PLW1509 - nothing else runs in this process
+        )
     served = Served(root, process, f"http://{address}/", log)
     try:
         until(lambda: get(served.address) or process.poll() is not None, "the server")
