@@ -205,13 +205,19 @@ class Writer:
         except OSError as error:
             raise PageError(f"cannot remove the page: {error.strerror}", where=self.out / path) from error
 
-    def _pages(self) -> Iterator[str]:
-        """List all files below the folder that may be pages, without following links."""
-        for folder, _, names in os.walk(self.out):
-            for name in names:
-                path = Path(folder, name)
-                if name.endswith((".md", ".svg", ".inv")) and not path.is_symlink() and path.is_file():
-                    yield path.relative_to(self.out).as_posix()
+    def _pages(self, folder: str = "") -> Iterator[str]:
+        """List all files below a folder that may be pages, without following links."""
+        try:
+            with os.scandir(self._place(folder)) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+        except OSError:
+            return
+        for entry in found:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._pages(path)
+            elif path.endswith((".md", ".svg", ".inv")) and entry.is_file(follow_symlinks=False):
+                yield path
 
     def _generated(self, path: str) -> bytes | None:
         """Give a page that rankbook made; None for anything else."""
