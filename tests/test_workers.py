@@ -16,9 +16,18 @@ from rankbook.workers import beside, spread
 ITEMS = list(range(997))
 
 
+NO_CHILD = """
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("no child")
+"""
+
+
 def run(program):
-    """Run a program in an interpreter of its own: this one may have threads, beside which nothing is forked."""
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=False, capture_output=True, text=True, timeout=60)
+    """Run a program in an interpreter of its own: this one may have threads, beside which nothing is forked; and look for what it left."""
+    command = [sys.executable, "-c", textwrap.dedent(program) + NO_CHILD]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 3])
@@ -37,10 +46,6 @@ def test_work_is_done_beside_this_process():
         import os
         from rankbook.workers import spread
         print(sorted({pid == os.getpid() for _, pid in spread(lambda chunk: os.getpid(), range(500), 2, 5)}))
-        try:
-            os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            print("no child")
     """)
     assert found.stdout.split("\n")[:2] == ["[False]", "no child"], found.stderr
 
@@ -89,10 +94,6 @@ def test_leaving_early_leaves_nothing():
         from rankbook.workers import spread
         for chunk, result in spread(lambda chunk: "x" * 300_000, range(997), 2, 5):
             break
-        try:
-            os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            print("no child")
     """)
     assert found.stdout == "no child\n", found.stderr
 
@@ -115,10 +116,6 @@ def test_an_error_meanwhile_ends_the_others():
             list(spread(lambda chunk: "x" * 300_000, range(997), 2, 5, lambda: 1 / 0))
         except ZeroDivisionError:
             print("raised")
-        try:
-            os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            print("no child")
     """)
     assert found.stdout == "raised\nno child\n", found.stderr
 
@@ -156,9 +153,5 @@ def test_an_error_of_the_block_ends_what_runs_beside_it():
                 1 / 0
         except ZeroDivisionError:
             print("raised")
-        try:
-            os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            print("no child")
     """)
     assert found.stdout == "raised\nno child\n", found.stderr
