@@ -72,7 +72,7 @@ def test_a_remote_tells_its_forge(remote, address):
 
 @pytest.mark.parametrize(
     "remote",
-    ["", "/srv/git/name.git", "../name", "file:///srv/name.git", "C:/work/name", "https://", "https://github.com", "https://github.com/name",
+    ["", "/srv/git/name.git", "../name", "file:///srv/name.git", "C:/repos/name", "https://", "https://github.com", "https://github.com/name",
      "https://git.company.org/team/name.git", "javascript:alert(1)//x/y", "https://github.com:port/a/b", "https://[::1/a/b",
      "ssh://git@ssh.dev.azure.com/v3/owner", "https://gitea.company.org/"],
 )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from ledgers import cases
 from rankbook.config import load
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome
-from tiny_site import RING, mkdocs, write_project
+from tiny_site import RING, elsewhere, mkdocs, write_project
 
 USER = """
 from test_ring import TestRing, neighbour
@@ -118,12 +117,7 @@ def built(root):
 
 
 def cold(root, monkeypatch):
-    other = root.parent / "cold" / root.name
-    shutil.rmtree(other.parent, ignore_errors=True)
-    shutil.copytree(root, other, ignore=shutil.ignore_patterns("site"))
-    with monkeypatch.context() as inner:
-        inner.setenv("RANKBOOK_CACHE_DIR", str(other.parent / "cache"))
-        return built(other)
+    return elsewhere(root, monkeypatch, built)
 
 
 @pytest.mark.parametrize(("seed", "directories"), [(1, False), (2, False), (3, True)])

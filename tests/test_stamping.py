@@ -34,7 +34,7 @@ from rankbook.site.addresses import Addresses
 from rankbook.site.markdown import Heading, render, slug, unique
 from rankbook.site.shell import Shell, source
 from rankbook.stamps import stamp_of
-from tiny_site import REPOSITORY, RING, Html, broken_links, build, environment, mkdocs, write_project
+from tiny_site import REPOSITORY, RING, Html, broken_links, build, elsewhere, environment, mkdocs, write_project
 
 PLAIN = Addresses()
 LISTING = re.compile(r'<div class="language-\S+ highlight rankbook-source"><pre><code[^>]*>(.*?)</code></pre></div>', re.DOTALL)
@@ -511,12 +511,7 @@ def project(tmp_path, monkeypatch):
 
 def cold(root, monkeypatch):
     """Build the same project elsewhere, with nothing kept."""
-    other = root.parent / "cold" / root.name
-    shutil.rmtree(other.parent, ignore_errors=True)
-    shutil.copytree(root, other, ignore=shutil.ignore_patterns("site"))
-    with monkeypatch.context() as inner:
-        inner.setenv("RANKBOOK_CACHE_DIR", str(other.parent / "cache"))
-        return files_of(build(other))
+    return elsewhere(root, monkeypatch, lambda other: files_of(build(other)))
 
 
 def times(site):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -145,3 +146,19 @@ def broken_links(site: Path) -> tuple[int, list[str]]:
             if not target.is_file() or (fragment and target in pages and fragment not in pages[target].ids):
                 broken.append(f"{path.relative_to(site)}: {link}")
     return count, broken
+
+
+def elsewhere(root, monkeypatch, made):
+    """Make something of a copy of a project, with nothing kept.
+
+    Args:
+        root: of the project.
+        monkeypatch: pytest's.
+        made: makes it of the copy.
+    """
+    other = root.parent / "cold" / root.name
+    shutil.rmtree(other.parent, ignore_errors=True)
+    shutil.copytree(root, other, ignore=shutil.ignore_patterns("site"))
+    with monkeypatch.context() as inner:
+        inner.setenv("RANKBOOK_CACHE_DIR", str(other.parent / "cache"))
+        return made(other)
