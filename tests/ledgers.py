@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rankbook.cli import main
 from rankbook.listing import Outcome, RankEnd, Receipt, Run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import queue
 import signal
@@ -14,6 +13,7 @@ import uuid
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from clusters import MARK, PROGRAMS, comes_true, marked_processes, pretend_allocation
 from executions import told
@@ -34,7 +34,7 @@ class Node:
 
     def __init__(self, name, gpus=0, slots=2, **versions):
         self.name = name
-        self.facts = dataclasses.replace(Facts.here(str(10 + number) for number in range(gpus)), slots=slots, **versions)
+        self.facts = replace(Facts.here(str(10 + number) for number in range(gpus)), slots=slots, **versions)
         self.said = []
         self.words = queue.SimpleQueue()
         self.closed = False
@@ -283,9 +283,7 @@ def test_round_trip(tmp_path_factory, files, arguments, gpus):
     arrived = travel.arrived(travel.departing(program), there)
     assert {path.relative_to(there).as_posix(): path.read_bytes() for path in there.rglob("*") if path.is_file()} == kept
     assert arrived.environment == {**travel.environment(), "OWN": f"a:{there}"}
-    assert arrived == dataclasses.replace(
-        program, root=str(there), environment=arrived.environment, arguments={**arguments, "own": f"{there}/x"}
-    )
+    assert arrived == replace(program, root=str(there), environment=arrived.environment, arguments={**arguments, "own": f"{there}/x"})
 
 
 def test_renamed():

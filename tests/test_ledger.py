@@ -11,13 +11,13 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
-from dataclasses import fields, replace
 from functools import reduce
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ledgers import CPU, TWO_GPUS, cases, rankbook, run, runs
 from rankbook.errors import LedgerError
@@ -207,7 +207,7 @@ def test_the_first_format_loses_nothing(tmp_path):
     assert [(one.node_id, one.reason) for one in ledger.last("a.py")] == [("p.md::a", "second"), ("p.md::b", "first")]
     first = ledger.history("p.md::a")[0]
     assert tuple(getattr(first, name) for name in FIELDS) == ROW
-    assert {name for name in (entry.name for entry in fields(Run)) if name not in FIELDS} == {"receipt", "modules", "needs", "case"}
+    assert {name for name in Run.__struct_fields__ if name not in FIELDS} == {"receipt", "modules", "needs", "case"}
     ledger.record([run("p.md::a", reason="third")])
     assert [one.reason for one in ledger.history("p.md::a")] == ["first", "second", "third"]
     with closing(sqlite3.connect(path)) as connection:

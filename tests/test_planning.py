@@ -1,11 +1,11 @@
 """What a page says that its tests need, and what is planned from it before any rank is started."""
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rankbook import front_matter, listings, model, needs
 from rankbook.cli import main

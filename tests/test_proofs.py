@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from ledgers import CPU, TWO_GPUS, cases, run
 from rankbook.ledger import Ledger

@@ -15,7 +15,6 @@ import tempfile
 import tomllib
 from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -23,6 +22,7 @@ import pytest
 import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 pytest.importorskip("pyromark", reason="stamping needs the extra `site`")
 pytest.importorskip("material", reason="the site needs the extra `site`")

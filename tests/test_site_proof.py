@@ -8,12 +8,12 @@ import os
 import re
 import shutil
 from collections import Counter
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ledgers import CPU, TWO_GPUS, run, runs
 from rankbook.config import Settings

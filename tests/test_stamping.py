@@ -8,13 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from urllib.parse import unquote
 
 import markdown as python_markdown
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 pytest.importorskip("pyromark", reason="stamping needs the extra `site`")
 pytest.importorskip("mkdocs", reason="the site needs the extra `site`")

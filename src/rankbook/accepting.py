@@ -15,8 +15,9 @@ import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from rankbook import freshness, pages
 from rankbook.config import Settings
@@ -36,8 +37,7 @@ _SUFFIX = pages.page_of_file("file", "")
 """End of the name of a page that shows a source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """A listing that was edited, and its source."""
 
     page: str

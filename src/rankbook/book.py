@@ -9,10 +9,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from rankbook.config import Settings
 from rankbook.document import document
@@ -25,8 +26,7 @@ NO_LISTINGS = 5
 """pytest's exit status when it collected nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Book:
+class Book(Struct, frozen=True):
     """What came of the main job."""
 
     generated: Report

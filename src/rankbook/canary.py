@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rankbook.errors import ConfigError
 from rankbook.pytest_items import ListingItem, worst
@@ -15,8 +16,7 @@ from rankbook.running import PHASES
 _SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
 
 
-@dataclass(frozen=True, slots=True)
-class Canary:
+class Canary(Struct, frozen=True):
     """How much is run again.
 
     Attributes:

@@ -7,9 +7,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
+
+from msgspec import Struct
 
 from rankbook import __version__, freshness
 from rankbook.config import Settings, find_root, load
@@ -22,8 +23,7 @@ _DRAWN_EVERY = 0.1
 """Seconds between two looks of a progress bar."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """One subcommand."""
 
     name: str

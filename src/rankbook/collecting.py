@@ -5,14 +5,14 @@ from __future__ import annotations
 import configparser
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+
+class Rules(Struct, frozen=True):
     """Patterns by which pytest collects."""
 
     files: tuple[str, ...] = ("test_*.py", "*_test.py")

@@ -6,9 +6,11 @@ import math
 import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rankbook.errors import ConfigError
 
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
     from rankbook.requirements import Rule
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """All settings; a field `source_path` is the key `source-path` in the file and the flag `--source-path`."""
 
     root: Path = field(default_factory=Path.cwd)
@@ -101,7 +102,7 @@ def load(root: Path, overrides: Mapping[str, Any] | None = None) -> Settings:
     root = root.resolve()
     path = root / "pyproject.toml"
     table = _table(path) if path.is_file() else {}
-    known = {entry.name.replace("_", "-"): entry.name for entry in fields(Settings) if entry.name != "root"}
+    known = {name.replace("_", "-"): name for name in Settings.__struct_fields__ if name != "root"}
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in known:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
+
+from msgspec import Struct
 
 from rankbook import smallest
 from rankbook.ledger import Ledger
@@ -26,8 +27,7 @@ _NEVER_RUN = frozenset({"not code", "unrunnable"})
 """Kinds of listing that nothing runs anywhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Debt:
+class Debt(Struct, frozen=True):
     """Tests that owe a run for the same need."""
 
     needs: tuple[str, ...]

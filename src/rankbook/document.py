@@ -6,9 +6,10 @@ A look at all files comes first; what makes pages (`generating.py`) is loaded on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from rankbook import freshness
 from rankbook.config import Settings

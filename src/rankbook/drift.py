@@ -7,8 +7,9 @@ import enum
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from rankbook.config import Settings
 from rankbook.pages import Writer
@@ -30,8 +31,7 @@ class Drift(enum.StrEnum):
     EDITED = "hand-edited"
 
 
-@dataclass(frozen=True, slots=True)
-class Drifted:
+class Drifted(Struct, frozen=True):
     """A page that is out of step."""
 
     page: str
@@ -84,8 +84,7 @@ def _digest(file: Path) -> str | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(Struct, frozen=True):
     """The pages as they are and as they would be."""
 
     settings: Settings

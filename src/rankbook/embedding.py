@@ -11,9 +11,8 @@ import hashlib
 import io
 import re
 import tokenize
-from dataclasses import dataclass
 
-from rankbook.packed import Packed
+from msgspec import Struct
 
 UTF8 = "utf-8"
 _MAGIC = re.compile(rb".*?coding[:=][ \t]*([-\w.]+)")
@@ -31,8 +30,7 @@ _BOMS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Embedding(Packed):
+class Embedding(Struct, frozen=True):
     """How a file's bytes relate to the text of its listing."""
 
     encoding: str
@@ -49,8 +47,7 @@ class Embedding(Packed):
     """Hexadecimal digest of the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
+class Embedded(Struct, frozen=True):
     """A file as a listing shows it."""
 
     text: str
@@ -58,8 +55,7 @@ class Embedded:
     embedding: Embedding
 
 
-@dataclass(frozen=True, slots=True)
-class NotEmbedded:
+class NotEmbedded(Struct, frozen=True):
     """Why a file has no listing."""
 
     reason: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from rankbook.dead_links import Facts
 from rankbook.front_matter import Stamp
@@ -18,8 +19,7 @@ from rankbook.site.stamping import Leaf, Step, stamped, tests
 from rankbook.stamps import Stamps, body_of
 
 
-@dataclass(frozen=True)
-class Filler:
+class Filler(Struct, frozen=True):
     """All that pages of the site are made from."""
 
     folder: Path

@@ -10,11 +10,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct, field
 
 from rankbook.model import Finding
 
@@ -46,8 +47,7 @@ _LONGEST = 300
 _VERSION = re.compile(r"ruff \d[\w.+-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Struct, frozen=True):
     """What ruff said of a tree."""
 
     by_path: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)

@@ -18,9 +18,11 @@ import time
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.collecting import rules_of
 from rankbook.config import Settings
@@ -43,8 +45,7 @@ _Part = tuple[int, str, Sequence[str], bytes]
 """Number of the group, folder, paths below it, and what was seen of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
+class Stats(Struct, frozen=True):
     """Paths with their times of change and sizes, as they were seen."""
 
     paths: tuple[str, ...] = ()
@@ -52,8 +53,7 @@ class Stats:
     """For each path two numbers of 64 bits: nanoseconds and bytes; -1 and -1 for what is not there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """What the last run has left."""
 
     world: str
@@ -88,15 +88,14 @@ def world(settings: Settings) -> str:
     """Take the digest of all that the pages depend on besides the sources: rankbook, what it runs on, settings, the project's templates."""
     site = sysconfig.get_path("purelib")
     code = [sys.version, *_code(_PACKAGE), *_dated(_PACKAGE.parents[1] / "templates"), f"{site}:{_mtime(site)}"]
-    values = [f"{entry.name}={getattr(settings, entry.name)!r}" for entry in fields(settings) if entry.name not in _NOT_OF_PAGES]
+    values = [f"{name}={getattr(settings, name)!r}" for name in settings.__struct_fields__ if name not in _NOT_OF_PAGES]
     linter = shutil.which("ruff") if settings.findings else None
     packages = [f"{folder}:{_mtime(os.fspath(settings.below_root(folder)))}" for folder in settings.package_path]
     told = [*packages, repr(rules_of(settings.root)), f"{linter}:{_mtime(linter) if linter else 0}"]
     return _digest([*code, *values, *told, *_dated(settings.below_root(settings.templates) / settings.pack)])
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """What is not as the last run left it."""
 
     manifest: Manifest

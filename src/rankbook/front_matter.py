@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
+from msgspec import Struct
 
 from rankbook.embedding import Embedding, known
 
@@ -74,8 +74,7 @@ def _depth(text: str) -> int:
     return deepest
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(Struct, frozen=True):
     """What a generated page says of itself."""
 
     page: str

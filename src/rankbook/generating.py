@@ -8,10 +8,12 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rankbook import findings, freshness, homes, pages
 from rankbook.analyse import Draft, folders_of, public_names, survey, targets, unknown_modules, unmentioned
@@ -683,8 +685,7 @@ def _silent(_step: str, _done: int, _total: int) -> None:
     """Show nothing."""
 
 
-@dataclass(slots=True)
-class _Clock:
+class _Clock(Struct):
     """Takes the time of each step, and tells how far it is."""
 
     progress: Progress

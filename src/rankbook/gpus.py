@@ -10,10 +10,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.errors import ConfigError
 
@@ -25,8 +27,7 @@ Ask = Callable[..., str]
 """Gives what `nvidia-smi` says when it is called with these arguments; raises `OSError` or `SubprocessError` when it says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Struct, frozen=True):
     """One GPU, or one part of a GPU that is partitioned (MIG)."""
 
     id: str
@@ -41,8 +42,7 @@ class Gpu:
     """Compute capability: `9.0`; empty when it is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(Struct, frozen=True):
     """All GPUs that listings may use, in the order in which CUDA counts them."""
 
     gpus: tuple[Gpu, ...] = ()

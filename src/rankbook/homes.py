@@ -11,9 +11,11 @@ import posixpath
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote, unquote
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rankbook import pages
 from rankbook.pages import Writer
@@ -41,8 +43,7 @@ _MOST_RENAMES = 10
 """Times that a file is followed from one name to the next."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Struct, frozen=True):
     """The sources as they are now."""
 
     root: Path
@@ -56,8 +57,7 @@ class Tree:
     """Files that are new or have changed since the last run, as far as is known."""
 
 
-@dataclass(slots=True)
-class Homes:
+class Homes(Struct):
     """What is to become of the notes."""
 
     orphans: frozenset[Note] = frozenset()

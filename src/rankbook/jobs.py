@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.harness import KINDS, Kind, kind_of, misplaced, shared, shell
 from rankbook.languages import by_fence
@@ -17,8 +19,7 @@ RUN_OPTIONS = frozenset({"ranks", "init", "backend", "gpus", "share", "raises", 
 """Options that change what a run shows; so do those that set variables."""
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(Struct, frozen=True, dict=True):
     """One listing of a page, and what becomes of it."""
 
     listing: Listing
@@ -55,8 +56,7 @@ class Job:
         return sha256(self.placed.data() + more).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One test that a listing holds, as pytest itself collected it."""
 
     id: str
@@ -66,8 +66,7 @@ class Case:
     marks: tuple[tuple[str, tuple[Any, ...]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
+class Collected(Struct, frozen=True):
     """What a test module holds, or why that cannot be told."""
 
     cases: tuple[Case, ...] = ()

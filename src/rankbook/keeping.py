@@ -7,12 +7,14 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from pathlib import Path
 from secrets import token_hex
 from typing import TextIO
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from rankbook import debt
 from rankbook.config import Settings, load, real
@@ -30,8 +32,7 @@ STANDARD = "-"
 """Name of the file that stands for standard input."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
+class Deed(Struct, frozen=True):
     """One thing to do with a ledger."""
 
     help: str

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+from msgspec import Struct, field
 
 from rankbook.analyse import Links, Mentions, called, targets
 from rankbook.analyse.relations import RARE
 from rankbook.groups import Groups
 from rankbook.model import PACKAGES, Survey
-from rankbook.packed import Packed
 from rankbook.sheaf import Sheaf
 from rankbook.store import Store
 
@@ -20,8 +20,7 @@ _KEY = "knowledge"
 """Of all but the large tables; those are in drawers whose keys begin so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Brief(Packed):
+class Brief(Struct, frozen=True):
     """One file in a few words."""
 
     sha256: str
@@ -34,8 +33,7 @@ class Brief(Packed):
     """Whether its page has a listing."""
 
 
-@dataclass(slots=True)
-class Knowledge:
+class Knowledge(Struct):
     """The references between files, and what each answer was read from."""
 
     briefs: dict[str, Brief] = field(default_factory=dict)

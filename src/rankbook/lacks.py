@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from rankbook.requirements import Requirement
 from rankbook.verdict import Machine, is_met

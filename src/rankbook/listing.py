@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from rankbook.embedding import Embedding, restore
 from rankbook.requirements import Requirement
@@ -55,8 +57,7 @@ class Outcome(enum.StrEnum):
         return self in (Outcome.SKIPPED, Outcome.VACUOUS, Outcome.DEGENERATE, Outcome.NOT_RUN, Outcome.PROVED)
 
 
-@dataclass(frozen=True, slots=True)
-class RankEnd:
+class RankEnd(Struct, frozen=True):
     """How one rank, a process or a thread, ended."""
 
     name: str
@@ -77,8 +78,7 @@ class RankEnd:
         return {key: value for key, value in asdict(self).items() if key not in ("entered", "doing") or value}
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(Struct, frozen=True):
     """The evidence that a run leaves behind."""
 
     ranks: tuple[RankEnd, ...] = ()
@@ -111,16 +111,15 @@ class Receipt:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Receipt:
         """Read it from a JSON object; what a newer version has added is passed over."""
-        known = {entry.name for entry in fields(cls)}
+        known = set(cls.__struct_fields__)
         found: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items() if key in known}
-        parts = {entry.name for entry in fields(RankEnd)}
+        parts = set(RankEnd.__struct_fields__)
         ranks = found.get("ranks", ())
         found["ranks"] = tuple(RankEnd(**{key: value for key, value in dict(rank).items() if key in parts}) for rank in ranks)
         return cls(**found)
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(Struct, frozen=True):
     """The source file that a page, and its listing under `Original Source`, is about."""
 
     source: str
@@ -133,8 +132,7 @@ class About:
     """What its tests need, by node id, as the page's front matter says it: see `rankbook.needs`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedOutput:
+class ExpectedOutput(Struct, frozen=True):
     """An output fence: what the listing above it prints."""
 
     rank: str
@@ -147,8 +145,7 @@ class ExpectedOutput:
     """Line of the first line of its text on the page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """One fence that the site renders as a listing, at its exact place."""
 
     page: str
@@ -202,8 +199,7 @@ class Listing:
         return text.encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """What an engine runs: plain data, so that it can travel to another process or machine."""
 
     name: str
@@ -228,8 +224,7 @@ class Program:
     """Why it must be run by new interpreters, as a clause; empty when it need not."""
 
 
-@dataclass(slots=True)
-class RankRecord:
+class RankRecord(Struct):
     """A rank that the program's main process has started (a child process through `multiprocessing`)."""
 
     name: str
@@ -255,8 +250,7 @@ class Runtime(Protocol):
         """All ranks started so far, oldest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """How a program's processes ended, as seen from outside."""
 
     exit_code: int | None
@@ -312,8 +306,7 @@ class Engine(Protocol):
         """End everything that the engine has started."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One outcome as the ledger keeps it."""
 
     page: str

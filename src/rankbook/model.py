@@ -6,20 +6,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from msgspec import Struct, field
+from msgspec.structs import astuple
+
 from rankbook.embedding import Embedding
-from rankbook.packed import Packed, columns_of, rows_of
+from rankbook.packed import columns_of, rows_of
 from rankbook.requirements import Requirement
 
 PACKAGES = "site-packages/"
 """Start of the path of a file that is no file of the tree, but of a package that the tree imports; it has no page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source(Packed):
+class Source(Struct, frozen=True):
     """One file of the tree."""
 
     path: str
@@ -101,8 +102,7 @@ class Constant(NamedTuple):
     """Condition of the `if` in which it stands, as written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Function(Packed):
+class Function(Struct, frozen=True):
     """A function or method."""
 
     name: str
@@ -122,8 +122,7 @@ class Function(Packed):
     """Conditions under which its body skips the test (`self.skipTest`, `pytest.skip`, `raise SkipTest`), as written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Class(Packed):
+class Class(Struct, frozen=True):
     """A class."""
 
     name: str
@@ -150,8 +149,7 @@ class Keyword(NamedTuple):
     """Qualified name of what holds it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heading(Packed):
+class Heading(Struct, frozen=True):
     """A heading of a prose file."""
 
     level: int
@@ -159,8 +157,7 @@ class Heading(Packed):
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Definition(Packed):
+class Definition(Struct, frozen=True):
     """What a file that is no Python source defines: a C++ function, a CMake target, a TOML table."""
 
     kind: str
@@ -175,8 +172,7 @@ class Definition(Packed):
     docstring: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Module(Packed):
+class Module(Struct, frozen=True):
     """All facts of one file."""
 
     source: Source
@@ -221,8 +217,7 @@ class Module(Packed):
     """Why the definitions of a file that is no Python source are not read, as a clause."""
 
     def __reduce__(self) -> tuple[Callable[..., Module], tuple[Any, ...]]:
-        _, values = Packed.__reduce__(self)
-        return _module, tuple(columns_of(value) if kind else value for kind, value in zip(_ROWS, values, strict=True))
+        return _module, tuple(columns_of(value) if kind else value for kind, value in zip(_ROWS, astuple(self), strict=True))
 
 
 def _module(*values: Any) -> Module:
@@ -235,12 +230,11 @@ _BY_FIELD: dict[str, type[tuple[Any, ...]]] = {
     "constants": Constant,
     **dict.fromkeys(("keywords", "references", "self_calls", "local_calls", "environment"), Keyword),
 }
-_ROWS = tuple(_BY_FIELD.get(each.name) for each in fields(Module))
+_ROWS = tuple(map(_BY_FIELD.get, Module.__struct_fields__))
 """For each value of a module, the class of its rows when it is made of many; None for others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Test(Packed):
+class Test(Struct, frozen=True):
     """One test that would run, inherited and generated ones included."""
 
     id: str
@@ -269,8 +263,7 @@ class Test(Packed):
     """Why this entry stands for several tests whose names cannot be read, as a clause; empty when it is one test."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use(Packed):
+class Use(Struct, frozen=True):
     """An imported name that a file uses: one row of the API index."""
 
     name: str
@@ -285,8 +278,7 @@ class Use(Packed):
     """Paths and lines in other files, of base classes and of helpers, at which tests of this one reach it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublicName(Packed):
+class PublicName(Struct, frozen=True):
     """A name that a module of the setting `apis` offers to others."""
 
     name: str
@@ -298,8 +290,7 @@ class PublicName(Packed):
     """`class`, `function` or `constant`; `name` for one that no known file defines."""
 
 
-@dataclass(frozen=True, slots=True)
-class Descent(Packed):
+class Descent(Struct, frozen=True):
     """A class of the file that derives, near or far, from a class of another."""
 
     name: str
@@ -314,8 +305,7 @@ class Descent(Packed):
     """Place in the order in which Python looks attributes up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding(Packed):
+class Finding(Struct, frozen=True):
     """What a linter says of a line."""
 
     rule: str
@@ -328,8 +318,7 @@ class Finding(Packed):
     """Page that explains the rule; empty when there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Survey(Packed):
+class Survey(Struct, frozen=True):
     """What one file says, read together with the files that it names."""
 
     path: str
@@ -351,8 +340,7 @@ class Survey(Packed):
     """Last parts of the modules that were looked for, so that a new file of such a name may change the answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Relation(Packed):
+class Relation(Struct, frozen=True):
     """Why another file is related."""
 
     path: str
@@ -366,8 +354,7 @@ class Relation(Packed):
     """File of that line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folder(Packed):
+class Folder(Struct, frozen=True):
     """A folder of the tree."""
 
     path: str
@@ -383,8 +370,7 @@ class Folder(Packed):
         return self.path.rsplit("/", 1)[-1]
 
 
-@dataclass(frozen=True)
-class Project:
+class Project(Struct, frozen=True, dict=True):
     """The whole tree, analysed."""
 
     modules: Mapping[str, Module]
@@ -448,6 +434,4 @@ def _lines(value: object, name: str, depth: int) -> Iterator[str]:
 
 def _names(value: object) -> tuple[str, ...]:
     """Name the fields of an object of this module."""
-    if is_dataclass(value):
-        return tuple(entry.name for entry in fields(value))
-    return getattr(value, "_fields", ())
+    return value.__struct_fields__ if isinstance(value, Struct) else getattr(value, "_fields", ())

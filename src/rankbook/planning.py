@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import PurePosixPath
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook import needs as stated
 from rankbook.lacks import reason
@@ -15,8 +17,7 @@ from rankbook.requirements import HARNESSES, Requirement, gpu_range
 from rankbook.verdict import Machine, is_met, verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """What becomes of a test, said before it is started."""
 
     word: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from rankbook import pages
 from rankbook.analyse import relations_of
@@ -17,8 +18,7 @@ from rankbook.model import Finding, Folder, Module, Survey
 from rankbook.pages import Book, Elsewhere, Entries, Fate, FileRow, Page, SuiteLink, Totals, Writer
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Struct, frozen=True):
     """What became of the pages of one file or folder."""
 
     path: str
@@ -40,8 +40,7 @@ class Made:
     """Why nothing was written."""
 
 
-@dataclass(slots=True)
-class Press:
+class Press(Struct):
     """All that pages are made from."""
 
     root: Path

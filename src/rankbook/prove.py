@@ -10,9 +10,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct, field
 
 from rankbook import engines, gpus, listings
 from rankbook.config import Settings
@@ -39,8 +40,7 @@ END_LIMIT = 5.0
 """Seconds that whatever runs has to end when the session does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """When and how a job is to run."""
 
     order: int = 0
@@ -296,8 +296,7 @@ def _left_on_import(code: int, said: str) -> Collected:
     return Collected((), Outcome.FAILED if code else Outcome.SKIPPED, what, said)
 
 
-@dataclass(slots=True)
-class PageSources:
+class PageSources(Struct):
     """The sources of the tree that a page belongs to: on the pages beside it, then in the trees that the user names."""
 
     page: Path

@@ -13,12 +13,13 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct, field
 
 from rankbook import __version__, freshness, searching
 from rankbook.config import Settings
@@ -75,8 +76,7 @@ class Row(NamedTuple):
     """Its page of the site, as it was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(Struct, frozen=True):
     """What has become of the site."""
 
     pages: int
@@ -89,8 +89,7 @@ class Published:
     """Links of theirs that lead nowhere, a sentence each."""
 
 
-@dataclass
-class _Kept:
+class _Kept(Struct):
     """What the last run has left."""
 
     rows: dict[str, Row] = field(default_factory=dict)

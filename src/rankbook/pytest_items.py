@@ -7,13 +7,14 @@ import os
 import platform
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from rankbook import listings, machine, proofs, updating
 from rankbook.config import Settings
@@ -33,8 +34,7 @@ ACTED_ON = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures", "
 """Marks that the listing's own pytest acts on; the outer one must not act on them again."""
 
 
-@dataclass
-class Session:
+class Session(Struct):
     """What the plugin keeps for one pytest session."""
 
     settings: Settings

@@ -6,8 +6,9 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from rankbook.analyse.public import mentioned, unmentioned
 from rankbook.errors import ConfigError
@@ -35,8 +36,7 @@ _NO_LABELS = frozenset({"parametrize", "usefixtures", "filterwarnings"})
 """Marks that say how a test runs rather than what it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """What is asked."""
 
     noun: str
@@ -49,8 +49,7 @@ class Question:
     """Of `apis`: ask for the public names that no test mentions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One line of an answer."""
 
     id: str
@@ -61,8 +60,7 @@ class Row:
     """All that is known of it, as JSON has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What was found, sorted."""
 
     columns: tuple[str, ...]
@@ -115,8 +113,7 @@ def lines(found: Answer) -> Iterator[str]:
 # Tests, and what filters ask of them
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A test that filters look at."""
 
     suite: _Suite
@@ -233,8 +230,7 @@ def fewest_gpus(needs: Iterable[Requirement]) -> int:
     return fewest
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """A way to choose tests."""
 
     metavar: str
@@ -326,8 +322,7 @@ FILTERS: Mapping[str, Filter] = {
 _Rows = Callable[[_Suite, list[Candidate], Question], Iterable[Row]]
 
 
-@dataclass(frozen=True, slots=True)
-class Noun:
+class Noun(Struct, frozen=True):
     """Something that is asked for."""
 
     help: str

@@ -21,10 +21,11 @@ import sys
 import time
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from multiprocessing import context, reduction, spawn
 from types import ModuleType
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 KINDS = BEGAN, GROUP, BODY, SKIP, DONE, END = ("began", "group", "body", "skip", "done", "end")
 """Kinds of notes: a rank begins, has made a process group, enters a test's body, is told to skip it, has left it, ends in order."""
@@ -44,8 +45,7 @@ ACCELERATORS = ("cuda", "xpu")
 """Devices whose module in torch says whether it was used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """One thing that a process says of itself."""
 
     pid: int

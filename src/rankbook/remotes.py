@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 _SECONDS = 10.0
 """Time that Git may take to answer."""
@@ -63,8 +64,7 @@ def address(folder: Path, name: str) -> str:
     return (git(folder, "remote", "get-url", name) or "").strip() if name else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Remote:
+class Remote(Struct, frozen=True):
     """Where a repository is published."""
 
     host: str

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rankbook.jobs import Job
 from rankbook.listing import Ended, Outcome, Program, RankEnd, Receipt
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """How one phase of one test, or of one whole listing, ended."""
 
     outcome: Outcome

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rankbook.errors import ConfigError
 from rankbook.lacks import lack, wanted
@@ -25,8 +26,7 @@ BROKEN = " promises it"
 """How the reason ends of a test that was not run although what it wants had been promised."""
 
 
-@dataclass(frozen=True, slots=True)
-class Required:
+class Required(Struct, frozen=True):
     """One thing that a machine was promised to have."""
 
     text: str

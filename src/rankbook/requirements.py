@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from rankbook.packed import Packed
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Requirement(Packed):
+class Requirement(Struct, frozen=True, order=True):
     """One thing that a test needs, with the line that says so."""
 
     kind: str
@@ -160,8 +158,7 @@ def _counted(number: int) -> str:
     return f"{number} GPU" if number == 1 else f"{number} GPUs"
 
 
-@dataclass(frozen=True, slots=True)
-class Harness:
+class Harness(Struct, frozen=True):
     """A base class, or a runner, that starts the ranks of a test."""
 
     name: str
@@ -222,8 +219,7 @@ Needs = tuple[tuple[str, str], ...]
 """Kinds and values; in a value `{0|n=2}` is the first argument, or the keyword `n`, or else 2."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """What a name says when it decorates or marks a test, or stands in a condition."""
 
     needs: Needs = ()

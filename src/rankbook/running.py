@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rankbook.jobs import Job
 from rankbook.listing import Ended, Engine, Execution, Outcome, Program
@@ -18,8 +20,7 @@ Key = tuple[str, str]
 """A test (`""` for a whole listing) and a phase of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """How a listing begins, now that it is its turn."""
 
     program: Program

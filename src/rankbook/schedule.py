@@ -12,9 +12,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.errors import EngineError, RankbookError
 from rankbook.gpus import Inventory
@@ -34,8 +36,7 @@ Grant = tuple[str, ...] | None
 """GPUs as `CUDA_VISIBLE_DEVICES` names them; empty for none of those that are there, None where there are none to name."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class Task(Struct, frozen=True, eq=False):
     """One piece of work, on GPUs that nobody else uses meanwhile."""
 
     order: int

@@ -6,9 +6,10 @@ import marshal
 import os
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from rankbook import freshness
 from rankbook.config import Settings
@@ -19,8 +20,7 @@ _NAME = "search-1.sqlite"
 """Of the file of what is kept; its number is that of the format."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """What became of the shards."""
 
     files: int = 0
@@ -31,8 +31,7 @@ class Written:
     """Bytes of all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """How a result leads to its page."""
 
     base: str

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import Struct
 
 from rankbook.config import Settings, real
 from rankbook.document import survey_tree
@@ -65,8 +65,7 @@ def stamp(chosen: argparse.Namespace, settings: Settings, say: Callable[[str], N
     return 1 if chosen.strict and published.problems else 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Engine:
+class _Engine(Struct, frozen=True):
     """What the settings of the engine say."""
 
     docs_dir: str

@@ -7,9 +7,10 @@ import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
+
+from msgspec.structs import replace
 
 from rankbook import starter
 from rankbook.config import Settings, load, real

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from rankbook import pages
 from rankbook.catalogue import Catalogue, Filed, Row
@@ -21,8 +22,7 @@ _Job = tuple[str, str]
 """Kind of index, and key of a shard or `_CONTENTS`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
+class _Index(Struct, frozen=True):
     """One of the long indexes."""
 
     row: type[Row]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from rankbook.listing import Outcome
 
@@ -11,8 +13,7 @@ Register = dict[str, list[tuple[int, bool, bool]]]
 """By page: for each of its listings the line, whether it is code, and whether it lies inside another listing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Struct, frozen=True):
     """Listings by the way they ended."""
 
     pages: int = 0

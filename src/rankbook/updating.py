@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from rankbook.errors import PageError
 from rankbook.harness.outputs import as_shown, differences
@@ -19,8 +20,7 @@ _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _FENCE = re.compile(rb"(?P<prefix>[ \t>]*)(?P<run>`{3,}|~{3,})(?P<rest>[^\r\n]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """An output fence of a page, and what is to stand in it."""
 
     line: int

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rankbook import words
 from rankbook.analyse.comparisons import OPERATORS, Bare, Truth, of_comparison, sides
@@ -21,8 +23,7 @@ _JOINED = frozenset({"backend", "device", "library", "package", "platform"})
 """Kinds whose alternatives are written as one value."""
 
 
-@dataclass(slots=True)
-class _Budget:
+class _Budget(Struct):
     """Steps that are left."""
 
     steps: int = _STEPS
@@ -33,8 +34,7 @@ class _Budget:
             raise Unread
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(Struct, frozen=True):
     """How a condition is read."""
 
     values: Values

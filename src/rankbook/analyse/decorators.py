@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from rankbook import vocabulary, words
 from rankbook.analyse.conditions import bound, of_condition, of_skip_in_full

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from rankbook.analyse.includes import Includes
 from rankbook.analyse.names import Names
@@ -18,8 +19,7 @@ _MOST_ANSWERS = 20_000
 """Answers that are remembered at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ancestor:
+class Ancestor(Struct, frozen=True):
     """A class in the line of inheritance of another, that class included."""
 
     name: str
@@ -35,8 +35,7 @@ class Ancestor:
         return self.name.rpartition(".")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
+class Collected(Struct, frozen=True):
     """A test with what its requirements and its uses are read from."""
 
     test: Test

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.analyse.inheritance import lineage_of
@@ -53,8 +55,7 @@ _IDENTITIES = frozenset({"_validate_dtypes"})
 """Functions that check their arguments and give them back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """Where an expression stands."""
 
     path: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.analyse.evaluate import Frame
@@ -19,8 +20,7 @@ _STARS = 4
 """Files that `import *` is followed through."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fixture:
+class Fixture(Struct, frozen=True):
     """A fixture with what of it bears on the names of tests."""
 
     name: str

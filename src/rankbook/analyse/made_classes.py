@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct, field
 
 from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.analyse.evaluate import FAILS, Evaluator, Frame, bind
@@ -26,8 +27,7 @@ _UPDATE = re.compile(rf"(?:{'|'.join(sorted(_SCOPES))})\(\)\.update\(")
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\(")
 
 
-@dataclass(frozen=True, slots=True)
-class MadeClass:
+class MadeClass(Struct, frozen=True):
     """A class under the name by which pytest comes upon it."""
 
     name: str
@@ -130,8 +130,7 @@ def _is_class(value: Value) -> bool:
     return isinstance(value, Thing) and value.kind == "class" and isinstance(value.definition, Class)
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """Follows the statements of a loop."""
 
     evaluator: Evaluator

@@ -6,7 +6,8 @@ import ast
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
@@ -27,8 +28,7 @@ _EMPTY = "NOTSET"
 Lineages = Sequence[tuple[Ancestor, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """One parametrisation of a function."""
 
     names: Value
@@ -39,8 +39,7 @@ class Axis:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     name: str
     values: tuple[tuple[str, Value], ...]
     marks: tuple[str, ...]

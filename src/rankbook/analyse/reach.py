@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from rankbook.analyse.canonical import split
 from rankbook.analyse.draft import Ancestor, Collected, Draft
@@ -40,8 +41,7 @@ class Mention(NamedTuple):
     is_called: bool
 
 
-@dataclass(slots=True)
-class Body:
+class Body(Struct):
     """What the functions of one outermost function, itself included, name."""
 
     mentions: list[Mention] = field(default_factory=list)
@@ -231,8 +231,7 @@ def _suite(path: str) -> str:
 # Fixtures
 
 
-@dataclass(frozen=True, slots=True)
-class _Fixtures:
+class _Fixtures(Struct, frozen=True):
     """Fixtures that a file or a class defines."""
 
     named: Mapping[str, tuple[Node, Function]]

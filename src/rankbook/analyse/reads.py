@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from rankbook.model import PACKAGES, Module
 
@@ -13,8 +14,7 @@ _Answer = TypeVar("_Answer")
 _NOTHING: frozenset[str] = frozenset()
 
 
-@dataclass(slots=True)
-class Trace:
+class Trace(Struct):
     """What one answer rests on."""
 
     read: set[str] = field(default_factory=set)

@@ -6,7 +6,8 @@ import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from rankbook.analyse.links import Links, Mentions
 from rankbook.model import Descent, Module, Relation, Survey

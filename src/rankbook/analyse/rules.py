@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rankbook.analyse.values import Value, Values, dotted, shown
 from rankbook.model import Expression
@@ -20,8 +21,7 @@ _LONGEST = 240
 _FALSE = (False, None, 0, "")
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """Where a requirement is read from."""
 
     text: str

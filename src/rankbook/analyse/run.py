@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from rankbook.analyse import imports, inheritance, requirements, tests, uses
 from rankbook.analyse.draft import Draft

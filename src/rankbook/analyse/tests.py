@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.analyse import expanded, pytest_cases, torch_tests
 from rankbook.analyse.draft import Ancestor, Collected, Draft
@@ -24,8 +26,7 @@ _UNITTEST = ("unittest/case.py", "unittest/async_case.py")
 """Where `TestCase` stands in a tree that holds Python's own library."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(Struct, frozen=True):
     """A class as pytest comes upon it."""
 
     name: str
@@ -43,8 +44,7 @@ class _Held:
     """Lines of the classes around it, the nearest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Method:
+class _Method(Struct, frozen=True):
     """A test of a class, before pytest makes cases of it."""
 
     ancestor: Ancestor

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from rankbook.model import Class, Function
 
@@ -39,15 +40,23 @@ class Fails(Unknown):
     """An expression that would raise when it runs, so that a run does not come to it."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Choice:
+class Choice(Struct, frozen=True, eq=False):
     """A condition that the machine, or a run, decides."""
 
     path: str
     text: str
     """As written."""
-    line: int = field(default=0, compare=False)
+    line: int = 0
     """Where it stands first; it is the same condition further down."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Choice) and (self.path, self.text) == (other.path, other.text)
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.text))
+
+    def __lt__(self, other: Choice) -> bool:
+        return (self.path, self.text) < (other.path, other.text)
 
 
 class Undecided(Exception):  # noqa: N818 - no failure: the caller tries both outcomes
@@ -58,8 +67,7 @@ class Undecided(Exception):  # noqa: N818 - no failure: the caller tries both ou
         super().__init__(choice)
 
 
-@dataclass(frozen=True, slots=True)
-class Thing:
+class Thing(Struct, frozen=True, eq=False):
     """A value that is known by its name."""
 
     kind: str
@@ -70,15 +78,24 @@ class Thing:
     """Value of a member that is also a string or a number; device of a device; whether something unknown would raise."""
     path: str = ""
     """Source in which its class or function stands."""
-    definition: Class | Function | None = field(default=None, compare=False)
+    definition: Class | Function | None = None
     fields: tuple[tuple[str, Value], ...] = ()
     """Attributes of an object that its call names."""
-    body: Any = field(default=None, compare=False)
+    body: Any = None
     """Of a lambda, its node and the names around it; of a partial, its function and arguments."""
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Thing) and self._told() == other._told()
 
-@dataclass(frozen=True, slots=True)
-class Case:
+    def __hash__(self) -> int:
+        return hash(self._told())
+
+    def _told(self) -> tuple[Value, ...]:
+        """What makes it the same as another: not where it is defined, nor its body."""
+        return self.kind, self.name, self.scalar, self.path, self.fields
+
+
+class Case(Struct, frozen=True):
     """A set of parameters with what is said of it: `subtest(...)`, `pytest.param(...)`."""
 
     values: Value

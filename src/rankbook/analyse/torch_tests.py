@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rankbook.analyse.draft import Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
@@ -49,8 +50,7 @@ _DTYPES: Mapping[str, str] = {
 _KNOWN = frozenset({_LISTED, _SWAP, *_SILENT, *_DTYPES})
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     """A kind of device for which classes are made."""
 
     name: str
@@ -75,8 +75,7 @@ DEVICES = (
 """In the order in which PyTorch makes them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """What one decorator adds to a test: part of its name, its parameters."""
 
     suffix: str = ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from rankbook.analyse.canonical import meaning, public_name
 from rankbook.analyse.draft import Collected, Draft
@@ -11,8 +12,7 @@ from rankbook.analyse.reach import Body, Mention, Node, bodies, reached
 from rankbook.model import Use
 
 
-@dataclass(slots=True)
-class _Gathered:
+class _Gathered(Struct):
     """What is known of one name so far."""
 
     lines: set[int] = field(default_factory=set)

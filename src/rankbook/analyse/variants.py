@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.analyse.conditions import of_condition
 from rankbook.analyse.decorators import of_decorator
@@ -29,8 +31,7 @@ Shown = tuple[tuple[str, str], ...]
 """Names of parameters with their values as text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Struct, frozen=True):
     """One of the tests, or classes, that a definition is made into."""
 
     name: str
@@ -138,8 +139,7 @@ def _thing(thing: Thing) -> str:
     return "lambda" if thing.kind == "lambda" else thing.name
 
 
-@dataclass(frozen=True, slots=True)
-class Decorator:
+class Decorator(Struct, frozen=True):
     """A decorator as it is meant, through aliases and imports."""
 
     name: str

@@ -11,8 +11,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rankbook.engines import travel
 from rankbook.engines.travel import Facts
@@ -121,8 +123,7 @@ class ClusterExecution:
             self._news.notify_all()
 
 
-@dataclass(eq=False, slots=True)
-class Task:
+class Task(Struct, eq=False):
     """A program on its way through the cluster."""
 
     number: int
@@ -139,8 +140,7 @@ class Task:
         return len(self.program.gpus or ())
 
 
-@dataclass(eq=False, slots=True)
-class Member:
+class Member(Struct, eq=False):
     """A node as the cluster keeps account of it."""
 
     link: Link

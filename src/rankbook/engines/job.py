@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from rankbook import leases
 from rankbook.engines.flight import PIPE, TRACE
@@ -19,8 +21,7 @@ TEMPORARY, OUTPUTS, FINISHED, TRACES, LEASES = "tmp", "ranks", "finished", "trac
 the leases of GPUs between the pytest runs that the program itself starts: those of its caller are held for the program."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """A program with all that its processes need to know."""
 
     program: Program
@@ -35,9 +36,9 @@ class Job:
 
     def message(self) -> dict[str, Any]:
         """Give it as plain data."""
-        program = {entry.name: getattr(self.program, entry.name) for entry in fields(Program)}
+        program = asdict(self.program)
         program.update(arguments=dict(self.program.arguments), environment=dict(self.program.environment))
-        return {**{entry.name: getattr(self, entry.name) for entry in fields(Job)}, "program": program}
+        return {**asdict(self), "program": program}
 
     @classmethod
     def of(cls, message: dict[str, Any]) -> Job:
@@ -63,8 +64,7 @@ class Job:
         return Path(self.folder, FINISHED)
 
 
-@dataclass(frozen=True, slots=True)
-class Birth:
+class Birth(Struct, frozen=True):
     """What a new process of a program gets from the supervisor."""
 
     job: Job

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from rankbook.listing import RankEnd
 from rankbook.rank_notes import rank_name
@@ -13,8 +15,7 @@ AGREED = range(72, 90)
 """Exit statuses by which a rank of torch's harness says that it skips."""
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """One rank."""
 
     name: str

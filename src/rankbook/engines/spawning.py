@@ -24,10 +24,11 @@ import threading
 import traceback
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing import connection, context, popen_fork, popen_spawn_posix, process, reduction, resource_tracker, spawn, util
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
+
+from msgspec import Struct
 
 import rankbook
 from rankbook import rewriting
@@ -42,8 +43,7 @@ LOST = 255
 """Exit status of a rank whose supervisor is gone; multiprocessing's own choice for a lost fork server."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """What a process needs to start ranks."""
 
     root: str

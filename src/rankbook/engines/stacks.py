@@ -8,8 +8,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
+
+from msgspec import Struct
 
 _THREAD = re.compile(r"(?:Thread|Current thread) 0x[0-9a-f]+.*\(most recent call first\):|Stack \(most recent call first\):")
 _FRAME = re.compile(r'\s+File "(?P<file>.*)", line (?P<line>\d+|\?\?\?) in (?P<function>.*)')
@@ -41,8 +42,7 @@ STILL = VAIN | {Doing.TASK, Doing.OTHERS, Doing.NATIVE}
 """What a process may do that waits for others."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Wait:
+class _Wait(Struct, frozen=True):
     """One function in which processes wait for others."""
 
     file: str
@@ -75,8 +75,7 @@ _IDLE_RANK = ("torch/testing/_internal/common_distributed.py", "_worker_loop")
 """A rank that is shared by the tests of a class takes its next test here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """One call on a stack."""
 
     file: str
@@ -89,8 +88,7 @@ Stack = tuple[Frame, ...]
 """The calls of one thread, innermost first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(Struct, frozen=True):
     """One process as it was seen from outside."""
 
     name: str

@@ -12,9 +12,10 @@ import socket
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
+
+from msgspec import Struct
 
 from rankbook.engines import flight, leftovers, processes, stacks, vain, wire
 from rankbook.engines.capped import Capped
@@ -48,8 +49,7 @@ RANK_KEPT = 8 * 1024
 """Bytes kept at each end of a rank's output when the main process could not report it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nursery:
+class Nursery(Struct, frozen=True):
     """What a fork of the supervisor becomes."""
 
     main: Callable[[Birth], NoReturn]

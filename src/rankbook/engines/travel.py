@@ -10,9 +10,11 @@ import platform
 import re
 import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from rankbook import __version__
 from rankbook.engines.wire import Message
@@ -62,8 +64,7 @@ OF_THE_MACHINE = (
 """Variables that say something of one machine or of one login; they do not travel."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What is known of a node."""
 
     host: str
@@ -137,7 +138,7 @@ def departing(program: Program) -> Message:
         files = {str(path.relative_to(root)): _packed(path) for path in sorted(root.rglob("*")) if path.is_file()}
     except OSError as error:
         raise EngineError(f"a file of {program.name} cannot be read: {error}") from error
-    plain = {entry.name: getattr(program, entry.name) for entry in fields(Program)}
+    plain = asdict(program)
     plain.update(arguments=dict(program.arguments), environment=dict(program.environment))
     return {"program": plain, "files": files, "surroundings": environment()}
 
@@ -178,12 +179,12 @@ def renamed(value: Any, old: str, new: str) -> Any:
 
 def end_as_json(ended: Ended) -> Message:
     """Give the end of a program as plain data."""
-    return asdict(ended)
+    return {**asdict(ended), "ranks": [asdict(rank) for rank in ended.ranks], "death": asdict(ended.death) if ended.death else None}
 
 
 def end_of(message: Mapping[str, Any]) -> Ended:
     """Read the end of a program from plain data."""
-    known = {entry.name for entry in fields(Ended)}
+    known = set(Ended.__struct_fields__)
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in message.items() if key in known}
     values["ranks"] = tuple(RankEnd(**rank) for rank in message.get("ranks", ()))
     if values.get("death") is not None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from rankbook.engines import stacks
 
@@ -23,8 +24,7 @@ IDLE_SHARE = 0.06
 """Share of a processor that an idle process may use: harnesses poll."""
 
 
-@dataclass(slots=True)
-class Vigil:
+class Vigil(Struct):
     """The looks at the other processes after a death."""
 
     processor_time: Callable[[int], int]
@@ -34,10 +34,10 @@ class Vigil:
     """Clock ticks of a second."""
     due: float | None = None
     """Time of the next look; None while nobody has died."""
-    _before: dict[int, int] | None = field(default=None, init=False)
-    _since: float = field(default=0.0, init=False)
-    _again: float = field(default=AGAIN, init=False)
-    _patience: float = field(default=PATIENCE, init=False)
+    _before: dict[int, int] | None = None
+    _since: float = 0.0
+    _again: float = AGAIN
+    _patience: float = PATIENCE
 
     def begin(self, patience: float = PATIENCE) -> None:
         """Take note of a death, unless one is being watched already with no more patience."""

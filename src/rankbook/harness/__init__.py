@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from rankbook.harness import data, not_code, outputs, script, session, shared, shell, test_listing, unrunnable
 from rankbook.listing import Listing
@@ -18,8 +19,7 @@ PROCESS = frozenset({"env", "engine", "gpus", "share"})
 """Options of whatever runs code."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """One way to run a listing."""
 
     name: str

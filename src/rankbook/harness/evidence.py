@@ -14,9 +14,11 @@ import sys
 import types
 import unittest
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.harness import observing, world_size
 from rankbook.listing import Outcome, RankEnd, RankRecord, Runtime
@@ -36,8 +38,7 @@ GAVE_UP = "Previous test failed"
 """How the reason begins with which that harness skips what comes after a failure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What the evidence makes of the end that a test's harness gives it."""
 
     outcome: Outcome

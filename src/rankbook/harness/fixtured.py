@@ -11,11 +11,11 @@ import io
 import os
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from rankbook.harness import script
 
@@ -62,8 +62,7 @@ class _Page(pytest.File):
         return [pytest.Function.from_parent(self, name="listing", callobj=self.plugin.function())]
 
 
-@dataclass(slots=True, eq=False)
-class _Plugin:
+class _Plugin(Struct, eq=False):
     """Plugin of the inner pytest: collects the listing alone and keeps what becomes of it.
 
     Args:
@@ -79,8 +78,8 @@ class _Plugin:
     top: Path
     body: Callable[[Mapping[str, Any]], Failure | None]
     stream: Any
-    failure: Failure | None = field(default=None, init=False)
-    has_run: bool = field(default=False, init=False)
+    failure: Failure | None = None
+    has_run: bool = False
 
     def function(self) -> Callable[..., None]:
         """Make a function with a parameter for each fixture."""

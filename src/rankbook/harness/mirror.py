@@ -8,10 +8,11 @@ import re
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Protocol
+
+from msgspec import Struct
 
 from rankbook.languages import by_fence
 from rankbook.listing import Listing
@@ -34,8 +35,7 @@ class Sources(Protocol):
         """Give the names of the files of a folder that can be had."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """A listing in its tree."""
 
     root: Path

@@ -14,10 +14,12 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from rankbook.listing import ExpectedOutput, Listing
 
@@ -40,8 +42,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Number:
+class _Number(Struct, frozen=True):
     """A number with a fraction or an exponent."""
 
     value: Decimal
@@ -139,8 +140,7 @@ def _agree(expected: _Token, printed: _Token) -> bool:
     return expected == printed
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """An output that is not the one expected."""
 
     expected: ExpectedOutput
@@ -209,8 +209,7 @@ def arguments(listing: Listing) -> dict[str, Any]:
     return {"expected": [asdict(output) for output in listing.outputs]} if listing.outputs else {}
 
 
-@dataclass(slots=True)
-class Comparison:
+class Comparison(Struct):
     """The output fences of a program, and what it printed.
 
     Args:

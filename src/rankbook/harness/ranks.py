@@ -8,9 +8,10 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from rankbook.harness import observing, outputs, script
 from rankbook.listing import Runtime
@@ -24,8 +25,7 @@ PATIENCE = 20.0
 """Seconds after a death in which the engine may end the others, with their stacks; then they are ended here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """What each rank of a listing is told besides its place."""
 
     path: str
@@ -36,8 +36,7 @@ class Order:
     """Folder that takes a file per rank with what it prints; empty when that is of no interest."""
 
 
-@dataclass(slots=True)
-class Launch:
+class Launch(Struct):
     """A listing that runs on a number of ranks.
 
     Args:

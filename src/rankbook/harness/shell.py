@@ -11,9 +11,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from msgspec import Struct
 
 from rankbook.harness import outputs, script
 from rankbook.languages import by_fence
@@ -38,8 +39,7 @@ def arguments(listing: Listing) -> Mapping[str, Any]:
     return {"console": prompts or listing.text.lstrip().startswith("$ "), **said, **outputs.arguments(listing)}
 
 
-@dataclass(frozen=True, slots=True)
-class OwnRun:
+class OwnRun(Struct, frozen=True):
     """A shell listing that runs the very source that its page shows."""
 
     ranks: int
@@ -165,8 +165,7 @@ class Tee:
         return bytes(self._tail).decode(errors="replace")
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Struct, frozen=True):
     line: int
     command: str
     expected: str

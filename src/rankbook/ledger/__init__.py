@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from rankbook.errors import LedgerError
 from rankbook.ledger import rows
@@ -167,8 +168,7 @@ class _Sizes(dict[str, int]):
         return self[case]
 
 
-@dataclass(slots=True)
-class _Sitting:
+class _Sitting(Struct):
     """What one session ran of one page."""
 
     nodes: dict[str, None] = field(default_factory=dict)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec.structs import asdict
 
 from rankbook.listing import Outcome, Receipt, Run
 
@@ -20,7 +21,7 @@ _MOST = 2**53
 
 def values_of(run: Run) -> Values:
     """Give a run as a JSON object."""
-    found = {entry.name: getattr(run, entry.name) for entry in fields(Run)}
+    found = asdict(run)
     found |= {
         "outcome": str(run.outcome),
         "duration": float(run.duration),
@@ -57,8 +58,8 @@ def run_of(values: Mapping[str, Any]) -> Run:
         raise ValueError(f"it is no run: {error}") from error
 
 
-_NAMES = frozenset(entry.name for entry in fields(Run))
-_ALWAYS = frozenset(entry.name for entry in fields(Run) if entry.default is MISSING and entry.default_factory is MISSING)
+_NAMES = frozenset(Run.__struct_fields__)
+_ALWAYS = frozenset(Run.__struct_fields__[: -len(Run.__struct_defaults__)])
 _EMPTY: Mapping[str, Any] = {"page": "", "node_id": "", "listing": "", "source": "", "line": 0, "kind": ""}
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from markdown.extensions.toc import slugify
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.errors import PageError
 from rankbook.listing import About, Listing
@@ -75,8 +76,7 @@ def collect_text(text: str, page: str, site: Site) -> tuple[Listing, ...]:
         return named(_collected(_Text(split(text.removeprefix(_BOM)), page, site)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(Struct, frozen=True):
     """A whole page, or a page inside a listing."""
 
     lines: Sequence[str]
@@ -90,8 +90,7 @@ class _Text:
     """Whether the fence of its source has been made longer."""
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
+class _View(Struct, frozen=True):
     """A text as the site shows it."""
 
     page: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -35,8 +36,7 @@ class _UnknownError(Exception):
     """Something of the site is not known to depend on the text alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(Struct, frozen=True):
     """All that the rendering of a text depends on."""
 
     text: str = ""

@@ -10,8 +10,9 @@ A comment is the one thing that every Markdown leaves out of sight; whether the 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,8 +25,7 @@ _END = re.compile(r"--!?>")
 _PREFIX = " \t>\r"
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(Struct, frozen=True):
     """A comment that is meant for rankbook; lines are counted from 0 in the lines that superfences saw."""
 
     start: int

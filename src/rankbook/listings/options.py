@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from rankbook.languages import LANGUAGES, by_fence
 
@@ -21,8 +22,7 @@ _NAMES = re.compile(r"[^\W\d]\w*(?:[ ]*,[ ]*[^\W\d]\w*)*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """One option of a fence."""
 
     name: str

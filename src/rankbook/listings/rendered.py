@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,8 +25,7 @@ _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _ID = re.compile(r"""\sid=(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """A heading of the page."""
 
     text: str = ""
@@ -33,8 +33,7 @@ class Heading:
     """Its `id`, which the toc extension gives it."""
 
 
-@dataclass(slots=True)
-class Shown:
+class Shown(Struct):
     """What a page shows, by number, with the heading above it."""
 
     fences: dict[int, Heading] = field(default_factory=dict)

@@ -7,12 +7,12 @@ import functools
 import os
 import threading
 import warnings
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import markdown
 import yaml
+from msgspec import Struct, field
 
 from rankbook.errors import ConfigError, bad_yaml
 from rankbook.listings.fingerprint import Fingerprint, fingerprint
@@ -39,8 +39,7 @@ _USUAL: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Site:
+class Site(Struct, frozen=True, eq=False, dict=True):
     """How a docs tree turns Markdown into pages."""
 
     config: Path | None = None
@@ -132,8 +131,7 @@ def _site(config: Path, _changed: int) -> Site:
     return Site(config, {**_BUILT_IN, **_listed(config, _values(config).get("markdown_extensions"))})
 
 
-@dataclass(frozen=True)
-class _Missing:
+class _Missing(Struct, frozen=True):
     """Stands for a Python object that the configuration names and that cannot be imported."""
 
     name: str

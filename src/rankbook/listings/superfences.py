@@ -8,11 +8,11 @@ code it leaves an empty element with the fence's number, so that nothing is high
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from markdown.extensions.attr_list import get_attrs_and_remainder
 from markdown.preprocessors import Preprocessor
+from msgspec import Struct, field
 from pymdownx.superfences import RE_OPTIONS, SuperFencesBlockPreprocessor, SuperFencesRawBlockPreprocessor
 
 from rankbook.listings.hidden import Comment, comments
@@ -29,8 +29,7 @@ _OPENING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """What the opening line of a fence says."""
 
     language: str = ""
@@ -43,8 +42,7 @@ class Header:
     """What follows the language and is passed over, on a site with `relaxed_headers`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(Struct, frozen=True):
     """A fence that superfences took; lines are counted from 0 in the lines that it saw."""
 
     start: int
@@ -58,8 +56,7 @@ class Fence:
     """Whether a formatter of the site's own renders it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """A line that looks like an opening fence, and that superfences did not take."""
 
     start: int
@@ -82,8 +79,7 @@ class Refused:
         return found[1] if found else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Abandoned:
+class Abandoned(Struct, frozen=True):
     """A fence that superfences began and gave up."""
 
     start: int
@@ -91,8 +87,7 @@ class Abandoned:
     """The line that made it give up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """What superfences did with one text."""
 
     lines: Sequence[str]

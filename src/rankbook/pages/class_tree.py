@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from rankbook.model import Class, Descent, Expression, Module
 
@@ -25,8 +26,7 @@ class Base(NamedTuple):
     """The other file of the tree that holds it; empty when none does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A class, with the classes below it."""
 
     name: str

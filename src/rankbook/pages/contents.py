@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(Struct, frozen=True):
     """What a page about the whole suite is about."""
 
     title: str
@@ -27,8 +27,7 @@ TOPICS: dict[str, Topic] = {
 """By kind of page, in the order in which the root's index names them."""
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteLink:
+class SuiteLink(Struct, frozen=True):
     """A page about the whole suite, as the root's index names it."""
 
     page: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from html import escape
 from textwrap import wrap
+
+from msgspec import Struct
 
 from rankbook.pages.layers import Edge, Layout, Segment, Stop
 from rankbook.pages.text import one_line
@@ -61,8 +62,7 @@ _HEAD = "".join(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A box with a name."""
 
     label: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rankbook.model import Survey
 
@@ -16,8 +17,7 @@ _FILES = 4
 """Other files that it names of an API."""
 
 
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
+class Elsewhere(Struct, frozen=True):
     """An API that tests of a file call, and other files with tests that call it."""
 
     name: str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rankbook.model import Module
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(Struct, frozen=True):
     """Keywords that are evidence for something."""
 
     title: str
@@ -21,8 +21,7 @@ class Sign:
     """Names that count, from their first character on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A sign that was found."""
 
     title: str

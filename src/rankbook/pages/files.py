@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from rankbook.embedding import Embedding
 from rankbook.languages import LANGUAGES, STRUCTURED, by_fence, is_template
@@ -33,8 +33,7 @@ _MOST_DEFINITIONS = 500
 _FENCES = {language.name: language.fences[0] for language in LANGUAGES}
 
 
-@dataclass(frozen=True, slots=True)
-class FileTask:
+class FileTask(Struct, frozen=True):
     """All that is needed to make the pages of one file; it travels to the process that makes them."""
 
     module: Module

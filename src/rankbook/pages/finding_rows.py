@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from rankbook.model import Finding
 from rankbook.pages.text import code, markdown
@@ -19,8 +19,7 @@ TOPICS = {"performance": ("PERF",), "security": ("S",)}
 """Topics of the seed layouts, with the rules that are about them; `other` has all the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindingRow:
+class FindingRow(Struct, frozen=True):
     """The places of a file of which a rule says the same."""
 
     link: Markup

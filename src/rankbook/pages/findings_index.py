@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from rankbook.model import Finding
 from rankbook.pages.folding import folded
@@ -32,8 +32,7 @@ class FindingCount(NamedTuple):
     """The first."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindingsView:
+class FindingsView(Struct, frozen=True):
     """The page on findings as its template sees it."""
 
     findings: int

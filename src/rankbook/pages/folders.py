@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from msgspec import Struct, field
+
 from rankbook.kinds import KINDS
 from rankbook.model import Folder, Module, Survey
-from rankbook.packed import Packed
 from rankbook.pages.contents import SuiteLink
 from rankbook.pages.entries import alphabetical
 from rankbook.pages.files import summary_of
@@ -30,8 +30,7 @@ _EXTENSIONS = 50
 """Extensions up to which those of a single file are listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileRow(Packed):
+class FileRow(Struct, frozen=True):
     """One file in a folder's tables."""
 
     path: str
@@ -66,8 +65,7 @@ class FileRow(Packed):
         return self.path.rsplit("/", 1)[-1]
 
 
-@dataclass(slots=True)
-class Totals(Packed):
+class Totals(Struct):
     """Sums over all files of a folder and below it."""
 
     folders: int = 0
@@ -120,8 +118,7 @@ class Totals(Packed):
         self.most_imported = _first((*self.most_imported, *imported), "imported_by")
 
 
-@dataclass(frozen=True, slots=True)
-class FolderRow:
+class FolderRow(Struct, frozen=True):
     """One subfolder in a folder's tables."""
 
     path: str
@@ -146,8 +143,7 @@ class Holder(NamedTuple):
     is_folder: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Letter:
+class Letter(Struct, frozen=True):
     """All keywords with one first letter."""
 
     letter: str
@@ -155,8 +151,7 @@ class Letter:
     """Each word with its places by kind, definitions first."""
 
 
-@dataclass(frozen=True)
-class FolderView:
+class FolderView(Struct, frozen=True, dict=True):
     """One folder as its templates see it."""
 
     path: str
@@ -248,8 +243,7 @@ FirstLines = Mapping[str, Mapping[str, int]]
 """The first line of each keyword of a file, by kind and name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Struct, frozen=True):
     """What the views of folders are made from."""
 
     title: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from rankbook.pages.drawing import Node, draw, width_of
 from rankbook.pages.layers import Edge, layout, ordered, reduced, rows_of
@@ -30,8 +31,7 @@ Import = tuple[str, str, int]
 """Importing file, imported file, and the line that says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class GraphFile:
+class GraphFile(Struct, frozen=True):
     """A file of the folder."""
 
     path: str
@@ -39,8 +39,7 @@ class GraphFile:
     """A word of `drawing.KINDS`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """The imports of a folder, drawn."""
 
     svg: bytes
@@ -48,8 +47,7 @@ class Picture:
     """What it shows, in sentences."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Graph:
+class _Graph(Struct, frozen=True):
     """What is drawn, while it is gathered."""
 
     folder: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from rankbook.model import Test
 from rankbook.report import plural
@@ -37,8 +38,7 @@ _ON_OTHERS = {
 """By kind: values that only a machine with another kind of accelerator can meet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hardware:
+class Hardware(Struct, frozen=True):
     """A class of hardware, told by the number of GPUs."""
 
     least: int = 0

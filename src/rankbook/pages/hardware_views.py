@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rankbook.pages.folders import FileRow
 from rankbook.pages.folding import folded
@@ -26,8 +27,7 @@ _KINDS = ("backend", "device", "capability", "peer access", "world size")
 """Kinds of requirement that have a table."""
 
 
-@dataclass(frozen=True, slots=True)
-class HardwareView:
+class HardwareView(Struct, frozen=True):
     """A page on hardware as its template sees it."""
 
     tests: int = 0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from rankbook.pages.contents import page_of_suite
 from rankbook.pages.shards import Shard
@@ -15,8 +15,7 @@ _LONGEST = 60
 """Characters of a name in a table of contents."""
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """Rows of an index under one heading."""
 
     heading: str
@@ -25,8 +24,7 @@ class Section:
     """The rows as Markdown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A page of an index, as the table of contents names it."""
 
     page: str
@@ -53,8 +51,7 @@ class Part:
         return tuple(dict.fromkeys(_shown(name) for name in (self.first, self.last)))
 
 
-@dataclass(frozen=True, slots=True)
-class IndexView:
+class IndexView(Struct, frozen=True):
     """One page of an index as its template sees it."""
 
     title: str

@@ -9,11 +9,11 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from urllib.parse import quote
 
+from msgspec import Struct
+
 from rankbook.model import PACKAGES, Module, Test
-from rankbook.packed import Packed
 from rankbook.pages.fence import line_anchor
 from rankbook.pages.names import page_of_file
 
@@ -31,8 +31,7 @@ _BASE = 65521
 """Of its checksum, Adler-32."""
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """What one file offers to links."""
 
     path: str
@@ -69,8 +68,7 @@ def named(module: Module, name: str, tests: Iterable[Test] = ()) -> Named:
     return Named(path, name, names if name else (), tuple((heading.text, heading.line) for heading in module.headings))
 
 
-@dataclass(frozen=True, slots=True)
-class Entries(Packed):
+class Entries(Struct, frozen=True):
     """What one file offers to links, as lines of the inventory."""
 
     module: str
@@ -97,8 +95,7 @@ def entries(file: Named, *, unlisted: frozenset[str] = frozenset(), folders: boo
     return Entries(module, otherwise if _IDENTIFIER.fullmatch(otherwise) else "", "".join(pages).encode(), "".join(names).encode())
 
 
-@dataclass(frozen=True, slots=True)
-class Lines(Packed):
+class Lines(Struct, frozen=True):
     """Lines of the inventory, compressed so that they can stand beside others."""
 
     data: bytes
@@ -150,8 +147,7 @@ def _renamed(file: Entries) -> bytes:
     return re.sub(rb"^" + re.escape(file.module.encode()), file.otherwise.encode(), file.names, flags=re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Addresses:
+class _Addresses(Struct, frozen=True):
     """Addresses in the built site, below the folder of all pages."""
 
     unlisted: frozenset[str]

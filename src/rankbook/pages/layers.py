@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 Edge = tuple[int, int]
 _ROUNDS = 6
@@ -40,8 +41,7 @@ class Segment(NamedTuple):
     """Nodes whose edges run over it."""
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Where everything stands."""
 
     rows: tuple[tuple[Stop, ...], ...]
@@ -246,8 +246,7 @@ def _key(stop: Stop) -> tuple[int, int, int]:
     return stop.row, stop.node, -1 if stop.is_up is None else int(stop.is_up)
 
 
-@dataclass
-class _Draft:
+class _Draft(Struct, dict=True):
     """Rows that are being ordered and placed."""
 
     segments: tuple[Segment, ...]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rankbook.pages.hardware import OTHER, UNKNOWN, is_elsewhere, order, read
 from rankbook.requirements import Requirement
@@ -21,8 +22,7 @@ _SHOWN = 12
 """Values of a kind that are told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """How far a machine goes."""
 
     gpus: int
@@ -34,8 +34,7 @@ class Machine:
     """Percent of all tests."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """What the smallest machine for the whole suite must have."""
 
     kind: str

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from rankbook.pages.hardware import by_gpus, columns
 
 
-@dataclass(frozen=True, slots=True)
-class MatrixRow:
+class MatrixRow(Struct, frozen=True):
     """One line of a matrix."""
 
     label: Markup
@@ -24,8 +23,7 @@ class MatrixRow:
     """Number of files; 0 where that is not told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """A table of numbers of tests."""
 
     columns: tuple[str, ...]
@@ -33,8 +31,7 @@ class Matrix:
     rows: tuple[MatrixRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """What a line of a matrix is made from."""
 
     label: Markup

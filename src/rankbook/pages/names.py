@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from markupsafe import Markup
+from msgspec import Struct, field
 
 from rankbook.errors import PageError
 from rankbook.model import PACKAGES
@@ -72,8 +72,7 @@ def check_names(files: Iterable[str], folders: Iterable[str]) -> None:
             )
 
 
-@dataclass(frozen=True)
-class Links:
+class Links(Struct, frozen=True, dict=True):
     """The links of one page to others: addresses relative to it, ready for a template."""
 
     page: str
@@ -82,7 +81,7 @@ class Links:
     """The file or folder that the page is about."""
     unlisted: frozenset[str]
     """Sources whose pages have no listing, so that no line of them can be linked to."""
-    _lines: dict[str, Callable[[int], str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _lines: dict[str, Callable[[int], str]] = field(default_factory=dict)
 
     def file(self, path: str, line: int = 0) -> Markup:
         """Address of a file's page, or of a line of its listing."""

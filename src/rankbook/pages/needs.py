@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rankbook.model import Test
 from rankbook.requirements import KINDS, Requirement
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """One thing that the file needs, with all places that say so."""
 
     requirement: Requirement
@@ -28,8 +28,7 @@ _AT_A_GLANCE = KINDS[: KINDS.index("platform") + 1]
 """Kinds of requirement that a reader asks for first: what a machine must have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Glance:
+class Glance(Struct, frozen=True):
     """What the tests of a file need, in one line."""
 
     common: tuple[Requirement, ...]

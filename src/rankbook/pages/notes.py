@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
+
+from msgspec import Struct
 
 from rankbook.errors import PageError
 from rankbook.pages.text import code
@@ -27,8 +28,7 @@ _HEADING = re.compile(rb"#{2,6}[ \t]")
 _ALONE = "write <!-- rankbook-notes --> or <!-- rankbook-notes TestClass::test_name --> above a note and <!-- /rankbook-notes --> below it"
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A note as it stands on a page."""
 
     page: str

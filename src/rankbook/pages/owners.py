@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from rankbook.pages.folders import FileRow
 from rankbook.pages.hardware import by_gpus, read
@@ -23,8 +23,7 @@ Owned = Mapping[tuple[str, str], FileRow]
 """Rows of files by owner and path; a file with several owners is there for each."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnersView:
+class OwnersView(Struct, frozen=True):
     """A page on owners as its template sees it."""
 
     owners: Matrix | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from rankbook.model import PACKAGES
 from rankbook.pages.fence import line_anchor
@@ -13,8 +13,7 @@ _SAYS_NOTHING = frozenset({"__init__.py", "conftest.py", "setup.py", "CMakeLists
 """Names of files that a reader only knows with their folder's."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
+class _Target(Struct, frozen=True):
     label: str
     address: str
     """Empty for a file without a page."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from dataclasses import dataclass
 from html import escape
+
+from msgspec import Struct
 
 from rankbook.embedding import Embedded, embed
 from rankbook.front_matter import Stamp, write
@@ -25,8 +26,7 @@ _TRAILING = re.compile(r"[ \t]+\n")
 _EMPTY = re.compile("\n\n\n+")  # spelled so that its beginning is looked for as a plain text
 
 
-@dataclass(frozen=True, slots=True)
-class Book:
+class Book(Struct, frozen=True):
     """What all pages have in common."""
 
     title: str
@@ -34,8 +34,7 @@ class Book:
     """Folders of the template pack."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """One page, ready to be written."""
 
     path: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from rankbook.model import Module, Test
 from rankbook.terminal import word
@@ -15,8 +16,7 @@ _MAINS = ("unittest.main", "torch.testing._internal.common_utils.run_tests")
 """What the main guard of a test file calls to run those of its tests that the command line names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """How to run a file from a shell."""
 
     why: str
@@ -24,8 +24,7 @@ class Run:
     command: str
 
 
-@dataclass(frozen=True, slots=True)
-class OneTest:
+class OneTest(Struct, frozen=True):
     """A command that runs one test of a file."""
 
     what: str

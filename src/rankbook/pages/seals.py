@@ -9,7 +9,8 @@ from __future__ import annotations
 import enum
 import hashlib
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rankbook import front_matter
 from rankbook.embedding import Embedding, restore
@@ -37,8 +38,7 @@ class Edited(enum.Flag):
     LISTING = enum.auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A generated page as it stands on disk."""
 
     stamp: Stamp

@@ -6,8 +6,9 @@ import hashlib
 import re
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, repeat
+
+from msgspec import Struct
 
 from rankbook.pages.entries import alphabetical
 
@@ -23,8 +24,7 @@ Tokens = Sequence[str]
 """The steps by which a name is looked up: its letters, or the parts of a dotted name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """The names of one page of an index."""
 
     key: str

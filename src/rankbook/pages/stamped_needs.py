@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from rankbook.model import Test
 from rankbook.needs import ANY, Needs, is_of_family

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.model import Test
 from rankbook.pages.needs import Need, requirement_order
@@ -16,8 +18,7 @@ _TOLD = 60
 """Characters by which an expression is found in the phrase of a family, which ends a long one with an ellipsis."""
 
 
-@dataclass(frozen=True, slots=True)
-class TestRow:
+class TestRow(Struct, frozen=True):
     """A test function as one class runs it."""
 
     __test__ = False
@@ -74,8 +75,7 @@ class TestRow:
         return max(0, len(self.tests) - _SHOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class TestTable:
+class TestTable(Struct, frozen=True):
     """The rows of one class; what all of several have in common stands above them and not in each."""
 
     __test__ = False

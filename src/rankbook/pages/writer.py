@@ -11,9 +11,10 @@ import enum
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct, field
 
 from rankbook import front_matter
 from rankbook.errors import PageError
@@ -44,8 +45,7 @@ class Fate(enum.StrEnum):
     """It was generated, and somebody has edited it since, so it is left as it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(Struct, frozen=True):
     """The folder of all pages."""
 
     out: Path
@@ -59,7 +59,7 @@ class Writer:
     """By page, the notes that belong on it."""
     known: frozenset[Note] = frozenset()
     """All notes that were found before any page was written."""
-    _real: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    _real: set[str] = field(default_factory=set)
     """Folders below `out` to which no link leads, as far as they were looked at."""
 
     def put(self, page: Page) -> Fate:

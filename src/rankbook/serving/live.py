@@ -9,9 +9,11 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook import freshness
 from rankbook.config import Settings, load
@@ -40,8 +42,7 @@ _OURS = re.compile(
 """Names of what `rankbook gen` writes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """What a build of the engine has left."""
 
     settings: Settings
@@ -62,8 +63,7 @@ class Opened:
         return {path: stamp.title for path, stamp in self.docs.stamps.items() if not stamp.source}
 
 
-@dataclass
-class _Table:
+class _Table(Struct, dict=True):
     """What requests are answered from."""
 
     opened: Opened

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote
+
+from msgspec import Struct
 
 _LINE = re.compile(r"__codelineno-source-([0-9]{1,9})\Z")
 """Anchor of a line where an engine has made the listing."""
@@ -14,8 +15,7 @@ _OWN_LINE = re.compile(r"L([0-9]{1,9})\Z")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:|//|[/?\\]", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a link leads to."""
 
     path: str
@@ -28,8 +28,7 @@ class Place:
     """Any other place on the page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
+class Addresses(Struct, frozen=True):
     """How the engine names what it builds."""
 
     directories: bool = False

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from rankbook.remotes import address, chosen, git
 from rankbook.site.forge import Forge
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(Struct, frozen=True):
     """A folder inside a working tree of Git."""
 
     remote: str
@@ -49,8 +49,7 @@ def checkout(folder: Path) -> Checkout | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(Struct, frozen=True):
     """Where readers find the sources."""
 
     forge: Forge

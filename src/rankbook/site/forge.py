@@ -9,9 +9,11 @@ import html
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from urllib.parse import quote, unquote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.remotes import Remote
 
@@ -19,8 +21,7 @@ FACTS = "assets/rankbook.json"
 """Where the built site holds what the script has to know of the forge."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """How a kind of forge writes its addresses; in braces stands what differs."""
 
     name: str
@@ -120,8 +121,7 @@ _RENDERED = frozenset({".md", ".markdown", ".mdx", ".rst", ".adoc", ".org", ".ip
 """Ends of the names of documents that a forge shows rendered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forge:
+class Forge(Struct, frozen=True):
     """A repository on a forge."""
 
     kind: Kind

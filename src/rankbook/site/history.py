@@ -6,10 +6,11 @@ import html
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from rankbook.listing import Outcome, Run
 
@@ -34,8 +35,7 @@ class Beat(NamedTuple):
     """Seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """A test or a listing, and what was seen of it."""
 
     newest: Run

@@ -12,8 +12,9 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 from rankbook.errors import RankbookError
 from rankbook.site.addresses import Addresses
@@ -73,8 +74,7 @@ _LOST = re.compile(rf"{_LISTING}(?<!<p>{_LISTING})(\d+){_LISTING}|{_LISTING}(\d+
 """The same in what Markdown takes for a listing of its own, which began farther to the right."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """An entry of a page's table of contents."""
 
     level: int
@@ -83,8 +83,7 @@ class Heading:
     """Without elements, as HTML."""
 
 
-@dataclass(slots=True)
-class Target:
+class Target(Struct):
     """What a page links to on another page, or on itself."""
 
     line: int = 0
@@ -93,8 +92,7 @@ class Target:
     """Its other anchors that links lead to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(Struct, frozen=True):
     """A page as HTML."""
 
     prose: str
@@ -163,8 +161,7 @@ def render(text: str, path: str, addresses: Addresses) -> Rendered:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """A fence of a page."""
 
     language: str

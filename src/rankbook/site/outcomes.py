@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from rankbook.listing import Outcome, Run
 from rankbook.site.history import Recorded, in_short, time_of
@@ -28,8 +29,7 @@ class Group(Enum):
         self.ran = ran
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """How one test or listing is shown."""
 
     group: Group

@@ -6,10 +6,11 @@ import html
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from rankbook.front_matter import Stamp
 from rankbook.listing import Outcome, Run
@@ -28,8 +29,7 @@ COMMAND = "pytest --doctest-glob='*.md' {}"
 _OF_FOLDERS = frozenset({"index", "folder"})
 
 
-@dataclass(frozen=True, slots=True)
-class PageProof:
+class PageProof(Struct, frozen=True):
     """What one page shows, as HTML."""
 
     badge: str = ""
@@ -62,8 +62,7 @@ _Placed = tuple[int, Entry]
 """An entry of a page, and its place among them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
+class _View(Struct, frozen=True):
     """What is known of one page."""
 
     entries: tuple[Entry, ...]

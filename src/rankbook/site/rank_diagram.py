@@ -6,7 +6,8 @@ import html
 import re
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rankbook.listing import RankEnd, Run
 
@@ -19,8 +20,7 @@ _LONGEST = 30
 """Characters of an end that fit beside its lane."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(Struct, frozen=True):
     """One rank."""
 
     name: str

@@ -6,9 +6,10 @@ import html
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from rankbook.site.charts import bars, breakdown, count, legend, listed, share, stacked
 from rankbook.site.expected import Want
@@ -57,8 +58,7 @@ class Broken(NamedTuple):
     reason: str
 
 
-@dataclass(slots=True)
-class Summary:
+class Summary(Struct):
     """What is known of the tests of a page, of a folder with all below it, or of the book."""
 
     tests: Counter[Group] = field(default_factory=Counter)

@@ -7,8 +7,9 @@ import html
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import Struct
 
 from rankbook.errors import RankbookError
 from rankbook.site import lean, parts
@@ -79,8 +80,7 @@ def _quoted(title: str) -> str:
     return "'" + title.replace("'", "''") + "'"
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """How the theme writes an entry of the table of contents."""
 
     leaf: tuple[str, ...]
@@ -134,8 +134,7 @@ def _entry(heading: Heading) -> dict[str, str]:
     return {"anchor": heading.anchor, "text": heading.text.replace('"', "&quot;")}
 
 
-@dataclass(frozen=True)
-class Shell:
+class Shell(Struct, frozen=True):
     """A page of the engine, ready to be filled again and again."""
 
     pieces: tuple[str, ...]
@@ -144,11 +143,11 @@ class Shell:
     """None when the theme shows no table of contents."""
     canonical: str
     """Address of the site; empty when the engine was not told."""
-    script: str = field(compare=False, repr=False)
+    script: str
     """What the site holds as `lean.FILE`; empty for nothing."""
-    style: str = field(compare=False, repr=False)
+    style: str
     """What the site holds as `lean.STYLE`; empty for nothing."""
-    digest: str = field(compare=False)
+    digest: str
     """Changes whenever a page would look otherwise."""
 
     @classmethod

@@ -6,9 +6,10 @@ import html
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from rankbook.front_matter import Stamp
 from rankbook.markers import LAST_RUN, ROLLUP
@@ -58,8 +59,7 @@ class PageProof(Protocol):
         """The page's own, below the root, as a shell takes it, with `/`; empty where that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A neighbour of a page in the order of the sources."""
 
     path: str
@@ -67,8 +67,7 @@ class Step:
     """As HTML."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """A page, and all that is told of it besides its text."""
 
     path: str

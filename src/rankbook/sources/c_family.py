@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
+from msgspec.structs import replace
 from tree_sitter import Node
 
 from rankbook.sources.outline import TYPES, Grammar, Handler, Place, Walk, inside

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.model import Definition, Import, Keyword, Module, Source
 from rankbook.sources import comments, outline
@@ -23,8 +25,7 @@ _OPENING = {"function": "endfunction", "macro": "endmacro"}
 _MOST_COMMANDS = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Command:
+class _Command(Struct, frozen=True):
     name: str
     """In lower case."""
     words: tuple[str, ...]

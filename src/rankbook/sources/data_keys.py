@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from tree_sitter import Node
 
 from rankbook.model import Heading, Keyword, Module, Source

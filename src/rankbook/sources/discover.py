@@ -6,8 +6,9 @@ import os
 import stat
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from rankbook import front_matter
 from rankbook.config import Settings, real
@@ -30,8 +31,7 @@ _HEAD = 2048
 """Bytes of a Markdown file in which a generated page says that it is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The files of the book."""
 
     paths: tuple[str, ...]

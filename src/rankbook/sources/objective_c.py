@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from rankbook.model import Definition, Keyword, Module, Source
 from rankbook.sources import c_family, grammars, outline

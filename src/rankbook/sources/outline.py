@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from tree_sitter import Node
 
 from rankbook.garbage import uncollected
@@ -55,8 +55,7 @@ KEYWORDS: Mapping[str, str] = {
 """Kind of keyword by kind of definition; what has no row is listed in its file only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """What is around a node."""
 
     qualname: str = ""
@@ -66,8 +65,7 @@ class Scope:
     """Number of definitions."""
 
 
-@dataclass(slots=True)
-class Place:
+class Place(Struct):
     """A node with what is around it."""
 
     node: Node
@@ -80,8 +78,7 @@ Handler = Callable[["Walk", Place], None]
 """What is done with a node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grammar:
+class Grammar(Struct, frozen=True):
     """How the definitions of a language are found."""
 
     name: str

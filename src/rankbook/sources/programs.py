@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 
+from msgspec.structs import replace
 from tree_sitter import Node
 
 from rankbook.model import Keyword, Module, Source

@@ -8,9 +8,10 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
+
+from msgspec import Struct, field
 
 from rankbook.embedding import UTF8, source_text
 from rankbook.garbage import uncollected
@@ -43,8 +44,7 @@ _LINE = attrgetter("line")
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(slots=True)
-class _Guard:
+class _Guard(Struct):
     """A condition around a statement."""
 
     outer: _Guard | None
@@ -58,8 +58,7 @@ class _Guard:
     """As it is rendered, once it is."""
 
 
-@dataclass(slots=True)
-class _Scope:
+class _Scope(Struct):
     """Where a statement stands."""
 
     kind: str
@@ -96,8 +95,7 @@ class _Scope:
         )
 
 
-@dataclass(slots=True)
-class _ClassDraft:
+class _ClassDraft(Struct):
     node: ast.ClassDef
     qualname: str
     bases: tuple[Expression, ...]
@@ -121,8 +119,7 @@ class _ClassDraft:
         )
 
 
-@dataclass(slots=True)
-class _FunctionDraft:
+class _FunctionDraft(Struct):
     node: _FunctionNode
     qualname: str
     decorators: tuple[Expression, ...]

@@ -6,8 +6,8 @@ import ast
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
+from msgspec.structs import replace
 from tree_sitter import Node
 
 from rankbook.model import Module, Source

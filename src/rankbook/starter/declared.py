@@ -7,17 +7,17 @@ import configparser
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 _TORCH = re.compile(r"(?<![\w./-])(?:torch|pytorch)(?![\w/-])")
 """The requirement `torch`, in a list of requirements."""
 
 
-@dataclass(frozen=True)
-class Declared:
+class Declared(Struct, frozen=True, dict=True):
     """The project at `root`, in its own words."""
 
     root: Path

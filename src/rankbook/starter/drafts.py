@@ -6,13 +6,13 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
+from msgspec import Struct
 
 from rankbook.starter import yaml_edits
 from rankbook.starter.facts import WRITTEN_BY, Facts
@@ -34,8 +34,7 @@ class Kind(Enum):
     LEFT = "left"
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """One file, as it shall be."""
 
     path: str
@@ -49,8 +48,7 @@ class Draft:
     """What is added, or why it is left; a clause."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """A file and how it comes about."""
 
     path: Callable[[Facts], str]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from rankbook.remotes import Remote
 
@@ -11,8 +12,7 @@ WRITTEN_BY = "# Written by `rankbook init`; yours to change."
 """First line of the files that are written whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Install:
+class Install(Struct, frozen=True):
     """How a project and what its tests need are installed on a machine that has nothing but Python."""
 
     commands: tuple[str, ...]
@@ -23,8 +23,7 @@ class Install:
     """Folder of programs that they make, which later steps need on their path; empty for none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
+class Wishes(Struct, frozen=True):
     """What the user asks for."""
 
     title: str = ""
@@ -35,8 +34,7 @@ class Wishes:
     """Whether Git is not to keep the generated pages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Demands:
+class Demands(Struct, frozen=True):
     """What the tests need, as a survey of them says."""
 
     gpus: int = 0
@@ -45,8 +43,7 @@ class Demands:
     """Whether a test imports torch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """All that the written files hang on."""
 
     root: Path

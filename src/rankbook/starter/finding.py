@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from msgspec import Struct
 
 from rankbook.remotes import Remote
 from rankbook.starter import repository
@@ -20,8 +20,7 @@ _CI: dict[str, tuple[str, ...]] = {"github": (".github/workflows",), "gitlab": (
 """What shows that a repository uses a forge's CI."""
 
 
-@dataclass(frozen=True, slots=True)
-class Docs:
+class Docs(Struct, frozen=True):
     """The site of a project."""
 
     config: str
@@ -34,8 +33,7 @@ class Docs:
     """Whether nothing stands in the folder that a person made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """Facts, and what says so."""
 
     facts: Facts

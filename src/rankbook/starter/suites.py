@@ -5,9 +5,10 @@ from __future__ import annotations
 import fnmatch
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from msgspec import Struct
 
 from rankbook.starter import repository
 from rankbook.starter.declared import Declared, ini, table, toml
@@ -17,8 +18,7 @@ _PATTERNS = ("test_*.py", "*_test.py")
 _FOLDERS = ("tests", "test")
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """What the book of a project is made from."""
 
     sources: tuple[str, ...]

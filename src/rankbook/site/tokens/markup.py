@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from rankbook.languages import by_fence
 from rankbook.site.tokens.c_family import JAVASCRIPT

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from rankbook.site.tokens.table import NUMBER, TAGS, Rule, Table, double, nested, spanned, starts_line, tagged
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
+
+from msgspec import Struct, field
 
 Written = Callable[[re.Match[str], str], str]
 """Writes a token: the match, of which the first group is the text passed over before it, and the token."""
@@ -66,8 +67,7 @@ def tagged(name: str, token: str) -> str:
     return f"{start}{token}{end}"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One kind of token."""
 
     name: str
@@ -87,8 +87,7 @@ def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True, dict=True):
     """The tokens of a language."""
 
     rules: tuple[Rule, ...]
