@@ -14,7 +14,7 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -438,6 +438,10 @@ def test_links_do_not_lead_out_of_the_site(tmp_path, place):
         with pytest.raises(RankbookError, match="leads out of the folder of the site"):
             publish(Docs(site), checked_books.shell())
             site.write_search(Addresses(), lambda: pytest.fail("the sources are known"))
+        with suppress(RankbookError):
+            site.shelter()
+            site.write_search(Addresses(), lambda: pytest.fail("the sources are known"))
+            site.unshelter_search()
     assert {path: path.read_bytes() for path in secret.rglob("*")} == before
     assert not [path for path in written if path.startswith(str(secret))]
 

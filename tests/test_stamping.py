@@ -480,15 +480,32 @@ def test_what_was_set_aside_comes_back_beside_what_was_built(tmp_path):
     (site / "book/a/by_hand.html").write_text("built")
     (site / "book/index.html").write_text("the shell")
     sheltering.unshelter(site, {"book/a/x.html", "book/index.html"})
-    found = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*") if path.is_file()}
-    assert found == {
-        "book/a/x.html": "stamped",
-        "book/a/by_hand.html": "built",
-        "book/index.html": "stamped index",
-        "assets/s/1.json": "shard",
-    }
+    pages = {"book/a/x.html": "stamped", "book/a/by_hand.html": "built", "book/index.html": "stamped index"}
+    waits = site / sheltering.ASIDE / sheltering.WHOLE
+    assert _texts(site) == {**pages, (waits / "assets/s/1.json").relative_to(site).as_posix(): "shard"}
+    (waits / "assets/s/2.json").write_text("another")
+    sheltering.unshelter_folders(site)
+    assert _texts(site) == {**pages, "assets/s/1.json": "shard", "assets/s/2.json": "another"}
     sheltering.unshelter(site, set())
+    sheltering.unshelter_folders(site)
     assert (site / "book/a/x.html").exists()
+
+
+def test_nothing_is_set_aside_behind_a_link(tmp_path):
+    """A link where pages are set aside is taken away, and what it leads to is left alone."""
+    site, other = tmp_path / "site", tmp_path / "other"
+    for folder in (site / "book", other):
+        folder.mkdir(parents=True)
+        (folder / "x.html").write_text("mine")
+    (site / sheltering.ASIDE).symlink_to(other)
+    sheltering.shelter(site, {"book"})
+    assert _texts(other) == {"x.html": "mine"}
+    sheltering.unshelter(site, {"book/x.html"})
+    assert (site / "book/x.html").read_text() == "mine"
+
+
+def _texts(site):
+    return {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*") if path.is_file()}
 
 
 # The whole site
@@ -551,6 +568,19 @@ def test_a_build_that_fails_leaves_the_pages_where_they_were(project):
     (project / "broken.py").write_text("def on_env(env, **_):\n    raise ValueError('broken')\n")
     assert mkdocs(project, "build", "--quiet").returncode != 0
     assert (site / "book/suite/test_ring.py_docs.html").is_file()
+    assert not (site / sheltering.ASIDE).exists()
+
+
+def test_a_site_without_generated_pages_holds_none_of_the_last_build(project):
+    """When a project documents no sources any more, nothing is left of their pages, set aside or not."""
+    site = build(project)
+    assert (site / "book/suite/test_ring.py_docs.html").is_file()
+    settings = (project / "pyproject.toml").read_text()
+    (project / "pyproject.toml").write_text(re.sub(r"sources = .*", "sources = []", settings))
+    shutil.rmtree(project / "docs/book")
+    (project / "docs/index.md").write_text("# Mine\n")
+    build(project)
+    assert not (site / "book").exists()
     assert not (site / sheltering.ASIDE).exists()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from contextlib import ExitStack, suppress
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path
@@ -35,6 +36,7 @@ from rankbook.site.navigation import expanded, listed
 from rankbook.site.shell import Shell
 from rankbook.site.shell import source as shell_source
 from rankbook.terminal import harmless
+from rankbook.workers import beside, processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -136,6 +138,8 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         if is_stamped:
             site.shelter()
             list_quickly(site.pages)
+            if not self._serving:
+                self._build.write_search(self._settings)
         self._settle()
 
     def on_serve(self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Callable[..., None]) -> LiveReloadServer:  # noqa: ARG002
@@ -236,12 +240,13 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Put the generated pages into the site."""
         build = self._here
-        if not build.is_stamped or build.shell is None:
-            if self._live is not None:
-                self._live.close()
-            return
-        build.site.unshelter(build.docs.by_hand)
         try:
+            if not build.is_stamped or build.shell is None:
+                build.drop()
+                if self._live is not None:
+                    self._live.close()
+                return
+            build.site.unshelter(build.docs.by_hand)
             forge = build.site.forge(config.repo_url or "", config.edit_uri or "")
             if self._live is not None:
                 from rankbook.serving import Opened
@@ -258,24 +263,20 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
                         generates=bool(self.config.gen and self._settings.sources),
                     )
                 )
+                build.site.unshelter_search()
                 build.site.write_search(build.addresses, partial(survey_tree, self._settings))
                 return
-            published = publish(
-                build.docs,
-                build.shell,
-                directories=config.use_directory_urls,
-                ledgered=build.ledgered,
-                forge=forge,
-                survey=partial(survey_tree, self._settings),
-            )
+            published = publish(build.docs, build.shell, directories=config.use_directory_urls, ledgered=build.ledgered, forge=forge)
+            build.beside.close()
+            build.site.unshelter_search()
         except RankbookError as error:
             raise PluginError(harmless(str(error))) from error
         _tell(published.problems, int(config.validation.links.anchors))
 
-    def on_build_error(self, *, error: Exception, **_: object) -> None:  # noqa: ARG002 - the signature is MkDocs' own
+    def on_build_error(self, *, error: Exception, **_: object) -> None:
         """Put back what was set aside."""
-        if self._build is not None and self._build.is_stamped:
-            self._build.site.unshelter()
+        if self._build is not None:
+            self._build.give_up(error)
 
     def _settle(self) -> None:
         if self._is_soon_over:
@@ -317,8 +318,29 @@ class _Build:
         self.before = before
         self.site = site
         self.addresses = addresses
-        self.is_stamped = is_stamped
+        self.is_stamped = self.is_sheltered = is_stamped
         self.shell: Shell | None = None
+        self.beside = ExitStack()
+        """What goes on beside the engine's own work; it is waited for when that is left."""
+
+    def write_search(self, settings: Settings) -> None:
+        """Bring what the search of the book reads up to date, while the engine is at work."""
+        write = partial(self.site.write_search, self.addresses, partial(survey_tree, settings) if settings.sources else None)
+        self.beside.enter_context(beside(write, processes(settings.jobs)))
+
+    def drop(self) -> None:
+        """Let go of what was set aside, because the engine has built a site without generated pages, or with its own."""
+        self.beside.close()
+        if self.is_sheltered:
+            self.site.drop_sheltered()
+
+    def give_up(self, error: Exception) -> None:
+        """Put back what was set aside, because the build has come to a bad end."""
+        with suppress(Exception):
+            self.beside.__exit__(type(error), error, error.__traceback__)
+        if self.is_sheltered:
+            self.site.unshelter()
+            self.site.unshelter_search()
 
     def look(self, files: Files, config: MkDocsConfig) -> None:
         """Find the generated pages, and take them from the engine."""

@@ -12,8 +12,8 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
-from functools import cached_property, partial
+from contextlib import suppress
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from threading import get_ident
@@ -35,7 +35,7 @@ from rankbook.site.assets import script, style
 from rankbook.site.forge import FACTS, KINDS
 from rankbook.site.shell import Shell
 from rankbook.stamps import Stamps, Told, body_of, stamp_of, told_of
-from rankbook.workers import beside, processes, spread
+from rankbook.workers import processes, spread
 
 if TYPE_CHECKING:
     from rankbook.dead_links import Facts
@@ -118,6 +118,8 @@ class Site:
         self.path = path
         self.kept_in = freshness.cache_folder(settings) / f"site-{_short([os.fspath(folder), os.fspath(path)])}"
         self.kept = _load(self.kept_in)
+        self._search = searching.FOLDER
+        """Where the search lies now, below the folder of the site."""
         self._inside: set[str] = set()
         """Folders of the site that were found to lie in it."""
 
@@ -129,6 +131,7 @@ class Site:
     def shelter(self) -> None:
         """Take what the last run has made out of the site's folder, which an engine is about to empty."""
         sheltering.shelter(self.path, {file.partition("/")[0] for file in self._files()}, (searching.FOLDER,))
+        self._search = f"{sheltering.ASIDE}/{sheltering.WHOLE}/{searching.FOLDER}"
         self.shell_kept_in.unlink(missing_ok=True)
 
     @property
@@ -137,7 +140,7 @@ class Site:
         return self.kept_in.with_name(f"{self.kept_in.name}-shell")
 
     def unshelter(self, by_hand: Iterable[str] = ()) -> None:
-        """Put it back beside what the engine has built.
+        """Put the pages back beside what the engine has built.
 
         Args:
             by_hand: pages that people made: what the engine has built of them stays, even where generated ones stood before.
@@ -145,18 +148,34 @@ class Site:
         addresses = Addresses(self.kept.directories)
         sheltering.unshelter(self.path, frozenset(self._files()).difference(map(addresses.file, by_hand)))
 
-    def write_search(self, addresses: Addresses, survey: Callable[[], Project]) -> None:
-        """Bring what the search of the book reads up to date.
+    def unshelter_search(self) -> None:
+        """Put back what the search of the book reads.
+
+        Raises:
+            RankbookError: a link on the way leads out of the site.
+        """
+        if self._search != searching.FOLDER:
+            self.guard(f"{searching.FOLDER}/")
+        sheltering.unshelter_folders(self.path)
+        self._search = searching.FOLDER
+
+    def drop_sheltered(self) -> None:
+        """Take away what was set aside."""
+        sheltering.drop(self.path)
+        self._search = searching.FOLDER
+
+    def write_search(self, addresses: Addresses, survey: Callable[[], Project] | None) -> None:
+        """Bring what the search of the book reads up to date, wherever it is now.
 
         Args:
             addresses: where the pages stand on the site.
-            survey: reads the sources, when no run has kept what they hold.
+            survey: reads the sources, when no run has kept what they hold; None where none are named.
         """
         out = self.settings.below_root(self.settings.out)
         if out.is_relative_to(self.folder):
-            self.guard(f"{searching.FOLDER}/")
-            base = out.relative_to(self.folder).as_posix()
-            searching.write(self.settings, self.path, base="" if base == "." else base, addresses=addresses, survey=survey)
+            self.guard(f"{self._search}/")
+            base, lies = out.relative_to(self.folder).as_posix(), self.path / self._search
+            searching.write(self.settings, self.path, base="" if base == "." else base, addresses=addresses, survey=survey, lies=lies)
 
     def put(self, file: str, data: bytes) -> Seen:
         """Write a file of the site, unless it is there already; tell how it is seen.
@@ -355,16 +374,15 @@ class Ledgered:
         return os.path.relpath(self._docs.site.folder, self._settings.root).replace(os.sep, "/")
 
 
-def publish(  # noqa: PLR0913 - one argument for each thing that a page shows
+def publish(
     docs: Docs,
     shell: Shell,
     *,
     directories: bool = False,
     ledgered: Ledgered | None = None,
     forge: checkout.Published | None = None,
-    survey: Callable[[], Project] | None = None,
 ) -> Published:
-    """Put the generated pages into the site, and what the search of the book reads.
+    """Put the generated pages into the site.
 
     Args:
         docs: the folder of all pages.
@@ -372,13 +390,12 @@ def publish(  # noqa: PLR0913 - one argument for each thing that a page shows
         directories: whether each page of the site is the index of a folder of its own.
         ledgered: what the ledger knows of them; None to show nothing of it.
         forge: where the sources are looked after.
-        survey: reads the sources for the search, when no run has kept what they hold; None to leave the search as it is.
 
     Raises:
         RankbookError: a page cannot be read or written.
     """
     with uncollected():
-        return _Run(docs, shell, Addresses(directories), ledgered, forge).published(survey)
+        return _Run(docs, shell, Addresses(directories), ledgered, forge).published()
 
 
 def stamper(
@@ -519,14 +536,13 @@ class _Run:
         docs = self.docs
         return Filler(docs.site.folder, docs.stamps, Steps(docs.stamps), self.shell, self.addresses, self.proof, self.forge, docs.site.put)
 
-    def published(self, survey: Callable[[], Project] | None) -> Published:
+    def published(self) -> Published:
         """Do all steps."""
         removed = self._removed()
         self._compare()
         todo = [path for path, row in self.rows.items() if row.made == _NOTHING and path in self.docs.stamps]
         jobs = processes(self.site.settings.jobs) if len(todo) > _FEW else 1
-        with nullcontext() if survey is None else beside(partial(self.site.write_search, self.addresses, survey), jobs):
-            facts = self._stamp(todo, jobs)
+        facts = self._stamp(todo, jobs)
         copied = self._copy()
         self.put_shared()
         problems = self._problems(facts, todo, removed)

@@ -25,7 +25,7 @@ from rankbook.model import Module, Project, Survey
 from rankbook.pages import FileRow
 from rankbook.pages.marks_index import marked
 from rankbook.pages.shards import split
-from rankbook.shelf import Way, Written, kept_in, seen, token_of
+from rankbook.shelf import Place, Way, Written, kept_in, seen, token_of
 from rankbook.site.search_rows import FILE, LETTERS, keyed, postings, row
 from rankbook.site.search_shards import INDEX, index, shards
 from rankbook.store import COUNTS, Store, StoreError, counted
@@ -49,7 +49,7 @@ _Places = Mapping[str, _Rows]
 """Rows by what they lead to: a source, or `/` and the address of a page."""
 
 
-def write(settings: Settings, manifest: Manifest | None, place: Path, way: Way, survey: Callable[[], Project] | None = None) -> Written:
+def write(settings: Settings, manifest: Manifest | None, place: Place, way: Way, survey: Callable[[], Project] | None = None) -> Written:
     """Bring the shards of a site up to date.
 
     Args:
@@ -76,7 +76,7 @@ def write(settings: Settings, manifest: Manifest | None, place: Path, way: Way, 
     return Written() if survey is None else _from_sources(survey(), place, way)
 
 
-def _from_store(settings: Settings, manifest: Manifest, place: Path, way: Way, file: Path | None) -> Written:
+def _from_store(settings: Settings, manifest: Manifest, place: Place, way: Way, file: Path | None) -> Written:
     with _Kept(file, manifest.world) as kept:
         token = token_of(manifest, way)
         if kept.about("token", "") != token:
@@ -87,7 +87,7 @@ def _from_store(settings: Settings, manifest: Manifest, place: Path, way: Way, f
         return _put(kept, place, way)
 
 
-def _from_sources(project: Project, place: Path, way: Way) -> Written:
+def _from_sources(project: Project, place: Place, way: Way) -> Written:
     with _Kept(None, "") as kept, uncollected():
         surveys = project.surveys
         rows = ((path, {path: rows_of(module, surveys[path])}) for path, module in project.modules.items())
@@ -432,24 +432,25 @@ def _discard(file: Path) -> None:
 # What is written
 
 
-def _put(kept: _Kept, place: Path, way: Way) -> Written:
+def _put(kept: _Kept, place: Place, way: Way) -> Written:
     """Write the shards that are not there as they should be, and remove what else is there."""
-    place.mkdir(parents=True, exist_ok=True)
-    known = kept.about("site", {}).get(os.fspath(place), {})
-    there = seen(place)
+    folder = place.lies
+    folder.mkdir(parents=True, exist_ok=True)
+    known = kept.about("site", {}).get(os.fspath(place.path), {})
+    there = seen(folder)
     texts = (
         (file, kept.text(file))
         for file in sorted(kept.files)
         if file in kept.changed or there.get(file) is None or there[file] != known.get(file)
     )
-    written = sum(_replaced(place / file, text) for file, text in texts)
+    written = sum(_replaced(folder / file, text) for file, text in texts)
     starts = sorted(start for start, _ in kept.files.values())
     top = index(starts, _source_page(way), way.base)
-    written += _replaced(place / INDEX, top)
+    written += _replaced(folder / INDEX, top)
     gone = there.keys() - kept.files.keys() - {INDEX}
     for file in gone:
-        (place / file).unlink()
-    kept.tell({"site": {os.fspath(place): seen(place)}})
+        (folder / file).unlink()
+    kept.tell({"site": {os.fspath(place.path): seen(folder)}})
     return Written(len(kept.files) + 1, written, len(gone), sum(size for _, size in kept.files.values()) + len(top))
 
 

@@ -31,6 +31,15 @@ class Written(Struct, frozen=True):
     """Bytes of all."""
 
 
+class Place(Struct, frozen=True):
+    """The folder of the shards of a site."""
+
+    path: Path
+    """Where the site has it."""
+    lies: Path
+    """Where it is now: elsewhere while an engine builds the site."""
+
+
 class Way(Struct, frozen=True):
     """How a result leads to its page."""
 
@@ -68,7 +77,7 @@ def seen(folder: Path) -> dict[str, tuple[int, int]]:
         return {entry.name: (stat.st_mtime_ns, stat.st_size) for entry in entries if (stat := entry.stat())}
 
 
-def unchanged(settings: Settings, manifest: Manifest, place: Path, way: Way) -> Written | None:
+def unchanged(settings: Settings, manifest: Manifest, place: Place, way: Way) -> Written | None:
     """Look whether the shards of a site are as the last run has left them.
 
     Args:
@@ -81,13 +90,13 @@ def unchanged(settings: Settings, manifest: Manifest, place: Path, way: Way) -> 
         What there is; None where something may have to change.
     """
     try:
-        there = seen(place)
+        there = seen(place.lies)
         address = f"file:{quote(os.fspath(kept_in(settings)))}?mode=ro"
         with closing(sqlite3.connect(address, uri=True)) as connection:
             about = dict(connection.execute("SELECT key, value FROM about WHERE key IN ('world', 'token', 'site')"))
         world, token, site = (marshal.loads(about[key]) for key in ("world", "token", "site"))  # noqa: S302 - it lies in the user's own cache
     except (OSError, sqlite3.Error, EOFError, ValueError, TypeError, KeyError):
         return None
-    if (world, token) != (manifest.world, token_of(manifest, way)) or site.get(os.fspath(place)) != there or not there:
+    if (world, token) != (manifest.world, token_of(manifest, way)) or site.get(os.fspath(place.path)) != there or not there:
         return None
     return Written(len(there), size=sum(size for _, size in there.values()))

@@ -17,6 +17,8 @@ from rankbook.document import survey_tree
 from rankbook.errors import ConfigError, RankbookError, bad_yaml
 from rankbook.publish import Docs, Ledgered, Site, finish, publish, shell_of
 from rankbook.report import plural
+from rankbook.site.addresses import Addresses
+from rankbook.workers import beside, processes
 
 _FILES = ("mkdocs.yml", "mkdocs.yaml", "properdocs.yml", "zensical.toml")
 """Where engines are told what to build, the first that is there counts."""
@@ -51,12 +53,14 @@ def stamp(chosen: argparse.Namespace, settings: Settings, say: Callable[[str], N
         raise RankbookError("there is no folder of pages", where=folder, right="name it with --docs-dir")
     site = Site(settings, folder, path)
     site.unshelter()
+    site.unshelter_search()
     docs = Docs(site)
     ledgered = Ledgered(docs, directories=engine.directories)
     shell = shell_of(docs, directories=engine.directories)
     forge = site.forge(engine.repo_url)
-    survey = partial(survey_tree, settings)
-    published = publish(docs, shell, directories=engine.directories, ledgered=ledgered, forge=forge, survey=survey)
+    write_search = partial(site.write_search, Addresses(engine.directories), partial(survey_tree, settings))
+    with beside(write_search, processes(settings.jobs)):
+        published = publish(docs, shell, directories=engine.directories, ledgered=ledgered, forge=forge)
     finish(docs, directories=engine.directories, ledgered=ledgered)
     for problem in published.problems:
         warn(problem)

@@ -27,6 +27,8 @@ def shelter(site: Path, names: Iterable[str], folders: Iterable[str] = ()) -> No
         folders: further folders below the site's, with all that they hold.
     """
     aside = site / ASIDE
+    if aside.is_symlink():  # what is moved through it would leave the site
+        aside.unlink()
     for folder in folders:
         _set_aside(site / folder, aside / WHOLE / folder)
     for name in names:
@@ -34,7 +36,7 @@ def shelter(site: Path, names: Iterable[str], folders: Iterable[str] = ()) -> No
 
 
 def unshelter(site: Path, pages: Collection[str]) -> None:
-    """Put the entries back that were set aside, if there are any.
+    """Put the entries back that were set aside, if there are any; folders with all that they hold still wait.
 
     Args:
         site: the folder.
@@ -43,11 +45,32 @@ def unshelter(site: Path, pages: Collection[str]) -> None:
     aside = site / ASIDE
     if not aside.is_dir():
         return
-    _restore(aside / WHOLE, site)
     for entry in sorted(os.listdir(aside)):  # noqa: PTH208 - names are what is needed
-        _clean(aside / entry, entry, pages)
-        _merge(aside / entry, site / entry, entry, pages)
-    shutil.rmtree(aside, ignore_errors=True)
+        if entry != WHOLE:
+            _clean(aside / entry, entry, pages)
+            _merge(aside / entry, site / entry, entry, pages)
+
+
+def unshelter_folders(site: Path) -> None:
+    """Put the folders back that were set aside with all that they hold, and let nothing wait any longer.
+
+    Args:
+        site: the folder.
+    """
+    aside = site / ASIDE
+    if aside.is_dir():
+        _restore(aside / WHOLE, site)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def drop(site: Path) -> None:
+    """Take away what was set aside.
+
+    Args:
+        site: the folder.
+    """
+    if (site / ASIDE).exists():
+        _drop(site / ASIDE)
 
 
 def _set_aside(place: Path, aside: Path) -> None:
