@@ -588,7 +588,7 @@ def test_pages_are_never_sources(tmp_path):
 
 
 def test_a_large_index_says_what_it_leaves_out_and_where_it_is(tmp_path):
-    """Above 2,000 keywords an index lists classes and tests only, and links to the pages that list the rest."""
+    """Above 2,000 keywords an index lists classes and tests only, above 2,000 of those classes, and links to the pages that list the rest."""
     names = "".join(f"n{number} = {number}\n" for number in range(2100))
     plant(tmp_path, {"s/many.py": f"{names}class Lonely: pass\n", "s/few/x.py": "y = 1\n"})
     gen(tmp_path, sources=("s",))
@@ -598,6 +598,13 @@ def test_a_large_index_says_what_it_leaves_out_and_where_it_is(tmp_path):
     assert "[`many.py`](many.py_kw.md): 2,101 keywords" in page
     assert "[`few/`](few/sub.md): 1 keyword\n" in page
     assert "`n7`" not in page
+    tests = "".join(f"def test_{number}(): pass\n" for number in range(2000))
+    plant(tmp_path, {"s/test_many.py": tests})
+    gen(tmp_path, sources=("s",))
+    page = (tmp_path / "out/s/sub.md").read_text()
+    assert "only classes are listed here" in page
+    assert "`Lonely`: class" in page
+    assert "`test_7`" not in page
 
 
 def test_a_folder_whose_keywords_are_all_in_one_child_leads_to_its_page(tmp_path):

@@ -21,9 +21,7 @@ from rankbook.pages.marks import marks_of
 from rankbook.pages.needs import requirement_order
 
 LIMIT = 2000
-"""Keywords that a folder's keyword index lists before it leaves kinds out."""
-DEFINITIONS_LIMIT = 5000
-"""Classes and tests that it lists before it leaves these out too."""
+"""Keywords that a folder's keyword index lists: of more it lists classes and tests, of more of these classes, of more of these none."""
 _ROLE_FILES = ("readme.md", "readme.rst", "readme.txt", "readme", "__init__.py")
 _IMPORTANT = 5
 _EXTENSIONS = 50
@@ -356,11 +354,10 @@ def _first(rows: tuple[FileRow, ...], what: str) -> tuple[FileRow, ...]:
 
 
 def _shown(keywords: Counter[str]) -> tuple[str, ...]:
-    """Choose the kinds that an index of bearable length lists: all, or definitions of classes and tests, or none."""
+    """Choose the kinds that an index of bearable length lists: all, or classes and tests, or classes, or none."""
     kinds = tuple(kind for kind in KINDS if keywords[kind])
-    definitions = tuple(kind for kind in kinds if kind in ("class", "test"))
-    choices = ((kinds, LIMIT), (definitions, DEFINITIONS_LIMIT))
-    return next((choice for choice, limit in choices if sum(keywords[kind] for kind in choice) <= limit), ())
+    choices = (kinds, *(tuple(kind for kind in kinds if kind in wanted) for wanted in (("class", "test"), ("class",))))
+    return next((choice for choice in choices if sum(keywords[kind] for kind in choice) <= LIMIT), ())
 
 
 def first_lines(module: Module) -> FirstLines:
