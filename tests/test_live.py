@@ -243,6 +243,7 @@ def test_without_live_reload_all_pages_are_there(tmp_path):
     with serving(root, "--no-livereload") as served:
         assert "Ranks pass a token" in get(served.address + PAGE)
         assert "rankbook-open" not in get(served.address + PAGE)
+        assert '"kinds"' in get(f"{served.address}assets/rankbook-search/index.json")
 
 
 def test_directory_addresses_lead_to_pages(tmp_path):

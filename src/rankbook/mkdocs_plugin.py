@@ -138,7 +138,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         if is_stamped:
             site.shelter()
             list_quickly(site.pages)
-            if not self._serving:
+            if self._live is None:
                 self._build.write_search(self._settings)
         self._settle()
 
@@ -340,7 +340,8 @@ class _Build:
             self.beside.__exit__(type(error), error, error.__traceback__)
         if self.is_sheltered:
             self.site.unshelter()
-            self.site.unshelter_search()
+            with suppress(RankbookError):
+                self.site.unshelter_search()
 
     def look(self, files: Files, config: MkDocsConfig) -> None:
         """Find the generated pages, and take them from the engine."""
