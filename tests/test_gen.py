@@ -588,7 +588,7 @@ def test_pages_are_never_sources(tmp_path):
 
 
 def test_a_large_index_says_what_it_leaves_out_and_where_it_is(tmp_path):
-    """Above 2,000 keywords an index lists classes and tests only, above 2,000 of those classes, and links to the pages that list the rest."""
+    """Of more than 2,000 keywords an index lists classes and tests, of more of these classes; it links to the pages that list the rest."""
     names = "".join(f"n{number} = {number}\n" for number in range(2100))
     plant(tmp_path, {"s/many.py": f"{names}class Lonely: pass\n", "s/few/x.py": "y = 1\n"})
     gen(tmp_path, sources=("s",))

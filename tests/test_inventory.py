@@ -61,6 +61,21 @@ def case(decorators: str, parameters: str = "a", before: str = "", instantiated:
 # PyTorch's own generators: the expected names are those that torch 2.13 makes of the same source.
 
 
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ("[d for d in (torch.float32, torch.float16) if d != torch.float16]", ["test_x_float32"]),
+        ("[d for d in (torch.device('cpu'), torch.device('cuda')) if d != torch.device('cpu')]", ["test_x_cuda"]),
+        ("[e for e in (E.A, E.B) if e != E.B]", ["test_x_v0"]),
+        ("[c for c in (E, F) if c is not E]", ["test_x_v0"]),
+    ],
+)
+def test_values_that_are_left_out_of_parameters(values, names) -> None:
+    """A value that equals another is not unlike it, nor another than itself."""
+    before = "import enum\nclass E(enum.Enum):\n    A = 1\n    B = 2\nclass F: pass\n"
+    assert case(f"@parametrize('v', {values})", before=before) == names
+
+
 def test_names_of_parametrized_tests() -> None:
     """Each kind of value stands in the name as PyTorch writes it."""
     before = "import enum\nclass E(enum.Enum):\n    A = 1\nclass S(str, enum.Enum):\n    A = 'x.y'\nclass I(enum.IntEnum):\n    A = 7\n"

@@ -497,11 +497,21 @@ def test_nothing_is_set_aside_behind_a_link(tmp_path):
     for folder in (site / "book", other):
         folder.mkdir(parents=True)
         (folder / "x.html").write_text("mine")
-    (site / sheltering.ASIDE).symlink_to(other)
-    sheltering.shelter(site, {"book"})
-    assert _texts(other) == {"x.html": "mine"}
-    sheltering.unshelter(site, {"book/x.html"})
-    assert (site / "book/x.html").read_text() == "mine"
+    aside = site / sheltering.ASIDE
+    for place in (aside, aside / sheltering.WHOLE, aside / sheltering.WHOLE / "book"):
+        for done in (
+            lambda: sheltering.shelter(site, (), ["book"]),
+            lambda: sheltering.unshelter_folders(site),
+            lambda: sheltering.shelter(site, {"book"}),
+            lambda: sheltering.unshelter(site, {"book/x.html"}),
+            lambda: sheltering.drop(site),
+        ):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not place.exists():
+                place.symlink_to(other)
+            done()
+            assert _texts(other) == {"x.html": "mine"}
+    assert _texts(site) == {"book/x.html": "mine"}
 
 
 def _texts(site):
@@ -582,6 +592,17 @@ def test_a_site_without_generated_pages_holds_none_of_the_last_build(project):
     build(project)
     assert not (site / "book").exists()
     assert not (site / sheltering.ASIDE).exists()
+    (project / "mkdocs.yml").write_text((project / "mkdocs.yml").read_text().replace("- rankbook\n", "- rankbook:\n    gen: false\n"))
+    (project / "pyproject.toml").write_text(settings.replace('["suite"]', '["missing"]'))
+    build(project)  # of sources that nobody documents nothing is searched
+
+
+def test_a_site_that_is_removed_while_it_is_built_is_whole(project, monkeypatch):
+    """A hook that clears the folder of the site takes away what waits there, the search too: all of it is made again."""
+    build(project)
+    (project / "mkdocs.yml").write_text((project / "mkdocs.yml").read_text() + "\nhooks: [clear.py]\n")
+    (project / "clear.py").write_text("import shutil\n\ndef on_files(files, config):\n    shutil.rmtree(config.site_dir, ignore_errors=True)\n")
+    assert files_of(build(project)) == cold(project, monkeypatch)
 
 
 def test_dead_links_of_generated_pages_are_told_of(project):

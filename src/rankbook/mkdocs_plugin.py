@@ -139,7 +139,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             site.shelter()
             list_quickly(site.pages)
             if self._live is None:
-                self._build.write_search(self._settings)
+                self._build.start_search(self._settings)
         self._settle()
 
     def on_serve(self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Callable[..., None]) -> LiveReloadServer:  # noqa: ARG002
@@ -158,7 +158,9 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         return server
 
     def on_shutdown(self) -> None:
-        """Watch no more."""
+        """Watch no more, and let nothing go on."""
+        if self._build is not None:
+            self._build.abandon_search()
         if self._watch is not None:
             self._watch.stop()
 
@@ -242,7 +244,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         build = self._here
         try:
             if not build.is_stamped or build.shell is None:
-                build.drop()
+                build.let_go()
                 if self._live is not None:
                     self._live.close()
                 return
@@ -263,20 +265,18 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
                         generates=bool(self.config.gen and self._settings.sources),
                     )
                 )
-                build.site.unshelter_search()
-                build.site.write_search(build.addresses, partial(survey_tree, self._settings))
+                build.finish_search(self._settings)
                 return
             published = publish(build.docs, build.shell, directories=config.use_directory_urls, ledgered=build.ledgered, forge=forge)
-            build.beside.close()
-            build.site.unshelter_search()
+            build.finish_search(self._settings)
         except RankbookError as error:
             raise PluginError(harmless(str(error))) from error
         _tell(published.problems, int(config.validation.links.anchors))
 
-    def on_build_error(self, *, error: Exception, **_: object) -> None:
+    def on_build_error(self, *, error: Exception, **_: object) -> None:  # noqa: ARG002 - the signature is MkDocs' own
         """Put back what was set aside."""
         if self._build is not None:
-            self._build.give_up(error)
+            self._build.put_back()
 
     def _settle(self) -> None:
         if self._is_soon_over:
@@ -304,6 +304,10 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         return content.replace(PROOF_MARKER, rollup)
 
 
+class _Abandoned(Exception):  # noqa: N818 - no failure: it ends what nobody needs any more
+    """Ends what goes on beside the engine's work."""
+
+
 class _Build:
     """One build of the site.
 
@@ -320,28 +324,45 @@ class _Build:
         self.addresses = addresses
         self.is_stamped = self.is_sheltered = is_stamped
         self.shell: Shell | None = None
-        self.beside = ExitStack()
-        """What goes on beside the engine's own work; it is waited for when that is left."""
+        self._beside = ExitStack()
+        """What goes on beside the engine's own work."""
 
-    def write_search(self, settings: Settings) -> None:
-        """Bring what the search of the book reads up to date, while the engine is at work."""
-        write = partial(self.site.write_search, self.addresses, partial(survey_tree, settings) if settings.sources else None)
-        self.beside.enter_context(beside(write, processes(settings.jobs)))
+    def start_search(self, settings: Settings) -> None:
+        """Bring what the search of the book reads up to date while the engine is at work, where it waits meanwhile."""
+        jobs = processes(settings.jobs)
+        if jobs > 1:
+            self._beside.enter_context(beside(partial(self._write_search, settings), jobs))
 
-    def drop(self) -> None:
-        """Let go of what was set aside, because the engine has built a site without generated pages, or with its own."""
-        self.beside.close()
-        if self.is_sheltered:
+    def finish_search(self, settings: Settings) -> None:
+        """Put it in its place, and write what is not there: all of it, where nothing could be done meanwhile."""
+        with suppress(RankbookError, OSError):
+            self._beside.close()
+        self.site.unshelter_search()
+        self._write_search(settings)
+
+    def abandon_search(self) -> None:
+        """End what goes on."""
+        with suppress(_Abandoned), self._beside:
+            raise _Abandoned
+
+    def let_go(self) -> None:
+        """End what goes on, because the engine has built the site without a shell; without generated pages none of the last build stay."""
+        self.abandon_search()
+        if self.is_sheltered and self.docs.shell:
+            self.put_back()
+        elif self.is_sheltered:
             self.site.drop_sheltered()
 
-    def give_up(self, error: Exception) -> None:
-        """Put back what was set aside, because the build has come to a bad end."""
-        with suppress(Exception):
-            self.beside.__exit__(type(error), error, error.__traceback__)
+    def put_back(self) -> None:
+        """End what goes on, and put back what was set aside."""
+        self.abandon_search()
         if self.is_sheltered:
             self.site.unshelter()
             with suppress(RankbookError):
                 self.site.unshelter_search()
+
+    def _write_search(self, settings: Settings) -> None:
+        self.site.write_search(self.addresses, partial(survey_tree, settings) if settings.sources else None)
 
     def look(self, files: Files, config: MkDocsConfig) -> None:
         """Find the generated pages, and take them from the engine."""

@@ -154,7 +154,7 @@ class Site:
         Raises:
             RankbookError: a link on the way leads out of the site.
         """
-        if self._search != searching.FOLDER:
+        if (self.path / sheltering.ASIDE / sheltering.WHOLE / searching.FOLDER).exists():
             self.guard(f"{searching.FOLDER}/")
         sheltering.unshelter_folders(self.path)
         self._search = searching.FOLDER

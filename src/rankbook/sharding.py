@@ -449,7 +449,7 @@ def _put(kept: _Kept, place: Place, way: Way) -> Written:
     written += _replaced(folder / INDEX, top)
     gone = there.keys() - kept.files.keys() - {INDEX}
     for file in gone:
-        (folder / file).unlink()
+        (folder / file).unlink(missing_ok=True)
     kept.tell({"site": {os.fspath(place.path): seen(folder)}})
     return Written(len(kept.files) + 1, written, len(gone), sum(size for _, size in kept.files.values()) + len(top))
 

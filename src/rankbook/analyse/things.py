@@ -52,6 +52,9 @@ class Choice(Struct, frozen=True, eq=False):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Choice) and (self.path, self.text) == (other.path, other.text)
 
+    def __ne__(self, other: object) -> bool:  # a struct has one of its own
+        return not self == other
+
     def __hash__(self) -> int:
         return hash((self.path, self.text))
 
@@ -86,6 +89,9 @@ class Thing(Struct, frozen=True, eq=False):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Thing) and self._told() == other._told()
+
+    def __ne__(self, other: object) -> bool:  # a struct has one of its own
+        return not self == other
 
     def __hash__(self) -> int:
         return hash(self._told())

@@ -26,10 +26,9 @@ def shelter(site: Path, names: Iterable[str], folders: Iterable[str] = ()) -> No
         names: of the entries that hold stamped pages; what is not there is passed over.
         folders: further folders below the site's, with all that they hold.
     """
-    aside = site / ASIDE
-    if aside.is_symlink():  # what is moved through it would leave the site
-        aside.unlink()
+    aside = _aside(site)
     for folder in folders:
+        _unlinked(aside / WHOLE, folder)
         _set_aside(site / folder, aside / WHOLE / folder)
     for name in names:
         _set_aside(site / name, aside / name)
@@ -42,7 +41,7 @@ def unshelter(site: Path, pages: Collection[str]) -> None:
         site: the folder.
         pages: the stamped pages, below the folder; whatever else was set aside with them is dropped.
     """
-    aside = site / ASIDE
+    aside = _aside(site)
     if not aside.is_dir():
         return
     for entry in sorted(os.listdir(aside)):  # noqa: PTH208 - names are what is needed
@@ -57,7 +56,7 @@ def unshelter_folders(site: Path) -> None:
     Args:
         site: the folder.
     """
-    aside = site / ASIDE
+    aside = _aside(site)
     if aside.is_dir():
         _restore(aside / WHOLE, site)
         shutil.rmtree(aside, ignore_errors=True)
@@ -69,8 +68,23 @@ def drop(site: Path) -> None:
     Args:
         site: the folder.
     """
-    if (site / ASIDE).exists():
-        _drop(site / ASIDE)
+    aside = _aside(site)
+    if aside.exists():
+        _drop(aside)
+
+
+def _aside(site: Path) -> Path:
+    """Give the folder in which pages wait; it is no link, through which they would leave the site."""
+    _unlinked(site, f"{ASIDE}/{WHOLE}")
+    return site / ASIDE
+
+
+def _unlinked(folder: Path, below: str) -> None:
+    """Take away the links on the way from a folder to what is below it."""
+    for name in below.split("/"):
+        folder = folder / name
+        if folder.is_symlink():
+            folder.unlink()
 
 
 def _set_aside(place: Path, aside: Path) -> None:
@@ -84,7 +98,9 @@ def _set_aside(place: Path, aside: Path) -> None:
 def _restore(aside: Path, site: Path) -> None:
     """Put whole folders back to where nothing stands."""
     for entry in sorted(aside.iterdir()) if aside.is_dir() else ():
-        if not (site / entry.name).exists():
+        if entry.is_symlink():
+            entry.unlink()
+        elif not (site / entry.name).exists():
             entry.rename(site / entry.name)
         elif entry.is_dir():
             _restore(entry, site / entry.name)
