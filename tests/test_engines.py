@@ -545,7 +545,7 @@ def test_zygote_with_threads(local, torchless):
     )
     _, ended = run(local, "give_status", status=6)
     assert (ended.engine, ended.exit_code) == ("fresh", 6)
-    assert "the process that has imported torch has 2 threads" in ended.note
+    assert "the process that listings are forked from has 2 threads" in ended.note
 
 
 def new_zygotes(before: list[int]) -> list[int]:
@@ -610,7 +610,7 @@ print(zygote.hindrance())
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"), [("os.getpid() != parent", "the process that has imported torch has initialised CUDA"), ("False", "")]
+    ("answer", "said"), [("os.getpid() != parent", "the process that listings are forked from has initialised CUDA"), ("False", "")]
 )
 def test_a_fork_that_finds_cuda_spoilt(answer, said):
     """What only a fork can tell, that CUDA was touched before it, is found out before any listing is forked."""

@@ -601,7 +601,9 @@ def test_a_site_that_is_removed_while_it_is_built_is_whole(project, monkeypatch)
     """A hook that clears the folder of the site takes away what waits there, the search too: all of it is made again."""
     build(project)
     (project / "mkdocs.yml").write_text((project / "mkdocs.yml").read_text() + "\nhooks: [clear.py]\n")
-    (project / "clear.py").write_text("import shutil\n\ndef on_files(files, config):\n    shutil.rmtree(config.site_dir, ignore_errors=True)\n")
+    (project / "clear.py").write_text(
+        "import shutil\n\ndef on_files(files, config):\n    shutil.rmtree(config.site_dir, ignore_errors=True)\n"
+    )
     assert files_of(build(project)) == cold(project, monkeypatch)
 
 

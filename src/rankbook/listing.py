@@ -217,7 +217,9 @@ class Program(Struct, frozen=True):
     timeout: float = 300.0
     """Seconds without an event after which it counts as hung."""
     preload: bool = True
-    """Whether it gains from a process that has imported torch."""
+    """Whether it gains from a process that has imported what it may import."""
+    torch: bool = True
+    """Whether torch is of that."""
     gpus: tuple[str, ...] | None = None
     """GPUs that it may use, as `CUDA_VISIBLE_DEVICES` names them; None leaves that variable as the caller has it."""
     fresh: str = ""

@@ -20,6 +20,7 @@ from rankbook.config import Settings
 from rankbook.errors import PageError
 from rankbook.harness import preloaded
 from rankbook.harness.mirror import Mirror, is_inside
+from rankbook.harness.without_torch import may_import_torch
 from rankbook.jobs import Case, Collected, Job
 from rankbook.leases import Leases
 from rankbook.listing import About, Ended, Engine, Event, Execution, Outcome, Program
@@ -82,10 +83,10 @@ class Prover:
                 self._engine = engines.create(settings.engine, preload=preloaded(), **options)
             return self._engine
 
-    def warm(self) -> None:
-        """Let the engine get ready, because listings will need it."""
-        if self._engine is None and hasattr(engine := self.engine(), "warm"):
-            engine.warm()
+    def warm(self, job: Job) -> None:
+        """Let the engine get ready for a listing that it will run."""
+        if job.kind.preload and hasattr(engine := self.engine(), "warm"):
+            engine.warm(torch=may_import_torch(job.placed))
 
     @property
     def is_cluster(self) -> bool:
@@ -159,6 +160,7 @@ class Prover:
             environment=listings.environment(options),
             timeout=float(options.get("timeout", self.settings.listing_timeout)),
             preload=job.kind.preload,
+            torch=may_import_torch(job.placed, placed.others.values()),
             gpus=granted,
             fresh=fresh or ("the listing asks for them" if options.get("engine") == "fresh" else ""),
         )

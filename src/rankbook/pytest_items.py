@@ -179,8 +179,8 @@ class PageFile(pytest.File):
                 continue
             if state.proofs is not None:
                 self.earlier[id(job)] = self._runs_of(job, state.proofs)
-            if job.kind.preload and not self.earlier.get(id(job)) and not self.config.option.collectonly:
-                state.prover.warm()
+            if not self.earlier.get(id(job)) and not self.config.option.collectonly:
+                state.prover.warm(job)
             if not needs_no_collection(job) and not self.earlier.get(id(job)):
                 self.collecting[id(job)] = state.prover.submit_collection(job, self.sources(job))
 

@@ -1,4 +1,4 @@
-"""The default engine: the main process of a program and its ranks are forks of a process that has imported torch."""
+"""The default engine: the main process of a program and its ranks are forks of a process that has imported what they import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rankbook.engines import execution, leftovers, roles, wire
 from rankbook.engines.execution import Executions, SupervisedExecution, SupervisorLostError
 from rankbook.engines.fresh import FreshEngine, end
 from rankbook.engines.job import VISIBLE, Job, environment_of
-from rankbook.engines.zygote import ENVIRONMENT
+from rankbook.engines.zygote import ENVIRONMENT, TORCH
 from rankbook.errors import EngineError
 from rankbook.listing import Program
 
@@ -52,6 +52,7 @@ READ_AT_IMPORT = (
 IMPORT_LIMIT = 300.0
 """Seconds that importing torch may take."""
 NOTE = "run by new interpreters"
+_Key = tuple[bool, int | None]
 MOST_LOSSES = 2
 """Zygotes that may be lost before the engine gives up."""
 
@@ -69,7 +70,8 @@ def create(preload: Sequence[str] = (), scratch: Sequence[str] = ()) -> LocalEng
 class LocalEngine:
     """Runs each program in forks of a zygote, or in new interpreters where a fork would not be the same.
 
-    What torch and its harnesses find at import depends on the number of GPUs, so there is one zygote for each number that is granted.
+    What torch and its harnesses find at import depends on the number of GPUs, so there is one zygote for each number that is granted, and
+    one without torch for programs that do not import it.
     Programs may be started and followed by several threads.
 
     Args:
@@ -83,19 +85,23 @@ class LocalEngine:
         self._preload = tuple(preload)
         self._scratch = tuple(scratch)
         self._fresh = FreshEngine(scratch)
-        self._zygotes: dict[int | None, Zygote] = {}
+        self._zygotes: dict[_Key, Zygote] = {}
+        """By whether torch is imported, and for how many GPUs."""
+        self._warmed: set[bool] = set()
         self._losses = 0
         self._hindrance = "" if sys.platform == "linux" else f"{sys.platform} has no safe fork"
         self._executions = Executions()
         self._lock = threading.Lock()
 
-    def warm(self) -> None:
-        """Have torch imported already, while the caller does something else."""
-        threading.Thread(target=self._warm, name="rankbook zygote", daemon=True).start()
+    def warm(self, *, torch: bool = True) -> None:
+        """Have torch imported already, or what else programs import, while the caller does something else."""
+        if torch not in self._warmed:
+            self._warmed.add(torch)
+            threading.Thread(target=self._warm, args=[torch], name="rankbook zygote", daemon=True).start()
 
-    def _warm(self) -> None:
+    def _warm(self, torch: bool) -> None:  # noqa: FBT001 - a thread is given it by its place
         with contextlib.suppress(EngineError):  # whoever starts a program will be told
-            self._zygote(None if has_gpus() else 0, {})
+            self._zygote((torch, None if has_gpus() and torch else 0), {})
 
     def start(self, program: Program) -> SupervisedExecution:
         """Start a program.
@@ -107,16 +113,16 @@ class LocalEngine:
             return self._fresh.start(program)
         if program.fresh:
             return self._fresh.start(program, f"{NOTE}: {program.fresh}")
-        count = gpu_count(program)
+        key = (program.torch, gpu_count(program) if program.torch else 0)
         while True:
-            zygote = self._zygote(count, environment_of(program))
+            zygote = self._zygote(key, environment_of(program))
             if note := self._reason_against(program, zygote):
                 return self._fresh.start(program, f"{NOTE}: {note}")
             assert zygote is not None
             try:
                 return self._executions.add(execution.start(program, zygote.launch, self.name, scratch=self._scratch))
             except SupervisorLostError:
-                self._lose(count, zygote)
+                self._lose(key, zygote)
 
     def _reason_against(self, program: Program, zygote: Zygote | None) -> str:
         if zygote is None:
@@ -124,29 +130,31 @@ class LocalEngine:
         differing = differing_at_import(zygote.environment, environment_of(program))
         return f"{differing} is set for it, which is read when torch is imported" if differing else ""
 
-    def _zygote(self, count: int | None, environment: Mapping[str, str]) -> Zygote | None:
-        """Give the zygote for a number of GPUs, None when there must be none; other threads wait while one is started."""
+    def _zygote(self, key: _Key, environment: Mapping[str, str]) -> Zygote | None:
+        """Give the zygote for a program, None when there must be none; other threads wait while one is started."""
         with self._lock:
-            if not self._hindrance and count not in self._zygotes:
-                self._start_zygote(count, environment)
-            return self._zygotes.get(count)
+            if not self._hindrance and key not in self._zygotes:
+                self._start_zygote(key, environment)
+            return self._zygotes.get(key)
 
-    def _start_zygote(self, count: int | None, environment: Mapping[str, str]) -> None:
+    def _start_zygote(self, key: _Key, environment: Mapping[str, str]) -> None:
         if self._losses >= MOST_LOSSES:
             raise EngineError(
-                f"the process that has imported torch was lost {self._losses} times", right="run with the engine 'fresh', which needs none"
+                f"the process that listings are forked from was lost {self._losses} times",
+                right="run with the engine 'fresh', which needs none",
             )
-        zygote = Zygote(self._preload, self._scratch, {VISIBLE: environment[VISIBLE]} if VISIBLE in environment else {})
+        gpus = {VISIBLE: environment[VISIBLE]} if VISIBLE in environment else {}
+        zygote = Zygote((*(TORCH if key[0] else ()), *self._preload), self._scratch, gpus)
         self._hindrance = zygote.hindrance
         if self._hindrance:
             zygote.close()
         else:
-            self._zygotes[count] = zygote
+            self._zygotes[key] = zygote
 
-    def _lose(self, count: int | None, zygote: Zygote) -> None:
+    def _lose(self, key: _Key, zygote: Zygote) -> None:
         with self._lock:
-            if self._zygotes.get(count) is zygote:  # no other thread has noticed
-                del self._zygotes[count]
+            if self._zygotes.get(key) is zygote:  # no other thread has noticed
+                del self._zygotes[key]
                 zygote.close()
                 self._losses += 1
 
@@ -228,7 +236,7 @@ class Zygote:
         if received is None:
             self.close()
             raise EngineError(
-                f"the process that imports torch ended with status {self._process.returncode}",
+                f"the process that listings are forked from ended with status {self._process.returncode}",
                 right="`python -c 'import torch'` must work in this environment",
             )
         return str(received[0]["hindrance"])
@@ -239,7 +247,7 @@ class Zygote:
             with self._lock:
                 wire.send(self._control, job.message(), (control.fileno(), events))
         except OSError as error:
-            raise SupervisorLostError(f"the process that has imported torch was lost: {error}") from error
+            raise SupervisorLostError(f"the process that listings are forked from was lost: {error}") from error
 
     def close(self) -> None:
         """End it; supervisors that it has forked live on."""

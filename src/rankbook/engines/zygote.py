@@ -1,4 +1,6 @@
-"""The zygote: a process that has imported torch and its test harnesses once, runs nothing, and forks a supervisor per program.
+"""The zygote: a process that has imported once what programs import, torch and its test harnesses for those that use them.
+
+It runs nothing, and forks a supervisor per program.
 
 A fork differs from a new interpreter in one thing that cannot be mended: all forks of one zygote share the hash seed of `str`.
 """
@@ -23,7 +25,7 @@ from rankbook.engines.roles import received
 from rankbook.engines.supervisor import Nursery, supervise
 from rankbook.errors import EngineError
 
-PRELOAD = (
+TORCH = (
     "numpy",
     "torch",
     "torch.distributed",
@@ -33,6 +35,10 @@ PRELOAD = (
     "torch.testing._internal.common_cuda",
     "torch.testing._internal.distributed._tensor.common_dtensor",
     "expecttest",
+)
+"""What programs import besides that use torch; what is not installed is left out."""
+
+PRELOAD = (
     "unittest",
     "unittest.mock",
     "pytest",
@@ -48,7 +54,7 @@ PRELOAD = (
     "doctest",
     "runpy",
 )
-"""What programs mostly import; what is not installed is left out."""
+"""What programs mostly import."""
 
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
 """Set while the zygote imports: one thread, and CUDA devices counted without touching CUDA, for both forbid forking.
@@ -124,8 +130,8 @@ def preload(names: Iterable[str]) -> None:
 def hindrance() -> str:
     """Say why this process must not be forked; empty when nothing speaks against it."""
     if (count := processes.threads()) > 1:
-        return f"the process that has imported torch has {count} threads"
-    return "the process that has imported torch has initialised CUDA" if _has_touched_cuda() or _is_fork_bad() else ""
+        return f"the process that listings are forked from has {count} threads"
+    return "the process that listings are forked from has initialised CUDA" if _has_touched_cuda() or _is_fork_bad() else ""
 
 
 def _is_fork_bad() -> bool:

@@ -36,7 +36,7 @@ class Kind(Struct, frozen=True):
     on_ranks: bool = False
     """Whether it may be started on several ranks."""
     preload: bool = False
-    """Whether its process gains from having torch imported already."""
+    """Whether its process gains from having torch, or pytest, imported already."""
     options: frozenset[str] | None = None
     """What has a meaning on it, of all that has a meaning on some kinds only: options by name, `env` for any variable, `hidden` for hidden
     lines and `output` for output fences; None for a kind that starts nothing, on which nothing is looked at."""

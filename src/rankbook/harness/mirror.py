@@ -42,8 +42,13 @@ class Placed(Struct, frozen=True):
     """The tree's root: the listing's working directory."""
     path: str
     """The listing's file, below the root."""
-    modules: Mapping[str, str]
-    """SHA-256 of each other file of the tree, by path: what the listing imports and names."""
+    others: Mapping[str, bytes]
+    """Each other file of the tree, by path: what the listing imports and names."""
+
+    @property
+    def modules(self) -> Mapping[str, str]:
+        """SHA-256 of each of these, by path."""
+        return _hashes(self.others)
 
 
 class Mirror:
@@ -76,7 +81,7 @@ class Mirror:
         others = surroundings(listing, sources, beside)
         for other, data in ((path, listing.data()), *others.items()):
             write(root / other, data)
-        return Placed(root, path, _hashes(others))
+        return Placed(root, path, others)
 
     def clear(self) -> None:
         """Remove the folders of all listings."""
