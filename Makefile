@@ -18,7 +18,7 @@ test: $(READY)  ## lint, types, import contract, tests, the docs' own listings
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest tests --ignore=tests/distributed
+	$(BIN)/pytest tests --ignore=tests/distributed --numprocesses=2 --dist=worksteal
 	$(BIN)/rankbook gen
 	$(BIN)/pytest --doctest-glob='*.md' docs/ README.md CONTRIBUTING.md
 

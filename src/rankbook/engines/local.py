@@ -91,7 +91,10 @@ class LocalEngine:
         self._losses = 0
         self._hindrance = "" if sys.platform == "linux" else f"{sys.platform} has no safe fork"
         self._executions = Executions()
+        self._is_closed = False
         self._lock = threading.Lock()
+        self._starting: dict[_Key, threading.Lock] = {}
+        """Held while the zygote of a key is started: those of others do not wait."""
 
     def warm(self, *, torch: bool = True) -> None:
         """Have torch imported already, or what else programs import, while the caller does something else."""
@@ -131,8 +134,12 @@ class LocalEngine:
         return f"{differing} is set for it, which is read when torch is imported" if differing else ""
 
     def _zygote(self, key: _Key, environment: Mapping[str, str]) -> Zygote | None:
-        """Give the zygote for a program, None when there must be none; other threads wait while one is started."""
+        """Give the zygote for a program, None when there must be none; other threads that want it wait while it is started."""
         with self._lock:
+            starting = self._starting.setdefault(key, threading.Lock())
+        with starting:
+            if self._is_closed:
+                raise EngineError("the engine was closed")
             if not self._hindrance and key not in self._zygotes:
                 self._start_zygote(key, environment)
             return self._zygotes.get(key)
@@ -152,7 +159,7 @@ class LocalEngine:
             self._zygotes[key] = zygote
 
     def _lose(self, key: _Key, zygote: Zygote) -> None:
-        with self._lock:
+        with self._starting[key]:
             if self._zygotes.get(key) is zygote:  # no other thread has noticed
                 del self._zygotes[key]
                 zygote.close()
@@ -163,9 +170,13 @@ class LocalEngine:
         self._executions.stop()
         self._fresh.close()
         with self._lock:
-            zygotes, self._zygotes = list(self._zygotes.values()), {}
-        for zygote in zygotes:
-            zygote.close()
+            self._is_closed = True
+            starting = list(self._starting.items())
+        for key, lock in starting:
+            with lock:  # it may be under way
+                zygote = self._zygotes.pop(key, None)
+            if zygote is not None:
+                zygote.close()
 
 
 def gpu_count(program: Program) -> int | None:
