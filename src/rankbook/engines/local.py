@@ -91,7 +91,6 @@ class LocalEngine:
         self._losses = 0
         self._hindrance = "" if sys.platform == "linux" else f"{sys.platform} has no safe fork"
         self._executions = Executions()
-        self._is_closed = False
         self._lock = threading.Lock()
         self._starting: dict[_Key, threading.Lock] = {}
         """Held while the zygote of a key is started: those of others do not wait."""
@@ -138,8 +137,6 @@ class LocalEngine:
         with self._lock:
             starting = self._starting.setdefault(key, threading.Lock())
         with starting:
-            if self._is_closed:
-                raise EngineError("the engine was closed")
             if not self._hindrance and key not in self._zygotes:
                 self._start_zygote(key, environment)
             return self._zygotes.get(key)
@@ -170,7 +167,6 @@ class LocalEngine:
         self._executions.stop()
         self._fresh.close()
         with self._lock:
-            self._is_closed = True
             starting = list(self._starting.items())
         for key, lock in starting:
             with lock:  # it may be under way
