@@ -8,6 +8,7 @@ from __future__ import annotations
 import marshal
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from rankbook.packed import rows_of
@@ -43,9 +44,7 @@ class Catalogue:
         self._touched: set[str] = set()
         self._read: tuple[str | None, list[Row]] = None, []
         """The drawer that was read last, and its rows by file."""
-        self.counts: dict[str, int] = counted(store, table)
-        """Number of rows by name; as the last run has left it, in the order of the names."""
-        self._order = list(self.counts)
+        self._order: list[str] = []
         """Names in their order, as they were when it was last asked for."""
         self._gone: set[str] = set()
         """Names of `_order` that have no rows any more."""
@@ -53,6 +52,16 @@ class Catalogue:
         """Names with rows that are not in `_order`."""
         self.changed: set[str] = set()
         """Names whose rows are not those of the last run."""
+        self.before: tuple[str, ...] = ()
+        """Names in their order as the last run has left them, once the counts are read."""
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Number of rows by name, read when it is first asked for: most edits change no row."""
+        counts = counted(self._store, self._table)
+        self.before = tuple(counts)
+        self._order = list(counts)
+        return counts
 
     def filed(self, rows: Sequence[Row]) -> Filed:
         """Put the rows of a file into drawers."""
@@ -83,10 +92,11 @@ class Catalogue:
 
     def order(self) -> list[str]:
         """Give all names in their order."""
+        counts = self.counts
         if self._order:
             exchanged(self._order, self._gone, self._new, self._tokens)
         else:
-            self._order = sorted(self.counts, key=lambda name: (self._tokens(name), name))
+            self._order = sorted(counts, key=lambda name: (self._tokens(name), name))
         self._gone.clear()
         self._new.clear()
         return self._order
@@ -100,19 +110,19 @@ class Catalogue:
             self._store.put(self._table, COUNTS, _pickled(marshal.dumps(counts)))
 
     def _put(self, key: str, path: str, before: bytes | None, after: bytes | None) -> None:
-        drawer = self._opened(key)
+        drawer, counts = self._opened(key), self.counts
         self._touched.add(key)
         self._read = None, []
         old, new = self._unpacked(before, path), self._unpacked(after, path)
         self.changed.update(row[0] for row in set(old) ^ set(new))
         for row in old:
-            self.counts[row[0]] -= 1
-            if not self.counts[row[0]]:
-                del self.counts[row[0]]
+            counts[row[0]] -= 1
+            if not counts[row[0]]:
+                del counts[row[0]]
                 self._exchange(row[0], self._new, self._gone)
         for row in new:
-            count = self.counts.get(row[0], 0)
-            self.counts[row[0]] = count + 1
+            count = counts.get(row[0], 0)
+            counts[row[0]] = count + 1
             if not count:
                 self._exchange(row[0], self._gone, self._new)
         if after is None:

@@ -62,8 +62,10 @@ class Suite:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._indexes = {name: Catalogue(store, name, index.row, index.drawer, index.tokens) for name, index in _INDEXES.items()}
-        kept = store.get("indexes", "shards") or {}
-        self._shards = {name: _cut(self._indexes[name].order(), kept.get(name, ())) for name in _INDEXES}
+        self._sizes: dict[str, Sequence[_Size]] = store.get("indexes", "shards") or {}
+        """Of the pages of each index."""
+        self._shards: dict[str, list[Shard]] = {}
+        """Pages of the indexes some of whose pages are to be made."""
         self._rows: dict[str, FileRow] = store.get("indexes", "suite rows") or {}
         """Of files with tests or owners."""
         self._findings: dict[str, tuple[FindingCount, ...]] = store.get("indexes", "finding counts") or {}
@@ -101,12 +103,16 @@ class Suite:
             "suite-hardware": any(row.tests for row in rows),
             "suite-owners": any(row.owners for row in rows),
             "suite-marks": any(row.marks or row.asks for row in rows),
-            "suite-words": bool(self._indexes["words"].counts),
-            "suite-apis": bool(self._indexes["apis"].counts),
+            "suite-words": self._has("words"),
+            "suite-apis": self._has("apis"),
             "suite-untested": bool(untested),
             "suite-findings": bool(self._findings),
         }
         return tuple(pages.suite_links([kind for kind, is_there in there.items() if is_there]))
+
+    def _has(self, name: str) -> bool:
+        index = self._indexes[name]
+        return bool(index.counts if index.changed else self._sizes.get(name))
 
     def print(
         self, press: Press, untested: Sequence[PublicName], offered: int, spread: Callable[..., Iterator[Made]], *, anew: bool
@@ -149,7 +155,7 @@ class Suite:
             "finding counts": (self._are_findings_changed, self._findings),
             "shards": (
                 any(index.changed for index in self._indexes.values()),
-                {name: _sizes(shards) for name, shards in self._shards.items()},
+                {**self._sizes, **{name: _sizes(shards) for name, shards in self._shards.items()}},
             ),
             "suite pages": (True, self._made),
         }
@@ -175,8 +181,12 @@ class Suite:
         jobs: list[_Job] = []
         left: list[str] = []
         for name, index in self._indexes.items():
-            old = {shard.key: shard for shard in self._shards[name]}
-            shards = _INDEXES[name].shards(index.counts, index.order()) if index.changed else self._shards[name]
+            if not (anew or index.changed):
+                continue
+            counts = index.counts
+            before = _cut(index.before, self._sizes.get(name, ()))
+            old = {shard.key: shard for shard in before}
+            shards = _INDEXES[name].shards(counts, index.order()) if index.changed else before
             jobs += [
                 (name, shard.key) for shard in shards if anew or old.get(shard.key) != shard or not index.changed.isdisjoint(shard.names)
             ]
