@@ -134,22 +134,41 @@ def compare(settings: Settings) -> Changes | None:
     return Changes(manifest, sources, surroundings, foreign, pages, time.perf_counter() - start)
 
 
+_read: dict[Path, tuple[tuple[int, int, int], Manifest]] = {}
+"""What was read or left last, by file and how that was seen: a build asks for it several times."""
+
+
 def load(settings: Settings) -> Manifest | None:
     """Read the manifest of the last run; None when there is none that can be read."""
+    path = cache_folder(settings) / _NAME
     try:
-        with (cache_folder(settings) / _NAME).open("rb") as file:
+        with path.open("rb") as file:
+            seen = _identity(os.fstat(file.fileno()))
+            known = _read.get(path)
+            if known is not None and known[0] == seen:
+                return known[1]
             manifest = pickle.load(file)  # noqa: S301 - it lies in the user's own cache
     except Exception:  # noqa: BLE001 - whatever is wrong with it, a run without it does the same
         return None
-    return manifest if isinstance(manifest, Manifest) else None
+    if not isinstance(manifest, Manifest):
+        return None
+    _read[path] = seen, manifest
+    return manifest
 
 
 def save(settings: Settings, manifest: Manifest) -> None:
     """Leave the manifest for the next run."""
-    folder = cache_folder(settings)
-    temporary = folder / f"{_NAME}.{os.getpid()}"
+    path = cache_folder(settings) / _NAME
+    temporary = path.with_name(f"{_NAME}.{os.getpid()}")
     temporary.write_bytes(pickle.dumps(manifest, pickle.HIGHEST_PROTOCOL))
-    temporary.replace(folder / _NAME)
+    seen = _identity(temporary.stat())
+    temporary.replace(path)
+    _read[path] = seen, manifest
+
+
+def _identity(found: os.stat_result) -> tuple[int, int, int]:
+    """Tell a file that is written anew, beside its place, from the one before."""
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def discard(settings: Settings) -> None:

@@ -21,6 +21,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.plugins import BasePlugin, get_plugin_logger
 from mkdocs.structure.files import File, Files, InclusionLevel
 
+from rankbook import freshness
 from rankbook.config import Settings, load
 from rankbook.document import document, survey_tree
 from rankbook.engine_files import list_quickly
@@ -114,11 +115,13 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
     @uncollected()
     def on_pre_build(self, *, config: MkDocsConfig) -> None:
         """Read the settings, generate the pages of the sources as they are now, and set aside those of the site."""
+        manifest = None
         try:
             self._settings = load(Path(config.config_file_path or "mkdocs.yml").resolve().parent)
             if self.config.gen and self._settings.sources:
                 for warning in document(self._settings).warnings:
                     _log.warning("%s", harmless(warning))
+                manifest = None if self._serving else freshness.load(self._settings)
         except (RankbookError, OSError) as caught:
             error = refused(caught) if isinstance(caught, OSError) else caught
             if not self._serving:
@@ -134,7 +137,8 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         is_stamped = self.config.stamp and bool(markdown.VERSION)
         if self.config.stamp and not is_stamped:
             _log.info("The package pyromark is not installed: MkDocs builds the generated pages, which takes longer.")
-        self._build = _Build(site, Addresses(config.use_directory_urls), is_stamped=is_stamped, before=last.ledgered if last else None)
+        before = last.ledgered if last else None
+        self._build = _Build(site, Addresses(config.use_directory_urls), is_stamped=is_stamped, before=before, manifest=manifest)
         if is_stamped:
             site.shelter()
             list_quickly(site.pages)
@@ -316,10 +320,20 @@ class _Build:
         addresses: where its pages stand.
         is_stamped: whether rankbook puts the generated pages into it.
         before: what was known of the ledger at the last build.
+        manifest: what the run that has just made the pages has left; None when none has.
     """
 
-    def __init__(self, site: Site, addresses: Addresses, *, is_stamped: bool, before: Ledgered | None = None) -> None:
+    def __init__(
+        self,
+        site: Site,
+        addresses: Addresses,
+        *,
+        is_stamped: bool,
+        before: Ledgered | None = None,
+        manifest: freshness.Manifest | None = None,
+    ) -> None:
         self.before = before
+        self.manifest = manifest
         self.site = site
         self.addresses = addresses
         self.is_stamped = self.is_sheltered = is_stamped
@@ -367,7 +381,8 @@ class _Build:
     def look(self, files: Files, config: MkDocsConfig) -> None:
         """Find the generated pages, and take them from the engine."""
         excluded = config.exclude_docs
-        self.docs = Docs(self.site, (path for path in files.src_uris if excluded is None or not excluded.match_file(path)))
+        paths = (path for path in files.src_uris if excluded is None or not excluded.match_file(path))
+        self.docs = Docs(self.site, paths, self.manifest)
         self.is_stamped = self.is_stamped and bool(self.docs.shell)
         if self.is_stamped:
             for path in (*self.docs.stamps, *self.docs.copied):

@@ -253,10 +253,12 @@ class Docs:
     Args:
         site: where they are published.
         paths: all files below the folder that are of interest; by default all that there are.
+        manifest: what a run that has just ended has left: the pages that it has seen are not looked at again.
     """
 
-    def __init__(self, site: Site, paths: Iterable[str] | None = None) -> None:
+    def __init__(self, site: Site, paths: Iterable[str] | None = None, manifest: freshness.Manifest | None = None) -> None:
         self.site = site
+        self._manifest = manifest
         self.files = frozenset(_walked(site.folder) if paths is None else paths)
         """All files, below the folder."""
         self.rows: dict[str, Row] = {}
@@ -266,12 +268,26 @@ class Docs:
         """Of the generated pages."""
 
     def _look(self, paths: Sequence[str]) -> None:
-        known = self.site.kept.rows
-        for path, seen in zip(paths, _seen(self.site.folder, paths), strict=True):
-            row = known.get(path)
+        known, seen_already = self.site.kept.rows, self._seen_already()
+        unseen = [path for path in paths if path not in seen_already]
+        seen_already.update(zip(unseen, _seen(self.site.folder, unseen), strict=True))
+        for path in paths:
+            row, seen = known.get(path), seen_already[path]
             if row is None or row.seen != seen:
                 row = Row(seen, told_of(stamp_of(self.site.folder / path)) if path.endswith(".md") else ())
             self.rows[path] = row
+
+    def _seen_already(self) -> dict[str, Seen]:
+        out = self.site.settings.below_root(self.site.settings.out)
+        if self._manifest is None or not out.is_relative_to(self.site.folder):
+            return {}
+        below = os.path.relpath(out, self.site.folder).replace(os.sep, "/")
+        start = "" if below == "." else f"{below}/"
+        stats = self._manifest.pages
+        found = dict(zip((f"{start}{path}" for path in stats.paths), _pairs(stats.seen), strict=True))
+        for path in self._manifest.report.kept:  # a run may leave them as they are without a look
+            found.pop(f"{start}{path}", None)
+        return found
 
     @cached_property
     def seen(self) -> dict[str, Seen]:
@@ -705,9 +721,12 @@ def _walked(folder: Path) -> Iterator[str]:
 
 
 def _seen(folder: Path, paths: Sequence[str]) -> list[Seen]:
-    stats = freshness.look(os.fspath(folder), paths)
-    numbers = memoryview(stats.seen).cast("q")
-    return list(zip(numbers[::2], numbers[1::2], strict=True))
+    return list(_pairs(freshness.look(os.fspath(folder), paths).seen))
+
+
+def _pairs(seen: bytes) -> Iterator[Seen]:
+    numbers = memoryview(seen).cast("q")
+    return zip(numbers[::2], numbers[1::2], strict=True)
 
 
 # What is kept
