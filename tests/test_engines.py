@@ -548,6 +548,17 @@ def test_zygote_with_threads(local, torchless):
     assert "the process that listings are forked from has 2 threads" in ended.note
 
 
+def test_without_torch_nothing_hinders(local, torchless):
+    """What an import of torch's harnesses does hinders no program that does without them, before and after."""
+    (torchless / "expecttest.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    )
+    for torch, engine in ((False, "local"), (True, "fresh"), (False, "local"), (True, "fresh")):
+        execution = local.start(Program("n", "plain_programs:give_status", str(PROGRAMS), "x.py", torch=torch))
+        assert list(told(execution)) == []
+        assert (execution.ended.engine, bool(execution.ended.note)) == (engine, engine == "fresh")
+
+
 def new_zygotes(before: list[int]) -> list[int]:
     return [pid for pid in marked_zygotes() if pid not in before]
 

@@ -89,7 +89,8 @@ class LocalEngine:
         """By whether torch is imported, and for how many GPUs."""
         self._warmed: set[bool] = set()
         self._losses = 0
-        self._hindrance = "" if sys.platform == "linux" else f"{sys.platform} has no safe fork"
+        self._hindrances = dict.fromkeys((True, False), "" if sys.platform == "linux" else f"{sys.platform} has no safe fork")
+        """Why nothing is forked, by whether torch is imported."""
         self._executions = Executions()
         self._lock = threading.Lock()
         self._starting: dict[_Key, threading.Lock] = {}
@@ -128,7 +129,7 @@ class LocalEngine:
 
     def _reason_against(self, program: Program, zygote: Zygote | None) -> str:
         if zygote is None:
-            return self._hindrance
+            return self._hindrances[program.torch]
         differing = differing_at_import(zygote.environment, environment_of(program))
         return f"{differing} is set for it, which is read when torch is imported" if differing else ""
 
@@ -137,7 +138,7 @@ class LocalEngine:
         with self._lock:
             starting = self._starting.setdefault(key, threading.Lock())
         with starting:
-            if not self._hindrance and key not in self._zygotes:
+            if not self._hindrances[key[0]] and key not in self._zygotes:
                 self._start_zygote(key, environment)
             return self._zygotes.get(key)
 
@@ -149,8 +150,8 @@ class LocalEngine:
             )
         gpus = {VISIBLE: environment[VISIBLE]} if VISIBLE in environment else {}
         zygote = Zygote((*(TORCH if key[0] else ()), *self._preload), self._scratch, gpus)
-        self._hindrance = zygote.hindrance
-        if self._hindrance:
+        if zygote.hindrance:
+            self._hindrances[key[0]] = zygote.hindrance
             zygote.close()
         else:
             self._zygotes[key] = zygote
