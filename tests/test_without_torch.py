@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from proving import prove
@@ -17,30 +15,26 @@ PAGE = """\
 import sys
 
 def test_without():
-    assert "{name}" not in sys.modules
+    assert "tor" + "ch" not in sys.modules
 ```
 
 ```python
 import sys
 
-def test_with_{name}():
-    assert "{name}.distributed" in sys.modules
+def test_with():
+    assert "torch.distributed" in sys.modules
 ```
 """
+"""The first listing does not spell the word out: one that does may import it."""
 
 
 def test_each_has_what_it_imports(tmp_path):
-    """Torch is in memory already for the listing that names it, and is never imported for the one that does not."""
+    """Torch is in memory already for the listing that names it, and is not for the one that does without."""
     pytest.importorskip("torch")
     (tmp_path / "docs").mkdir()
-    name = "tor" + "ch"  # not spelled out, the first listing is one that does without
-    first, second = PAGE.split("\n```python\nimport sys\n\ndef test_with_", 1)
-    (tmp_path / "docs/page.md").write_text(
-        first.replace("{name}", 'tor" + "ch') + "\n```python\nimport sys\n\ndef test_with_" + second.replace("{name}", name)
-    )
+    (tmp_path / "docs/page.md").write_text(PAGE)
     found = prove(tmp_path, "docs")
-    assert {report["outcome"] for report in found.ends().values()} == {"passed"}, found.output
-    assert len(found.ends()) == 2
+    assert [report["outcome"] for report in found.ends().values()] == ["passed", "passed"], found.output
 
 
 @pytest.mark.parametrize(
@@ -89,8 +83,3 @@ def test_listings_that_may_import_it(text):
 def listing(text: str, **options: str) -> Listing:
     """A listing of Python."""
     return Listing(page="p.md", name="l", language="python", text=text, line=1, first_line=2, options=options)
-
-
-def test_no_module_of_python_imports_it():
-    """What counts as free of torch are modules of Python itself, and pytest."""
-    assert "torch" not in sys.stdlib_module_names
