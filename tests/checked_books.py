@@ -176,7 +176,27 @@ _SVG: Mapping[str, re.Pattern[str]] = {
 _NONE: Mapping[str, re.Pattern[str]] = {}
 _CELL: Mapping[str, re.Pattern[str]] = {"style": re.compile(r"text-align: (?:left|right|center)"), "scope": re.compile("col|row")}
 _PLAIN = (
-    *("h1", "h2", "h3", "p", "ul", "li", "strong", "em", "pre", "br", "hr", "table", "thead", "tbody", "tr", "small", "summary", "wbr"),
+    *(
+        "h1",
+        "h2",
+        "h3",
+        "p",
+        "ul",
+        "li",
+        "strong",
+        "em",
+        "pre",
+        "br",
+        "hr",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "small",
+        "summary",
+        "var",
+        "wbr",
+    ),
     *("figure", "figcaption", "caption", "b", "u", "nav", "span", "del"),
 )
 ALLOWED: Mapping[str, Mapping[str, re.Pattern[str]]] = {

@@ -60,10 +60,9 @@ def project(tmp_path):
          codecs.BOM_UTF16_LE + "a = 'ü'\n".encode("utf-16-le")),
         ("# coding: latin-1\na = 'é'\n".encode("latin-1"), "a = 'é'\n```".encode(), "a = 'ü'\n```".encode(),
          "# coding: latin-1\na = 'ü'\n".encode("latin-1")),
-        (b"a = 1\nb = 2\n", b"a = 1\nb = 2\n```", b"```", b""),
         (b"a = 1\n", b"a = 1\n```", b"a = '```'\n\n\n```", b"a = '```'\n\n\n"),
     ],
-    ids=["lf", "crlf", "cr", "no final newline", "crlf, no end", "one line", "mixed", "BOM", "utf-16", "latin-1", "deleted", "backticks"],
+    ids=["lf", "crlf", "cr", "no final newline", "crlf, no end", "one line", "mixed", "BOM", "utf-16", "latin-1", "backticks"],
 )  # fmt: skip
 def test_a_source_keeps_the_way_it_is_written(project, before, old, new, after):
     """Encoding, byte order mark, line ends and the final newline stay, whatever the editor of the page made of them."""
@@ -130,7 +129,7 @@ def test_the_edit_is_shown_and_asked_for(project, capsys, monkeypatch):
         assert "--- a/s/test_ring.py\n+++ b/s/test_ring.py\n" in said
         assert "\n-        assert 7 % 7 == 0\n+        assert 5 % 5 == 0\n" in said
         assert "Take this into s/test_ring.py? [y/N]" in said
-        assert "0 listings taken into the source, 1 left" in said
+        assert "\n0 listings taken into the source, 1 left" in said
     assert run(project, "accept", "--dry-run") == 0
     assert "1 listing to take" in capsys.readouterr().out
     assert (project / "s/test_ring.py").read_bytes() == SOURCE
@@ -141,6 +140,49 @@ def test_the_edit_is_shown_and_asked_for(project, capsys, monkeypatch):
     capsys.readouterr()
     assert run(project, "accept") == 0
     assert capsys.readouterr().out == "no listing was edited\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "old", "new", "sentence"),
+    [
+        ("test_ring.py", SOURCE, SOURCE, b"", "this leaves nothing of s/test_ring.py"),
+        ("test_ring.py", SOURCE, SOURCE, b"\n\n", "this leaves nothing of s/test_ring.py"),
+        ("notes.txt", b"words\n", b"words\n", b"", "this leaves nothing of s/notes.txt"),
+        ("test_ring.py", SOURCE, b"7 % 7 == 0", b"x = (", "s/test_ring.py would not be valid Python any more: "),
+        ("script", b"#!/usr/bin/env python\nx = 1\n", b"x = 1", b"x = (", "s/script would not be valid Python any more: '(' was never"),
+    ],
+    ids=["emptied", "blank", "a text", "not Python", "a script"],
+)
+def test_what_is_hardly_meant_needs_a_yes_of_a_person(project, capsys, monkeypatch, name, before, old, new, sentence):
+    """An edit that empties a source, or makes Python that parsed parse no more, is told of, and not taken by `--yes`."""
+    source, file = project / "s" / name, page(project, f"s/{name}")
+    source.write_bytes(before)
+    run(project, "gen")
+    head, opening, tail = file.read_bytes().partition(b"{#source")
+    file.write_bytes(head + opening + tail.replace(old, new, 1))
+    capsys.readouterr()
+    assert run(project, "accept", "--yes") == 1
+    said = capsys.readouterr()
+    assert f"out/s/{name}_docs.md: {sentence}" in said.err
+    assert f"; `rankbook accept out/s/{name}_docs.md` asks whether that is meant" in said.err
+    assert "0 listings taken into the source, 1 refused" in said.out
+    assert source.read_bytes() == before
+    assert run(project, "accept", "--dry-run") == 0
+    assert sentence in capsys.readouterr().err
+    monkeypatch.setattr("builtins.input", lambda _: "y")
+    assert run(project, "accept") == 0
+    assert sentence in capsys.readouterr().err
+    assert source.read_bytes() == before.replace(old, new)
+    assert run(project, "check") == 0
+
+
+def test_python_that_did_not_parse_before_may_be_edited(project):
+    """`--yes` takes an edit that is not what broke it."""
+    (project / "s/test_ring.py").write_bytes(b"def f(:\n    pass\n")
+    run(project, "gen")
+    edit(page(project), b"    pass\n", b"    return\n")
+    assert run(project, "accept", "--yes") == 0
+    assert (project / "s/test_ring.py").read_bytes() == b"def f(:\n    return\n"
 
 
 def test_several_pages_at_once(project, capsys):
@@ -270,6 +312,50 @@ def test_mode_and_owner_stay_and_nothing_is_left_behind(project):
     after = source.stat()
     assert (stat.S_IMODE(after.st_mode), after.st_uid, after.st_gid) == (0o750, before.st_uid, before.st_gid)
     assert sorted(path.name for path in (project / "s").iterdir()) == ["other.py", "test_ring.py"]
+
+
+OLD = b"""\
+<!-- rankbook-notes -->
+The old version was:
+
+```python {#source linenums="1"}
+def test_old():
+    pass
+```
+<!-- /rankbook-notes -->
+"""
+
+
+@pytest.mark.parametrize("place", [b"\n## What is tested", b"\n<!-- rankbook-seal"], ids=["above the listing", "below it"])
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_a_listing_in_a_note_is_no_listing_of_the_source(project, capsys, monkeypatch, place, has_cache):
+    """A copy of the page's fence in a note is neither an edit nor taken into the source, and does not hide the edit of the true one."""
+    edit(page(project), place, b"\n" + OLD + place)
+    if not has_cache:
+        monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(project / "cache"))
+    assert run(project, "accept", "--yes", page(project)) == 0
+    assert run(project, "gen") == 0
+    assert run(project, "check") == 0
+    capsys.readouterr()
+    assert run(project, "accept", "--yes") == 0
+    assert capsys.readouterr().out == "no listing was edited\n"
+    assert (project / "s/test_ring.py").read_bytes() == SOURCE
+    edit(page(project), b"7 % 7", b"5 % 5")
+    assert run(project, "accept", "--yes") == 0
+    assert (project / "s/test_ring.py").read_bytes() == SOURCE.replace(b"7 % 7", b"5 % 5")
+    assert OLD in page(project).read_bytes()
+
+
+def test_a_second_listing_outside_of_notes_is_refused(project, capsys):
+    """Which of the two is meant cannot be told."""
+    for place in (b"## What is tested", b"<!-- rankbook-seal"):
+        whole = page(project).read_bytes()
+        edit(page(project), place, OLD.split(b"\n", 3)[3].rpartition(b"<!--")[0] + place)
+        assert run(project, "accept", "--yes", page(project)) == (1 if place.startswith(b"##") else 0)
+        assert run(project, "gen") == 0
+        assert b"test_old" in page(project).read_bytes()
+        assert (project / "s/test_ring.py").read_bytes() == SOURCE
+        page(project).write_bytes(whole)
 
 
 def test_notes_do_not_hinder(project):

@@ -244,6 +244,8 @@ def test_keys_alone_filter_a_page(visit):
     box.focus()
     page.keyboard.type("test_flaky")
     page.wait_for_function("/^\\d+ of \\d+$/.test(document.querySelector('.rankbook-filter [role=status]').textContent)")
+    shown = "[...document.querySelectorAll('article li')].filter((each) => each.checkVisibility())"
+    page.wait_for_function(f"{shown}.every((each) => each.textContent.includes('test_flaky'))")  # the first letters filter, too
     left = page.locator("article li:visible").all_inner_texts()
     assert left
     assert all("test_flaky" in text for text in left)

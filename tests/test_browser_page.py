@@ -222,3 +222,14 @@ def test_controls_are_not_printed(visit):
     assert page.locator(".rankbook-copy").first.is_hidden()
     assert page.locator(".rankbook-lines").is_hidden()
     assert page.locator(".rankbook-actions").is_hidden()
+
+
+def test_a_listing_has_room_for_its_lines(visit):
+    """In a window of 1400 pixels a line of 95 characters is shown whole."""
+    page = visit(viewport={"width": 1400, "height": 900})
+    room = page.locator(".rankbook-source code").first.evaluate("""code => {
+      const style = getComputedStyle(code), pen = document.createElement("canvas").getContext("2d");
+      pen.font = `${style.fontSize} ${style.fontFamily}`;
+      return (code.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)) / pen.measureText("x").width;
+    }""")
+    assert room >= 95

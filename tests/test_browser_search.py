@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from browsing import DESKTOP, PHONE, served, visits
@@ -262,6 +264,21 @@ def test_the_search_of_the_engine_leads_to_this_one(visit):
     page.wait_for_selector(".md-search-result__link")
     page.keyboard.press("Enter")
     page.wait_for_url("**/material/index.html?h=*")
+
+
+def test_the_search_of_the_engine_does_not_say_that_nothing_is_there(visit):
+    """Where the prose has no match and the book has, the number of results stands there, and not that no document matches."""
+    page = visit("book/suite/test_ring.py_docs.html")
+    box = page.locator("input.md-search__input")
+    meta = page.locator(".md-search-result__meta")
+    box.click()
+    box.press_sequentially("neighbour")
+    page.get_by_role("link", name=re.compile("Find “neighbour” among tests, APIs, keywords and owners: [0-9]+ results?")).wait_for()
+    page.wait_for_function("document.querySelector('.md-search-result__meta').textContent.trim() === 'No matching documents'")
+    assert meta.is_hidden()
+    box.fill("nothinglikeit")
+    page.get_by_role("link", name="Find “nothinglikeit” among tests").wait_for()
+    meta.get_by_text("No matching documents").wait_for()
 
 
 def test_what_was_asked_for_is_marked(visit):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -159,6 +161,29 @@ def test_an_edited_page_outlives_its_source(project, capsys, has_cache):
     assert check(project, capsys)[0] == 0
 
 
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_page_whose_long_front_matter_is_broken_is_edited(project, capsys, is_gone):
+    """Where the top of the front matter says that rankbook made the page, and the rest is not read, nothing is lost without `--force`."""
+    skip = '@pytest.mark.skipif(torch.cuda.device_count() < {0}, reason="few")\ndef test_of_many_devices_{0}():\n    pass\n\n\n'
+    source = project / "s/test_long.py"
+    source.write_text("import pytest\nimport torch\n\n\n" + "".join(skip.format(number) for number in range(2, 302)))
+    run(project, "gen")
+    file = page(project, "s/test_long.py")
+    assert file.read_bytes().index(b"\n---\n") > 16384
+    file.write_text(file.read_text().replace("\n---\n", "\nmine: [\n---\n", 1) + "\nMy words.\n")
+    if is_gone:
+        source.unlink()
+    before = file.read_bytes()
+    for _ in range(2):
+        assert run(project, "gen") == 0
+        assert file.read_bytes() == before
+        status, said, _ = check(project, capsys)
+        assert (status, "hand-edited  out/s/test_long.py_docs.md: its front matter cannot be read any more" in said) == (1, True)
+    assert run(project, "gen", "--force") == 0
+    assert file.exists() != is_gone
+    assert check(project, capsys)[0] == 0
+
+
 def test_an_edited_page_that_a_person_deletes_is_forgotten(project, capsys):
     """The page of a source that is gone, left for its edits, is nobody's any more once it is deleted."""
     edit(page(project), "## What is tested", "## What I test")
@@ -171,15 +196,111 @@ def test_an_edited_page_that_a_person_deletes_is_forgotten(project, capsys):
     assert "1 source, 10 pages: all in step" in said
 
 
+WORDS = "\n## My own section\n\nThree hours of my work.\n"
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+@pytest.mark.parametrize("name", ["s/test_ring.py_docs.md", "s/test_ring.py_kw.md", "index.md"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text + WORDS,
+        lambda text: text + WORDS * 2000,
+        lambda text: f"{text.rstrip()} Three hours of my work.\n",
+        lambda text: text[: text.rindex("<!-- rankbook-seal")].replace("\n# ", f"\n{WORDS}\n# ", 1),
+        lambda text: text.replace("<!-- rankbook-seal ", f"{WORDS}<!-- rankbook-seal 0"),
+    ],
+    ids=["behind the seal", "far behind it", "on its line", "without a seal", "with a broken seal"],
+)
+def test_words_are_kept_wherever_they_stand_and_whatever_became_of_the_seal(project, capsys, change, name, has_cache):
+    """Neither a run nor the end of the source takes them away, and the check names the page."""
+    file = project / "out" / name
+    file.write_text(change(file.read_text()))
+    edited = file.read_bytes()
+    for _ in range(2):
+        if not has_cache:
+            shutil.rmtree(freshness.cache_folder(load(project)), ignore_errors=True)
+        status, said, _ = check(project, capsys)
+        assert (status, f"hand-edited  out/{name}: " in said) == (1, True)
+        assert run(project, "gen") == 0
+        assert file.read_bytes() == edited
+        assert f"{name} is left as it is: somebody has edited it" in capsys.readouterr().err
+    (project / "s/test_ring.py").unlink()
+    run(project, "gen")
+    assert file.read_bytes() == edited
+    assert run(project, "gen", "--force") == 0
+    assert not file.exists() or b"Three hours" not in file.read_bytes()
+
+
+def test_a_page_that_lacks_nothing_but_its_seal_is_written_anew(project, capsys):
+    """Nothing of anybody's would be lost with it."""
+    whole = page(project).read_text()
+    page(project).write_text(whole[: whole.rindex("<!-- rankbook-seal")])
+    assert "outdated  out/s/test_ring.py_docs.md" in check(project, capsys)[1]
+    assert run(project, "gen") == 0
+    assert page(project).read_text() == whole
+
+
+def test_a_page_that_is_cut_short_is_told_of(project, capsys):
+    """Whatever cut it, its source may have changed since, so that nothing tells whose lines are missing."""
+    data = page(project).read_bytes()
+    page(project).write_bytes(data[: len(data) // 2])
+    status, said, _ = check(project, capsys)
+    assert (status, "hand-edited  out/s/test_ring.py_docs.md: " in said) == (1, True)
+    assert run(project, "gen", "--force") == 0
+    assert page(project).read_bytes() == data
+
+
+def test_a_build_of_the_site_leaves_words_behind_the_seal(project):
+    """MkDocs generates the pages first, and takes nothing away either."""
+    (project / "docs").mkdir()
+    (project / "docs/index.md").write_text("# Home\n")
+    settings = (project / "pyproject.toml").read_text()
+    (project / "pyproject.toml").write_text(settings.replace('"out"', '"docs/suite"'))
+    (project / "mkdocs.yml").write_text("site_name: x\nplugins: [rankbook]\n")
+    run(project, "gen")
+    file = project / "docs/suite/s/test_ring.py_docs.md"
+    file.write_text(file.read_text() + WORDS)
+    build = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(project / "site")]
+    done = subprocess.run(build, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "s/test_ring.py_docs.md is left as it is: somebody has edited it" in done.stderr
+    assert file.read_text().endswith(WORDS)
+
+
 def test_tidied_pages_are_not_edited(project, capsys):
-    """CRLF, as Git may check pages out on Windows, and stripped spaces are no work of a person; the page is only outdated."""
+    """CRLF, as Git may check pages out on Windows, and stripped spaces are nobody's work; the page is outdated, and it is said why."""
     page(project).write_bytes(page(project).read_bytes().replace(b"\n", b"\r\n"))
     seen = look(page(project).read_bytes())
     assert (seen.edited, seen.source) == (Edited.NOTHING, SUITE.encode())
     status, said, _ = check(project, capsys)
-    assert (status, "outdated  out/s/test_ring.py_docs.md" in said) == (1, True)
+    assert (status, "outdated  out/s/test_ring.py_docs.md: its line ends are CRLF" in said) == (1, True)
     run(project, "gen")
     assert b"\r" not in page(project).read_bytes()
+    whole = page(project).read_bytes()
+    page(project).write_bytes(whole.replace(b"\n## ", b"\n\n## "))
+    status, said, _ = check(project, capsys)
+    assert (status, "outdated  out/s/test_ring.py_docs.md: it has other empty lines" in said) == (1, True)
+    run(project, "gen")
+    assert page(project).read_bytes() == whole
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_it_is_said_that_a_note_stands_elsewhere(project, capsys, has_cache):
+    """A note that a person has just written is in its place after the next run, and until then the page is outdated for this reason."""
+    edit(page(project), "\n<!-- rankbook-seal", "\n<!-- rankbook-notes -->\nMine.\n<!-- /rankbook-notes -->\n\n<!-- rankbook-seal")
+    if not has_cache:
+        shutil.rmtree(freshness.cache_folder(load(project)))
+    status, said, _ = check(project, capsys)
+    why = "a note, or an empty line, stands elsewhere than `rankbook gen` puts it"
+    assert (status, f"outdated  out/s/test_ring.py_docs.md: {why}" in said) == (1, True)
+    run(project, "gen")
+    assert check(project, capsys)[0] == 0
+    page(project).write_bytes(page(project).read_bytes().replace(b"\n", b"\r\n"))
+    assert "its line ends are CRLF" in check(project, capsys)[1]
+    run(project, "gen")
+    assert b"\r" not in page(project).read_bytes()
+    assert b"\nMine.\n" in page(project).read_bytes()
 
 
 def test_a_page_of_a_merge_conflict_is_edited(project):

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+from datetime import time
+
 import pytest
 
+from rankbook import engines
 from rankbook.cli import main
-from rankbook.config import Settings, find_root, load
+from rankbook.config import ENGINES, FORGES, Settings, find_root, load
 from rankbook.errors import ConfigError, refused
+from rankbook.site import forge
 
 
 def test_defaults_without_a_file(tmp_path):
@@ -41,6 +48,19 @@ def test_file_and_flags(tmp_path):
         ("[tool.rankbook]\npack = '/etc'\n", "setting 'pack' is '/etc'"),
         ('[tool.rankbook]\nout = "a\\u0000"\n', "setting 'out' holds a null character"),
         ('[tool.rankbook]\nsources = ["a\\u0000"]\n', "setting 'sources' holds a null character"),
+        ("[tool.rankbook]\nplan = 'yes'\n", "setting 'plan' is not true or false; write plan = true, say"),
+        ("[tool.rankbook]\nengine = 'foo'\n", "setting 'engine' is 'foo'; known are local, fresh, ray, slurm"),
+        ("[tool.rankbook]\ncanary = '200%'\n", "setting 'canary' is '200%'; write a share from 0% to 100%, such as 2%"),
+        ("[tool.rankbook]\ncanary = '٢%'\n", "setting 'canary' is '٢%'"),
+        ("[tool.rankbook]\ngpus = 'foo bar'\n", "setting 'gpus': 'foo bar' does not say how many GPUs"),
+        ("[tool.rankbook]\nrepo-forge = 'svn'\n", "setting 'repo-forge' is 'svn'; known are github"),
+        ("[tool.rankbook]\nrepo-url = 'javascript:alert(1)'\n", "no browser opens the address in the setting 'repo-url'; write"),
+        ("[tool.rankbook]\nrepo-url = 'javascript://github.com/a'\n", "no browser opens the address in the setting 'repo-url'; write"),
+        ("[tool.rankbook]\nrepo-url = '../here'\n", "no browser opens the address in the setting 'repo-url'; write"),
+        ("[tool.rankbook]\ntemplates = 'nope'\n", "the setting 'templates' names 'nope', which is no folder; name"),
+        ("[tool.rankbook]\nexclude = ['*.png', '[a-']\n", "setting 'exclude' holds '[a-'; write a glob"),
+        ("[tool.rankbook]\ninclude = ['a[b/c]d']\n", "setting 'include' holds 'a[b/c]d'; write a glob"),
+        ("[tool.rankbook]\ninclude = ['']\n", "setting 'include' is empty; write a glob"),
     ],
 )
 def test_wrong_settings(tmp_path, text, message):
@@ -51,6 +71,63 @@ def test_wrong_settings(tmp_path, text, message):
     assert message in str(caught.value)
     assert str(caught.value).startswith(str(tmp_path.resolve() / "pyproject.toml"))
     assert ";" in str(caught.value)
+
+
+def test_every_setting_of_the_wrong_type_is_one_sentence(tmp_path, monkeypatch, capsys):
+    """Whatever the type of a setting and whatever stands there instead, the file, the setting and what would be right are named."""
+    monkeypatch.chdir(tmp_path)
+    values = {str: '"x"', int: "3", bool: "true", float: "0.5", tuple: '["x"]', list: "[3]", dict: "{ a = 1 }", time: "07:32:00"}
+    for field in Settings.__struct_fields__:
+        key, right = field.replace("_", "-"), type(getattr(Settings(), field))
+        fitting = {right, int} if right is float else {right}
+        for kind, value in values.items():
+            (tmp_path / "pyproject.toml").write_text(f"[tool.rankbook]\n{key} = {value}\n")
+            if field == "root" or kind not in fitting:
+                assert main(["gen"]) == 2
+                said = capsys.readouterr().err
+                where = f"rankbook: error: {tmp_path / 'pyproject.toml'}: "
+                assert (said.startswith(where), f"'{key}'" in said, said.count("\n"), ";" in said) == (True, True, 1, True), said
+
+
+def test_what_a_setting_may_be_is_what_there_is(tmp_path):
+    """Settings are checked without loading what they choose from, and no value is forgotten."""
+    assert set(ENGINES) == set(engines.TAKES)
+    assert set(FORGES) == set(forge.KINDS)
+    known = {"engine": ENGINES, "repo-forge": FORGES, "canary": ("0%", "2.5 %", "100%"), "gpus": ("8", "2 x H200 141 GiB, 1 x T4")}
+    known |= {"repo-url": ("https://host:8443/a/b", "git@github.com:a/b.git", "ssh://git@host/a/b", "github.com:a/b")}
+    for key, values in known.items():
+        for value in values:
+            (tmp_path / "pyproject.toml").write_text(f'[tool.rankbook]\n{key} = "{value}"\nexclude = ["[[]a]", "x[!a-c]*/[]]"]\n')
+            assert getattr(load(tmp_path), key.replace("-", "_")) == value
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"a = 1\n[tool.rankbook\n", ":2: cannot read the settings: Expected ']'"),
+        (b"title = '\xff'\n", ": cannot read the settings: it is not UTF-8 (at offset 9); it must be valid TOML in UTF-8"),
+        (None, ": cannot read the settings: is a directory; it must be a file that can be read"),
+    ],
+)
+def test_settings_that_cannot_be_read(tmp_path, monkeypatch, capsys, data, said):
+    """What is wrong with the file is said in words, with the line where there is one."""
+    (tmp_path / ".git").mkdir()
+    path = tmp_path / "pyproject.toml"
+    path.mkdir() if data is None else path.write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    assert main(["gen"]) == 2
+    assert f"rankbook: error: {path}{said}" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_settings_that_the_user_may_not_read(tmp_path, monkeypatch, capsys):
+    """A file that another user keeps for herself is told of as that, not as wrong TOML."""
+    path = tmp_path / "pyproject.toml"
+    path.touch(mode=0)
+    monkeypatch.chdir(tmp_path)
+    assert main(["gen"]) == 2
+    said = "cannot read the settings: permission denied; let the user who runs rankbook read it"
+    assert f"rankbook: error: {path}: {said}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["--out", ""], ["--pack", "../x"], [""]])
@@ -102,6 +179,43 @@ def test_what_nothing_else_says_of_the_system_is_said_in_one_sentence():
     error = PermissionError(13, "Permission denied", "/a/b")
     assert str(refused(error)) == "/a/b: the system says: Permission denied; look who may read and write it"
     assert str(refused(OSError(28, "No space left on device"))) == "the system says: No space left on device"
+
+
+def git(folder, *words):
+    subprocess.run(["git", "-C", folder, "-c", "user.name=n", "-c", "user.email=e@e", *words], check=True, capture_output=True)
+
+
+def titled(root, text=""):
+    """Make a project and its book, and give the book's title."""
+    (root / "tests").mkdir(exist_ok=True)
+    (root / "tests/test_a.py").write_text("def test_a():\n    pass\n")
+    (root / "pyproject.toml").write_text(f'{text}[tool.rankbook]\nsources = ["tests"]\nfindings = []\n')
+    assert main(["gen", "--root", str(root)]) == 0
+    key, _, title = (root / "docs/suite/index.md").read_text().splitlines()[1].partition(": ")
+    assert key == "title"
+    return title.strip('"')
+
+
+def test_clones_have_the_title_of_what_they_are_clones_of(tmp_path):
+    """A book without a title is in step in every clone, whatever its folder is called, and in a copy when the project has a name."""
+    (tmp_path / "ring").mkdir()
+    git(tmp_path / "ring", "init", "-q")
+    assert titled(tmp_path / "ring") == "ring"
+    git(tmp_path / "ring", "add", "-A")
+    git(tmp_path / "ring", "commit", "-qm", "x")
+    for number, source in enumerate(("ring", "ring/", "ring/.git")):
+        git(tmp_path, "clone", "-q", f"{tmp_path}/{source}", f"clone{number}")
+        assert main(["check", "--root", str(tmp_path / f"clone{number}")]) == 0
+    clone = tmp_path / "clone0"
+    for address, name in {"git@github.com:people/token.git": "token", "https://u:secret@host/a/bell": "bell", "..": "clone0"}.items():
+        git(clone, "remote", "set-url", "origin", address)
+        assert main(["check", "--root", str(clone)]) == 1
+        assert titled(clone) == name
+    assert titled(clone, '[project]\nname = "my-ring"\n') == "my-ring"
+    assert titled(clone, "[project]\nname = 3\n") == "clone0"
+    assert titled(clone, '[project]\nname = "my-ring"\n') == "my-ring"
+    shutil.copytree(clone, tmp_path / "copy", ignore=shutil.ignore_patterns(".git"))
+    assert main(["check", "--root", str(tmp_path / "copy")]) == 0
 
 
 def test_find_root(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -40,6 +41,11 @@ class TestNeeds(MultiProcessTestCase):
 
     @requires_nccl()
     def test_nccl(self):
+        pass
+
+    @requires_nccl()
+    @skip_if_lt_x_gpu(4)
+    def test_both(self):
         pass
 
     def test_runs(self):
@@ -91,9 +97,9 @@ def ledger(folder):
 
 def summary(result):
     """Give the numbers of the summary, by their words: of pytest's last line, and of the listings."""
-    line = next(line for line in result.output.splitlines() if " listings" in line and " pages, " in line)
+    line = next(line for line in result.output.splitlines() if re.match(r"[0-9]+ pages?, [0-9]+ listings?", line))
     parts = [part.strip().split(" ", 1) for part in line.replace(":", ",").split(",")]
-    return {words: int(number) for number, words in parts}
+    return {words if words.endswith("code") else words.removesuffix("s"): int(number) for number, words in parts}
 
 
 # Planning
@@ -126,12 +132,16 @@ def test_planned_tests_start_nothing(planned):
     result, marks = run()
     assert result.status == 0, result.output
     assert ends(result) == {
-        "how-to-run-it": "passed", "test_two_gpus": "skipped", "test_nccl": "skipped", "test_runs": "passed",
+        "how-to-run-it": "passed", "test_two_gpus": "skipped", "test_nccl": "skipped", "test_both": "skipped", "test_runs": "passed",
     }  # fmt: skip
     assert "needs 2 GPUs, and this machine has none" in said(result)["test_two_gpus"]
     assert "needs backend nccl" in said(result)["test_nccl"]
     assert [mark.split()[0] for mark in marks] == ["test_runs"]
-    assert ledger(folder)["test_two_gpus"].needs == ("2 GPUs",)
+    runs = ledger(folder)
+    assert runs["test_two_gpus"].needs == ("2 GPUs",)
+    assert set(runs["test_both"].needs) == {"backend nccl", "4 GPUs"}  # all that it needs, also what did not decide
+    assert (runs["how-to-run-it"].ranks, runs["how-to-run-it"].reason) == (0, "the same run as the tests of this page")
+    assert runs["test_runs"].ranks == 2
 
 
 def test_without_a_plan(planned):
@@ -141,7 +151,7 @@ def test_without_a_plan(planned):
     assert sorted(mark.split()[0] for mark in marks) == ["test_runs", "test_two_gpus"]  # the decorator of nccl keeps its test from set-up
     assert "Need at least 2" in said(result)["test_two_gpus"]
     assert "NCCL" in said(result)["test_nccl"]
-    edited, marks = run("-k", "not test_nccl", name="test_edited")
+    edited, marks = run("-k", "not test_nccl and not test_both", name="test_edited")
     assert sorted(mark.split()[0] for mark in marks) == ["test_runs", "test_two_gpus"]
     assert "Need at least 2" in said(edited)["test_two_gpus"]
     package, _ = run(name="test_package")
@@ -537,7 +547,7 @@ def test_outputs_are_written_anew(tmp_path, workers):
 
 
 def test_counts(tmp_path):
-    """Each listing is counted once, output fences and what is no code with them; JUnit has every item."""
+    """Each listing is counted once, what is no code too, and none twice for the output below it; JUnit has every item."""
     path = page(
         tmp_path, "p",
         ("bash {name=right}", "echo 1"), ("text {.output}", "1"), ("text", "nothing"), ("bash {name=wrong}", "false"),
@@ -545,9 +555,9 @@ def test_counts(tmp_path):
     )  # fmt: skip
     result = prove(tmp_path, "docs", "--engine=fresh", "--junitxml=out.xml", "--listings-report=count.json")
     numbers = summary(result)
-    assert numbers.pop("pages") == 1
-    assert numbers.pop("listings") == path.read_text().count("\n```\n") == sum(numbers.values()), result.output
-    assert numbers == {"passed": 2, "failed": 2, "skipped": 2, "not code": 1}
+    assert numbers.pop("page") == 1
+    assert numbers.pop("listing") == path.read_text().count("\n```\n") - 1 == sum(numbers.values()), result.output
+    assert numbers == {"passed": 1, "failed": 2, "skipped": 2, "not code": 1}
     assert "2 failed, 1 passed, 1 skipped, 1 not run" in result.output.splitlines()[-1]
     count = json.loads((tmp_path / "count.json").read_text())
     assert count["endings"] == {"passed": 1, "failed": 2, "skipped": 1, "not run": 1}

@@ -20,8 +20,8 @@ from tiny_site import broken_links, environment, write_project
 pytest.importorskip("material", reason="the site needs the extra `site`")
 
 STEPS = {
-    "mkdocs": [["mkdocs", "build", "--strict", "--quiet"]],
-    "properdocs": [["properdocs", "build", "--strict", "--quiet", "--config-file", "mkdocs.yml"]],
+    "mkdocs": [["mkdocs", "build", "--strict"]],
+    "properdocs": [["properdocs", "build", "--strict", "--config-file", "mkdocs.yml"]],
     "zensical": [["rankbook.cli", "gen"], ["zensical", "build", "--clean"], ["rankbook.cli", "stamp"]],
 }
 """What a user of each engine runs; Zensical takes no plugins, so rankbook runs before it and after it."""
@@ -216,7 +216,7 @@ def published(repository: Path, into: Path) -> Path:
 
 def test_gh_deploy(repository, tmp_path):
     """`mkdocs gh-deploy` publishes the stamped site, and leaves the project as it is."""
-    done = run(repository, ["mkdocs", "gh-deploy", "--strict", "--quiet"])
+    done = run(repository, ["mkdocs", "gh-deploy", "--strict"])
     assert done.returncode == 0, done.stdout + done.stderr
     site = published(repository, tmp_path / "site")
     assert "Ranks pass a token" in (site / "book/suite/test_ring.py_docs.html").read_text()

@@ -726,7 +726,7 @@ def test_sources_do_not_lie_in_the_folder_of_the_pages(tmp_path, monkeypatch, ca
     ("words", "said"),
     [
         (["--exclude", "*"], "the book has no source: the patterns of include and exclude leave none"),
-        (["--include", "["], "the book has no source: the patterns of include and exclude leave none"),
+        (["--include", "[[]"], "the book has no source: the patterns of include and exclude leave none"),
         (["--package-path", "nowhere"], "the setting package-path names 'nowhere', which is no folder"),
     ],
 )
@@ -736,3 +736,40 @@ def test_what_leaves_nothing_is_told(tmp_path, capsys, words, said):
     for _ in range(2):
         assert gen(tmp_path, *words, sources=("s",)) == 0
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["s/a.py"], ["./s/", "--out", "docs/../docs/suite"], ["s", "t/c"], ["u"]])
+@pytest.mark.parametrize("command", ["gen", "check"])
+def test_a_part_of_the_sources_does_not_take_the_place_of_the_book(tmp_path, monkeypatch, capsys, command, words):
+    """Who names one file of a book does not lose the pages of all others, nor is told that they are out of step."""
+    files = {"s/a.py": "x = 1\n", "t/c/b.py": "x = 2\n", "t/d.py": "x = 3\n", "u/e.py": "x = 4\n"}
+    plant(tmp_path, {"pyproject.toml": '[tool.rankbook]\nsources = ["s", "t"]\nfindings = []\n', **files})
+    monkeypatch.chdir(tmp_path)
+    assert main(["gen"]) == 0
+    page = tmp_path / "docs/suite/t/d.py_docs.md"
+    page.write_text(page.read_text().replace("## ", "<!-- rankbook-notes -->\nMine.\n<!-- /rankbook-notes -->\n\n## ", 1))
+    before = pages(tmp_path, "docs/suite")
+    assert main([command, *words]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(
+        f"rankbook: error: {tmp_path / 'pyproject.toml'}: the book in 'docs/suite' has the sources s, t, and the command"
+    )
+    assert said.count("\n") == 1
+    assert pages(tmp_path, "docs/suite") == before
+
+
+def test_a_part_of_the_sources_has_a_book_of_its_own(tmp_path, monkeypatch, capsys):
+    """Named sources make a book in another folder, or in this one by force; all that the settings name, and more, needs neither."""
+    files = {"s/a.py": "x = 1\n", "s/b.py": "x = 2\n", "t/c.py": "x = 3\n"}
+    plant(tmp_path, {"pyproject.toml": '[tool.rankbook]\nsources = ["s"]\nfindings = []\ninclude = ["*.py"]\n', **files})
+    monkeypatch.chdir(tmp_path)
+    assert main(["gen", "s/a.py", "--out", "small"]) == 0
+    assert "a.py_docs.md" in {Path(path).name for path in pages(tmp_path, "small")}
+    for words in ([], ["s"], ["./s", "t"], ["."]):
+        assert main(["gen", *words]) == 0
+        assert main(["check", *words]) == 0
+    assert main(["gen", "nowhere"]) == 2
+    assert "the source 'nowhere' does not exist" in capsys.readouterr().err
+    assert main(["gen", "s/a.py", "--force"]) == 0
+    found = {path for path in pages(tmp_path, "docs/suite") if path.endswith("_docs.md")}
+    assert found == {"s/a.py_docs.md"}

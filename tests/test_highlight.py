@@ -23,17 +23,18 @@ from rankbook.site.tokens.table import escaped
 
 REPOSITORY = Path(__file__).parents[1]
 MARKUP = re.compile(
-    r"<i(?: id=L[1-9]\d*)?>|<i class=[a-z][a-z0-9]*>|<b>|<u(?: id=L[1-9]\d*)?>|</[ibu]>"
+    r"<i(?: id=L[1-9]\d*)?>|<i class=[a-z][a-z0-9]*>|<(?:b|em|var)>|<u(?: id=L[1-9]\d*)?>|</(?:b|em|i|u|var)>"
     r'|<bdi class="rankbook-hidden" title="U\+[0-9A-F]{4,6}">|</bdi>'
 )
 ALIKE = {
-    "b": "k kd kn kp kr kt nd ni nl nt",
+    "b": "k kd kn kp kr kt nd ni nl nt ow",
     "i": "cpf l s s1 s2 sb sc si ss",
     "u": "c c1 ch cm cs sd",
-    "m": "il mb mf mh mi mo",
-    "": "kc",
+    "em": "il m mb mf mh mi mo",
+    "var": "nb",
+    "": "bp kc",
 }
-"""Classes that Material and Zensical give one colour, by what stands for them; the last ones have that of names."""
+"""Classes that have one colour, by what stands for them; the last ones have that of names."""
 SEEN = {name: written for written, names in ALIKE.items() for name in names.split()}
 LIMIT = 3.0
 """CPU seconds that a text of `LENGTH` characters never takes: it takes hundredths, and more than ten where time is quadratic."""
@@ -86,9 +87,10 @@ def lines_of(text):
 def tokens(text, language):
     """The coloured tokens of a text, each with the class of the innermost element around it: a keyword is `b`, a string `i`."""
     found, opened = [], []
-    for end, element, name, token in re.findall(r"<(/?)([biu])(?: class=(\w+))?>|([^<]+)", highlighted(text, language)):
+    for end, element, name, token in re.findall(r"<(/?)(b|em|i|u|var)(?: class=(\w+))?>|([^<]+)", highlighted(text, language)):
         if token and opened:
-            found.append((opened[-1], html.unescape(token)))
+            is_escape = opened[-1] == "b" and "i" in opened
+            found.append(("se" if is_escape else opened[-1], html.unescape(token)))
         elif end:
             opened.pop()
         elif element:
@@ -134,7 +136,7 @@ def test_each_line_is_whole_by_itself_and_has_its_anchor(text, name):
         assert re.match(rf"<[iu] id=L{number}>", line)
         assert line.endswith(f"</{line[1]}>")
         opened = []
-        for end, tag in re.findall(r"<(/?)(b|i|u|bdi)\b", line):
+        for end, tag in re.findall(r"<(/?)(b|em|i|u|var|bdi)\b", line):
             assert opened or tag == line[1]
             if end:
                 assert opened.pop() == tag
@@ -336,7 +338,7 @@ def test_tokens_of_other_languages(language, source):
 def test_what_follows_a_line_is_never_taken_for_a_string_of_it(quote, inside):
     source = f"f{quote}{inside.rstrip(chr(92))}{quote}\nafter = 1\n"
     page = highlighted(source, "python").split("\n")
-    assert page[-2] == "after = <i class=m>1</i>"
+    assert page[-2] == "after = <em>1</em>"
 
 
 def test_what_nobody_would_see_is_shown_and_confined():

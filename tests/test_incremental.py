@@ -109,7 +109,7 @@ def edits(root, chance):
         if chance.random() < 0.5:
             page.unlink()
         else:
-            page.write_bytes(page.read_bytes() + b"spoiled\n")
+            page.write_bytes(page.read_bytes() + b" \n\n")  # words would be kept
 
     def base():
         path = root / "s" / "base.py"

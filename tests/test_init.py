@@ -126,7 +126,7 @@ def test_what_a_project_on_github_gets(project):
     assert (settings.sources, settings.out, settings.title) == (("tests",), "docs/suite", "tiny-ring tests")
     assert after[".gitignore"].splitlines()[0] == "*.pyc"
     assert {"/.rankbook/", "/site/"} <= set(after[".gitignore"].splitlines())
-    assert "<!-- rankbook:proof -->" in after["docs/index.md"]
+    assert after["docs/index.md"].endswith("stands below this line on the published site.\n\n<!-- rankbook:proof -->\n")
     site = yaml.safe_load(after["mkdocs.yml"])
     assert (site["site_name"], site["repo_url"]) == ("tiny-ring", "https://github.com/people/tiny-ring")
     assert site["site_url"] == "https://people.github.io/tiny-ring/"
@@ -223,6 +223,27 @@ def test_symbolic_links_are_left(project, tmp_path):
     assert outside.read_text() == "site_name: Elsewhere\n"
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        """https://evil"onload="alert(9)@github.com/o"><script>alert(10)</script>/p.git""",
+        "https://github.com/o%22%3E%3Cscript%3Ealert(10)%3C/script%3E/p.git",
+        """git@github.com:o'onload='alert(9)/&lt;script&gt;alert(10)&lt;/script&gt;.git""",
+    ],
+)
+def test_no_address_of_a_remote_becomes_an_element(project, address):
+    """Whatever the address of a remote holds, it is no part of a page but within an address; one that is left out is told."""
+    pytest.importorskip("material")
+    git(project, "remote", "set-url", "origin", address)
+    done = init(project)
+    assert done.returncode == 0, done.stdout
+    assert ("no browser opens the address of the remote origin" in done.stdout) == ("'" not in address)
+    run(project, "mkdocs", "build", "--strict")
+    pages = [path.read_text() for path in (project / "site").rglob("*.html")]
+    assert len(pages) > 5
+    assert not [page for page in pages if "<script>alert" in page or "onload=" in page]
+
+
 def test_without_tests_it_asks_for_their_folder(project):
     """Where no test module is found, one sentence says what to do; nothing is written."""
     shutil.rmtree(project / "tests")
@@ -263,6 +284,10 @@ def test_gpus_become_labels(project):
     assert "PIP_EXTRA_INDEX_URL" not in workflow["jobs"]["gpu"].get("env", {})
     jobs = yaml.safe_load((project / ".gitlab/book.gitlab-ci.yml").read_text())
     assert jobs["book-gpu"]["tags"] == ["gpu-4"]
+    for job in ("cpu", "gpu"):
+        assert any('pip install "rankbook[torch]"' in step.get("run", "") for step in workflow["jobs"][job]["steps"])
+        assert 'python -m pip install "rankbook[torch]"' in jobs[f"book-{job}"]["script"]
+    assert "rankbook[torch]" not in str([workflow["jobs"][job] for job in ("drift", "site")])
 
 
 def test_without_gpus_there_is_no_job_for_them(project):
@@ -303,6 +328,76 @@ def test_a_project_below_the_top_of_its_repository(tmp_path):
     assert len(paths) > 4
     assert "entry: rankbook check --root part" in (tmp_path / ".pre-commit-config.yaml").read_text()
     assert "cd part" in (tmp_path / ".gitlab/book.gitlab-ci.yml").read_text()
+
+
+def follow(root: Path, said: str) -> None:
+    """Run the commands that `rankbook init` has printed, as a person does; the one that serves the site builds it instead."""
+    lines = [line.strip() for line in said[said.index("\nnext\n") :].splitlines() if line.startswith("  ")]
+    assert "mkdocs serve" in lines
+    script = "\n".join(lines).replace("mkdocs serve", "mkdocs build --strict").replace("git commit", "git commit --quiet --message Book")
+    run(root, "git", "config", "user.email", "a@example.org")
+    run(root, "git", "config", "user.name", "A")
+    run(root, "bash", "-e", "-c", script)
+
+
+@pytest.mark.parametrize(
+    ("place", "where", "options"),
+    [
+        ("libs/a", "libs/a", ()),
+        ("libs/a", "", ("--root", "libs/a")),
+        ("libs/a", "libs/a/tests", ()),
+        ("a b/\u00fc'$x", "a b/\u00fc'$x", ()),
+        ("", "tests", ()),
+    ],
+)
+def test_the_commands_that_come_next_work_where_they_are_printed(tmp_path, place, where, options):
+    """At the top of a repository, in a project below it, and elsewhere: Git takes the paths, the tests pass, the site is built."""
+    pytest.importorskip("material")
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    write(tmp_path / place, {"pyproject.toml": "", "tests/test_one.py": "def test_one():\n    assert 1\n"})
+    done = init(tmp_path / where, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    follow(tmp_path / where, done.stdout)
+    assert (tmp_path / place / "site/index.html").is_file()
+    kept = git(tmp_path, "ls-files", "-z").split("\0")
+    assert {".github/workflows/book.yml", f"{place}/docs/suite/index.md".lstrip("/"), f"{place}/mkdocs.yml".lstrip("/")} <= set(kept)
+
+
+def test_paths_are_those_of_the_folder_where_init_runs(tmp_path):
+    """Below the top of a repository, each path that is printed leads to its file, also the one that `--force` is to be given."""
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    write(tmp_path, {"a/pyproject.toml": "", "a/tests/test_one.py": TEST, ".github/workflows/book.yml": "name: Mine\n"})
+    done = init(tmp_path / "a")
+    assert (
+        "left      ../.github/workflows/book.yml: it is there, and is not replaced without --force ../.github/workflows/book.yml"
+        in done.stdout
+    )
+    assert "changed   pyproject.toml: [tool.rankbook] added" in done.stdout
+    assert "  git add pyproject.toml mkdocs.yml docs/index.md .gitignore docs/suite && git commit" in done.stdout
+    again = init(tmp_path / "a", "--force", "../.github/workflows/book.yml")
+    assert "changed   ../.github/workflows/book.yml: replaced" in again.stdout
+    assert (
+        "  git add pyproject.toml mkdocs.yml docs/index.md .gitignore ../.github/workflows/book.yml docs/suite && git commit"
+        in again.stdout
+    )
+
+
+def test_files_that_git_ignores_are_told(project):
+    """A front page that never reaches CI is named with what hides it and what to do; the commands name only what Git takes."""
+    write(project, {".gitignore": "*.pyc\ndocs/\n", "tests/test_ring.py": "def test_one():\n    assert 1\n"})
+    done = init(project)
+    assert done.returncode == 1
+    assert "note      Git ignores the pages in docs/suite/: CI generates them, and looks for no drift" in done.stdout
+    assert "left      docs/index.md: Git ignores it by docs/ (.gitignore:2), and CI needs it; take that line out, or run" in done.stdout
+    follow(project, done.stdout)
+    run(project, "git", "add", "--force", "docs/index.md")
+    assert init(project).returncode == 0
+
+
+def test_without_a_repository_nothing_is_to_be_committed(tmp_path):
+    """Where there is no repository, no command of Git comes next."""
+    write(tmp_path, {"test/test_ring.py": "def test_one():\n    assert True\n"})
+    assert "git add" not in init(tmp_path).stdout
 
 
 # Files that are there and are added to
@@ -367,12 +462,138 @@ def is_grown(before: str, after: str) -> bool:
     return all(char in rest for char in before)
 
 
-def test_a_site_that_inherits_its_plugins_is_left(project):
-    """A list of plugins of its own would take the place of the inherited one."""
-    write(project, {"mkdocs.yml": "INHERIT: base.yml\nsite_name: Mine\n", "docs/index.md": "# Mine\n"})
+def run(root: Path, *words: str) -> str:
+    """Run a command as a person does; give what it prints, and make sure that it succeeds."""
+    path = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(words, cwd=root, env=os.environ | path, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "added"),
+    [
+        ("site_name: Mine\n", "the plugin and the extensions pymdownx.superfences and pymdownx.highlight added"),
+        (
+            "site_name: Mine\ntheme: {name: material}\nmarkdown_extensions: [toc]\n",
+            "the plugin and the extension pymdownx.superfences added",
+        ),
+        (
+            "site_name: Mine\ntheme: material\nplugins: [search]\nmarkdown_extensions:\n  toc: {}  # ours\n  admonition: {}\n",
+            "the plugin and the extension pymdownx.superfences added",
+        ),
+        ("site_name: Mine\nmarkdown_extensions:\n- pymdownx.superfences\n", "the plugin added"),
+    ],
+)
+def test_what_init_prints_works_for_an_existing_site(project, settings, added):
+    """The commands that come next succeed: the site's Markdown tells the listings, and the site is built strictly."""
+    pytest.importorskip("material")
+    write(project, {"mkdocs.yml": settings, "docs/index.md": "# Mine\n", "tests/test_ring.py": "def test_one():\n    assert 1\n"})
     done = init(project)
-    assert done.returncode == 1
-    assert "left      mkdocs.yml: its plugins are inherited from another file; add `rankbook` to its plugins" in done.stdout
+    assert (done.returncode, f"changed   mkdocs.yml: {added}" in done.stdout) == (0, True), done.stdout
+    assert is_grown(settings, (project / "mkdocs.yml").read_text())
+    run(project, "rankbook", "gen")
+    assert "2 passed, 0 failed" in run(project, "pytest", "--doctest-glob=*.md", "docs/suite/")
+    run(project, "mkdocs", "build", "--strict")
+    assert "unchanged mkdocs.yml" in init(project).stdout
+
+
+def test_fences_of_an_existing_site_keep_their_colours(project):
+    """A theme that colours listings in the browser finds them as before."""
+    write(project, {"mkdocs.yml": "site_name: Mine\n", "docs/index.md": "# Mine\n\n```python\nx = 1\n```\n"})
+    init(project)
+    run(project, "mkdocs", "build", "--strict")
+    assert '<code class="language-python">x = 1' in (project / "site/index.html").read_text()
+
+
+CLASH = "docs/suite/tests/doc.md and docs/suite/tests/doc/index.md would have the same address; write `use_directory_urls: false` into it"
+
+
+@pytest.mark.parametrize(
+    ("settings", "page", "said"),
+    [
+        ("site_name: Mine\n", "# Mine\n", f"left      mkdocs.yml: {CLASH}"),
+        ("site_name: Mine\nuse_directory_urls: true\n", "", f"left      mkdocs.yml: {CLASH}"),
+        ("site_name: Mine\nuse_directory_urls: false\n", "# Mine\n", ""),
+        ("site_name: Mine\n", "", ""),
+    ],
+)
+def test_pages_that_would_share_an_address(project, settings, page, said):
+    """Addresses are changed where no page of a person would move, and what remains to be done is told with its line and the status."""
+    write(project, {"tests/doc/test_ring.py": TEST, "mkdocs.yml": settings} | ({"docs/index.md": page} if page else {}))
+    done = init(project)
+    assert (done.returncode, said in done.stdout) == (1 if said else 0, True), done.stdout
+    if said:
+        text = (project / "mkdocs.yml").read_text().replace("use_directory_urls: true\n", "")
+        (project / "mkdocs.yml").write_text(f"{text}\nuse_directory_urls: false\n")
+    run(project, "mkdocs", "build", "--strict")
+
+
+@pytest.mark.parametrize(
+    ("settings", "base", "left"),
+    [
+        ("INHERIT: base.yml\n", "plugins: [search]\n", ["its plugins are inherited from another file; add `rankbook` to its plugins"]),
+        ("INHERIT: base.yml\n", "plugins: [search, rankbook]\nmarkdown_extensions: [pymdownx.superfences]\n", []),
+        ("INHERIT: base.yml\n", "site_author: me\n", []),
+        (
+            "INHERIT: base.yml\n",
+            "plugins: [rankbook]\nmarkdown_extensions: [toc]\nnav: [index.md]\n",
+            [
+                "its markdown_extensions are inherited from another file; add `pymdownx.superfences: {preserve_tabs: true}` to its",
+                "its nav is inherited from another file; add `Test suite: suite/index.md` to its nav",
+            ],
+        ),
+        ("INHERIT: missing.yml\nplugins: [search]\nnav: [index.md]\n", "", ["its markdown_extensions are inherited from another file"]),
+        (
+            "plugins: !ENV [X, [search]]\n",
+            "",
+            ["the tag !ENV makes something else of `plugins` than its entries; add `rankbook` to its plugins"],
+        ),
+        ("plugins: []\n", "", ["`plugins` is no list with entries; add `rankbook` to its plugins"]),
+        ("markdown_extensions: !ENV [X]\n", "", ["add `pymdownx.superfences: {preserve_tabs: true}` to its markdown_extensions"]),
+        ("- a list\n", "", ["it is no table of settings; add `rankbook` to its plugins and add `pymdownx.superfences"]),
+        (
+            "plugins: &a\n  - search\n  - *a\n",
+            "",
+            ["it is nested too deeply, or without end by its aliases; add `rankbook` to its plugins and add `pymdownx.superfences"],
+        ),
+        ("extra: " + "[" * 3000 + "]" * 3000 + "\n", "", ["it is nested too deeply; add `rankbook` to its plugins"]),
+        (
+            "a0: &a0 [x]\n" + "".join(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]\n" for n in range(50)),
+            "",
+            ["it is too large, with what its aliases repeat; add `rankbook` to its plugins"],
+        ),
+        ("a: [\n", "", ["it is no valid YAML; add `rankbook` to its plugins and add `pymdownx.superfences"]),
+    ],
+)
+def test_what_cannot_be_added_to_a_site_is_told(project, settings, base, left):
+    """Each part that cannot be added is named with what to write, and the status says so; what can be added is."""
+    write(project, {"mkdocs.yml": settings, "base.yml": base, "docs/index.md": "# Mine\n"})
+    done = init(project)
+    told = [line for line in done.stdout.splitlines() if line.startswith("left      mkdocs.yml: ")]
+    assert done.returncode == bool(left), done.stdout
+    assert all(any(sentence in line for line in told) for sentence in left), done.stdout
+    assert bool(told) == bool(left)
+    after = (project / "mkdocs.yml").read_text()
+    assert is_grown(settings, after)
+    assert "!ENV [X, rankbook]" not in after
+    init(project)
+    assert (project / "mkdocs.yml").read_text() == after
+
+
+@pytest.mark.parametrize(
+    ("built", "lines"),
+    [("public", {"/public/"}), ("out/html/", {"/out/html/"}), ("../elsewhere", set()), ("!ENV [SITE, public]", {"/site/"})],
+)
+def test_the_site_is_ignored_where_it_is_built(project, built, lines):
+    """The folder that the site's settings name stays out of Git; one outside of the project needs no line."""
+    write(project, {"mkdocs.yml": f"site_name: Mine\nsite_dir: {built}\n"})
+    init(project)
+    assert set((project / ".gitignore").read_text().splitlines()[1:]) - {""} == {
+        "# rankbook: the record of runs, the built site",
+        "/.rankbook/",
+        *lines,
+    }
 
 
 def test_what_was_found_for_an_existing_site(project):
@@ -406,6 +627,60 @@ def test_settings_are_added_at_the_end(project, text):
     assert after.startswith(text.rstrip())
     assert after.count("\n") == after.count("\r\n") or "\r\n" not in text
     assert load(project).sources == ("tests",)
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ('[tool.rankbook]\ntitle="a"\n', '[tool.rankbook]\nsources = ["tests"]\ntitle="a"\n'),
+        ('[ tool . rankbook ]  # ours\ntitle="a"\n\n[tool.x]', '[ tool . rankbook ]  # ours\nsources = ["tests"]\ntitle="a"\n\n[tool.x]'),
+        ("[tool.rankbook]", '[tool.rankbook]\nsources = ["tests"]\n'),
+        (
+            '[tool.rankbook.requirements]\nx = { gpus = "2" }\n',
+            '[tool.rankbook.requirements]\nx = { gpus = "2" }\n\n[tool.rankbook]\nsources = ["tests"]\n',
+        ),
+        ('[tool.rankbook]\r\ntitle="a"\r\n', '[tool.rankbook]\r\nsources = ["tests"]\r\ntitle="a"\r\n'),
+    ],
+)
+def test_a_table_of_settings_without_sources_gets_them(project, text, after):
+    """What the table lacks is added below its heading; the pages are made then."""
+    write(project, {"pyproject.toml": text})
+    done = init(project)
+    assert (done.returncode, "changed   pyproject.toml: `sources` added" in done.stdout) == (0, True), done.stdout
+    assert (project / "pyproject.toml").read_bytes().decode() == after
+    assert "1 source, " in run(project, "rankbook", "gen")
+
+
+def test_a_table_of_settings_that_cannot_be_added_to_is_told(project):
+    """The line that is to be written is named, and the status says that a hand is needed."""
+    write(project, {"pyproject.toml": '[tool]\nrankbook = {title = "a"}\n'})
+    done = init(project)
+    assert done.returncode == 1
+    assert (
+        'left      pyproject.toml: its [tool.rankbook] has no `sources`; write into its [tool.rankbook]: sources = ["tests"]' in done.stdout
+    )
+    assert (project / "pyproject.toml").read_text() == '[tool]\nrankbook = {title = "a"}\n'
+
+
+@pytest.mark.parametrize(("named", "docs", "entry"), [("manual/pages", "manual", "pages/index"), ("docs/a b", "docs", "a b/index")])
+def test_the_folder_of_the_pages_that_the_settings_name(project, named, docs, entry):
+    """The site, the front page and CI take the folder that the settings name."""
+    write(project, {"pyproject.toml": f'[tool.rankbook]\nsources = ["tests"]\nout = "{named}"\n'})
+    assert init(project).returncode == 0
+    site = yaml.safe_load((project / "mkdocs.yml").read_text())
+    assert (site["docs_dir"], site["nav"][1]) == (docs, {"Test suite": f"{entry}.md"})
+    run(project, "mkdocs", "build", "--strict")
+    assert (project / "site" / f"{entry}.html").is_file()
+
+
+@pytest.mark.parametrize(("named", "config"), [("pages", {"mkdocs.yml": "site_name: a\n"}), (".", {}), ("../pages", {})])
+def test_pages_outside_of_the_site_are_refused(project, named, config):
+    """Where the settings keep the pages out of the site, one sentence says so, and nothing is written."""
+    write(project, {"pyproject.toml": f'[tool.rankbook]\nsources = ["tests"]\nout = "{named}"\n', **config})
+    before = texts(project)
+    done = init(project)
+    assert (done.returncode, texts(project)) == (2, before)
+    assert f"the setting 'out' is '{named}', outside of the site's folder docs/; write out = \"docs/suite\"" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["tool = {black = {}}\n", "[tool]\nrankbook = 1 1\n"])
@@ -469,6 +744,9 @@ def test_an_item_is_added_to_any_list(document, plugins, style):
         ("ssh://git@git.example.org:2222/group/sub/b.git", "https://git.example.org/group/sub/b"),
         ("https://git.example.org:8443/a/b/", "https://git.example.org:8443/a/b"),
         ("git.example.org:a/b", "https://git.example.org/a/b"),
+        ("https://git.sr.ht/~me/ring+c.x", "https://git.sr.ht/~me/ring+c.x"),
+        ("https://dev.azure.com/me/My%20Ring/_git/r'&;$(x)", "https://dev.azure.com/me/My%20Ring/_git/r%27%26%3B%24%28x%29"),
+        ("https://github.com/\u00e9/b", "https://github.com/%C3%A9/b"),
     ],
 )
 def test_remotes(address, url):
@@ -476,7 +754,9 @@ def test_remotes(address, url):
     assert Remote.of(address).url == url
 
 
-@pytest.mark.parametrize("address", ["/srv/git/b.git", "../b", "file:///srv/b.git", "C", "https://github.com/", "javascript://a/b/c"])
+@pytest.mark.parametrize("address", ["/srv/git/b.git", "../b", "file:///srv/b.git", "C", "https://github.com/", "javascript://a/b/c",
+     'https://github.com/o"><script>alert(10)</script>/p', "https://github.com/o%22%3E/p", 'git@github.com:o"onload="x/p', "https://a.org/`x`/p",
+     'https://evil"onload="x/o/p'])  # fmt: skip
 def test_remotes_that_no_browser_opens(address):
     """A folder, or something else, is no remote to link to."""
     assert Remote.of(address) is None
@@ -489,6 +769,8 @@ def test_remotes_that_no_browser_opens(address):
         (Remote("github.com", "people/people.github.io"), "https://people.github.io/"),
         (Remote("gitlab.com", "group/sub/ring"), "https://group.gitlab.io/sub/ring/"),
         (Remote("git.example.org", "a/b"), ""),
+        (Remote("github.com", "o'x/b"), ""),
+        (Remote("gitlab.com", "group/a b"), "https://group.gitlab.io/a%20b/"),
     ],
 )
 def test_addresses_of_sites(remote, url):
@@ -587,6 +869,52 @@ def test_how_projects_are_installed(tmp_path, files, commands):
     *own, last = install_for_tests(Declared(tmp_path)).commands
     assert own == commands
     assert last.endswith('pip install "$RANKBOOK"')
+
+
+LOCKED = {"uv.lock": '[[package]]\nname = "torch"\n', "pyproject.toml": '[project]\nname = "a"\n'}
+
+
+@pytest.mark.parametrize(
+    ("files", "found", "is_added"),
+    [
+        ({}, "nothing: pip installs rankbook with torch only", True),
+        ({"pyproject.toml": PYPROJECT}, "pyproject.toml with the extra test and rankbook with torch", True),
+        ({"pyproject.toml": PYPROJECT.replace('["pytest"]', '["torch"]')}, "pyproject.toml with the extra test", False),
+        ({"pyproject.toml": PYPROJECT + 'gpu = ["torch"]\n'}, "pyproject.toml with the extra test and rankbook with torch", True),
+        ({"pyproject.toml": '[project]\nname = "a"\ndependencies = ["torch>=2"]\n'}, "pyproject.toml", False),
+        ({"pyproject.toml": '[project]\nname = "a"\n[dependency-groups]\ndev = ["torch"]\n'}, "pyproject.toml and the group dev", False),
+        ({"setup.cfg": "[metadata]\nname = a\n[options]\ninstall_requires = torch\n"}, "setup.cfg", False),
+        ({"setup.cfg": "[metadata]\nname = a\n[options.extras_require]\ngpu = torch\n"}, "setup.cfg and rankbook with torch", True),
+        ({"setup.py": SETUP}, "setup.py with the extra testing", False),
+        ({"requirements.txt": "-r more/base.txt\n", "more/base.txt": "torch\n"}, "requirements.txt", False),
+        ({"requirements.txt": "numpy\n", "requirements-docs.txt": "torch\n"}, "requirements.txt and rankbook with torch", True),
+        (LOCKED, "uv.lock", False),
+        ({**LOCKED, "uv.lock": '[[package]]\nname = "torchvision"\n'}, "uv.lock and rankbook with torch", True),
+        ({"pyproject.toml": "[tool.poetry]\nname = 'a'\n", "poetry.lock": ""}, "poetry.lock and rankbook with torch", True),
+    ],
+)
+def test_who_brings_torch(tmp_path, files, found, is_added):
+    """Where tests import torch, and nothing of what is installed names it, it comes with rankbook; a version that is named stays."""
+    write(tmp_path, files)
+    install = install_for_tests(Declared(tmp_path), ["torch"])
+    assert (install.found, install.commands[-1].endswith('pip install "rankbook[torch]"')) == (found, is_added)
+    assert any(command.endswith('pip install "$RANKBOOK"') for command in install.commands)
+
+
+@pytest.mark.parametrize(
+    ("files", "paths"),
+    [
+        ({"pk/__init__.py": ""}, (".",)),
+        ({"pk.py": ""}, (".",)),
+        ({"src/pk/a.py": "", "other.py": ""}, (".", "src")),
+        ({"pk/data.txt": "", "json/a.py": "", "tests/a.py": ""}, ()),
+        ({"pk/__init__.py": "", "setup.py": SETUP}, ()),
+    ],
+)
+def test_what_tests_import_of_the_folder_itself(tmp_path, files, paths):
+    """Packages that lie beside the tests are found where nothing installs them."""
+    write(tmp_path, files)
+    assert install_for_tests(Declared(tmp_path), ["pk", "other", "json", "tests", "pytest", ""]).paths == paths
 
 
 @pytest.mark.parametrize(
@@ -704,6 +1032,31 @@ def test_workflow_of_github_runs(project, tmp_path, environment, arguments):
     assert (run.published / "suite/tests/.settings/.ring.toml_docs.html").is_file()
 
 
+def test_workflow_of_github_brings_torch(project, tmp_path, environment):
+    """A suite that imports torch, in a project that does not name it, is proved with the torch that rankbook's extra brings."""
+    write(project, {"tests/test_sum.py": "import torch\n\n\ndef test_sum():\n    assert torch.ones(2).sum() == 2\n"})
+    run = Run(committed(project), tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"})
+    run.workflow((project / ".github/workflows/book.yml").read_text())
+    assert run.results["cpu"] == "success", run.log
+    assert 'pip install "rankbook[torch]"' in run.said["cpu"]
+    assert "does not provide the extra" not in run.said["cpu"]
+
+
+def test_ci_of_a_package_that_nothing_installs(project, tmp_path, environment):
+    """A package beside its tests, in a project that pip cannot install, is imported as it lies there: here, on GitHub, and on GitLab."""
+    (project / "pyproject.toml").unlink()
+    done = init(project, "--ci", "github", "--ci", "gitlab")
+    assert "install   nothing: pip installs rankbook only; tiny_ring of this folder is imported as it lies there" in done.stdout
+    git(project, "add", ".")
+    follow(project, done.stdout)
+    run = Run(project, tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"})
+    run.workflow((project / ".github/workflows/book.yml").read_text())
+    assert run.results["cpu"] == "success", run.log
+    pipeline = Run(project, tmp_path / "pipeline", environment)
+    pipeline.pipeline((project / ".gitlab/book.gitlab-ci.yml").read_text(), "main")
+    assert pipeline.results["book-cpu"] == "success", pipeline.log
+
+
 def test_workflow_of_github_shows_a_failure(project, tmp_path, environment):
     """A test that fails fails its job; the site is built all the same, and shows it. Of a branch, nothing is published."""
     committed(project)
@@ -732,5 +1085,46 @@ def test_pipeline_of_gitlab_runs(project, tmp_path, environment):
     git(project, "remote", "set-url", "origin", "git@gitlab.com:people/tiny-ring.git")
     run = Run(committed(project), tmp_path / "run", environment)
     run.pipeline((project / ".gitlab/book.gitlab-ci.yml").read_text(), "main")
-    assert run.results == {"book-drift": "success", "book-cpu": "success", "pages": "success"}, run.log
+    assert run.results == {"book-drift": "success", "book-cpu": "success", "book-site": "skipped", "pages": "success"}, run.log
     assert "passed" in first_paragraph_of_badges(run.published)
+
+
+def test_pipeline_of_gitlab_builds_the_site_of_a_branch(project, tmp_path, environment):
+    """On another branch the site is built strictly, too, and nothing is published: a page that leads nowhere fails there."""
+    git(project, "remote", "set-url", "origin", "git@gitlab.com:people/tiny-ring.git")
+    committed(project)
+    text = (project / ".gitlab/book.gitlab-ci.yml").read_text()
+    run = Run(project, tmp_path / "run", environment)
+    run.pipeline(text, "other")
+    assert run.results == {"book-drift": "success", "book-cpu": "success", "book-site": "success", "pages": "skipped"}, run.log
+    assert run.published is None
+    assert "passed" in first_paragraph_of_badges(tmp_path / "run/book-site/site")
+    with (project / "docs/index.md").open("a") as file:
+        file.write("[A page](missing.md)\n")
+    git(project, "commit", "--quiet", "--all", "--message", "A mistake")
+    broken = Run(project, tmp_path / "broken", environment)
+    broken.pipeline(text, "other")
+    assert broken.results["book-site"] == "failure", broken.log
+
+
+def test_ci_checks_out_submodules_that_hold_sources(project, tmp_path, environment):
+    """Sources of a submodule are there in CI, so that their pages are in step; a submodule elsewhere is not fetched."""
+    other = tmp_path / "other"
+    write(other, {"test_other.py": "def test_other():\n    assert 1\n"})
+    git(other, "init", "--quiet")
+    git(other, "add", ".")
+    git(other, "commit", "--quiet", "--message", "First")
+    add = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other))
+    git(project, *add, "vendored")
+    init(project, "--ci", "github", "--ci", "gitlab")
+    made = (".github/workflows/book.yml", ".gitlab/book.gitlab-ci.yml")
+    assert not [path for path in made if "ubmodule" in (project / path).read_text().replace("SUBM", "ubm")]
+    git(project, *add, "tests/other")
+    committed(project, "--ci", "github", "--ci", "gitlab", "--force", made[0], "--force", made[1])
+    run = Run(project, tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"})
+    run.workflow((project / made[0]).read_text())
+    assert run.results["drift"] == run.results["site"] == "success", run.log
+    assert "tests/other/test_other.py_docs" in run.said["cpu"]
+    pipeline = Run(project, tmp_path / "pipeline", environment)
+    pipeline.pipeline((project / made[1]).read_text(), "main")
+    assert pipeline.results["book-drift"] == "success", pipeline.log

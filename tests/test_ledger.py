@@ -447,6 +447,14 @@ def test_show(book):
     assert "'yesterday' is neither a date" in rankbook("ledger", "show", "--since", "yesterday", cwd=book, status=2)
 
 
+def test_columns_are_as_wide_as_what_is_shown(book):
+    """What would steer the terminal is written out before the columns are measured."""
+    Ledger(book / ".rankbook" / "ledger.sqlite").record(cases(["T::\x1b]0;zq\x07"], when="2026-11-20T10:00:00+00:00", reason="a\tb"))
+    head, *rows = rankbook("ledger", "show", cwd=book).splitlines()
+    assert any("docs/p.md::T::\\u001b]0;zq\\u0007  CPU" in row and row.endswith("a\\tb") for row in rows)
+    assert {row[head.index("when") - 2 : head.index("when") + 2] for row in rows} == {"  20"}
+
+
 def test_a_folder_is_no_ledger(tmp_path):
     """What is no file is no empty ledger: one sentence says so, and nothing is written before it."""
     (tmp_path / "pyproject.toml").touch()

@@ -10,6 +10,7 @@ import pytest
 
 from proving import prove
 from rankbook.harness import kind_of, misplaced, shared
+from rankbook.harness.import_path import ImportPath
 from rankbook.harness.mirror import Mirror, modules_of
 from rankbook.listings import Site, collect_text
 from rankbook.listings.site import site_of
@@ -227,6 +228,7 @@ class Files(dict):
     """Sources from a dictionary."""
 
     data = dict.get
+    import_path = ImportPath()
 
     def names(self, folder: str) -> list[str]:
         return [Path(name).name for name in self if str(Path(name).parent) == (folder or ".")]

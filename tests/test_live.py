@@ -187,6 +187,28 @@ def test_a_mistake_is_shown_and_what_was_right_stays(served):
     served.shows(PAGE, "Ranks pass a token")
 
 
+def test_a_mistake_is_one_sentence_in_the_terminal(served):
+    """Broken YAML and a folder of sources that is gone are told once, without what they looked like from within, also at the start."""
+    config, gone = served.root / "mkdocs.yml", "the source 'suite' does not exist; name a file or a folder below the root"
+    good = config.read_text()
+    save(config, f"{good}nav: [a\nx: }}\n")
+    what = "cannot read the settings of the site: expected ',' or ']', but got ':'; they must be valid YAML"
+    served.shows(PAGE, "expected &#x27;,&#x27; or &#x27;]&#x27;")
+    assert f"ERROR   -  {config}:{len(good.splitlines()) + 2}: {what}\n" in served.said()
+    save(config, good)
+    served.loses(PAGE, "rankbook-mistake")
+    (served.root / "suite").rename(served.root / "elsewhere")
+    served.shows(PAGE, "rankbook-mistake")
+    save(config, f"{good}\n")  # the engine builds what people wrote without the sources
+    until(lambda: served.said().count("Documentation built") == 3, "the third build")
+    assert (served.said().count(gone), "Traceback" in served.said()) == (1, False), served.said()
+    with serving(served.root) as other:
+        other.shows(PAGE, "Ranks pass a token")
+        assert (other.said().count(gone), "Traceback" in other.said()) == (1, False), other.said()
+        (served.root / "elsewhere").rename(served.root / "suite")
+        other.loses(PAGE, "rankbook-mistake")
+
+
 def test_runs_of_tests_show_on_pages(served):
     """What is recorded while the server runs shows on the page of the test and on pages of people, the last state at the end."""
     served.shows(PAGE, "Ranks pass a token")

@@ -15,6 +15,8 @@ from rankbook import listings
 from rankbook.cli import main
 from rankbook.errors import PageError
 from rankbook.pages.notes import Note, notes_of, placed, without_notes
+from rankbook.site.addresses import Addresses
+from rankbook.site.markdown import render
 
 END = "<!-- /rankbook-notes -->\n"
 SUITE = '''\
@@ -125,6 +127,52 @@ def test_a_note_does_not_hide_the_listing_from_the_proof(project):
     found = listings.collect(page(project), "page.md")
     assert [each.problem for each in found] == [None] * len(found)
     assert [each.data() for each in found if each.about] == [SUITE.encode()]
+
+
+@pytest.mark.parametrize("command", ["gen", "check"])
+@pytest.mark.parametrize("name", ["s/d/test_ring.py_docs.md", "s/d/index.md", "suite-marks.md"])
+def test_pages_with_notes_that_git_brings_back_are_known(project, capsys, command, name):
+    """After a move on another branch and back again, the notes of this one are no news: nobody has written them meanwhile."""
+    (project / "s/d").mkdir()
+    (project / "s/test_ring.py").rename(project / "s/d/test_ring.py")
+    (project / "s/d/test_ring.py").write_text(f"import pytest\n\n\n@pytest.mark.slow\ndef test_slow():\n    pass\n\n\n{SUITE}")
+    gen(project)
+    write_note(project / "out" / name, "Mine.\n")
+    gen(project)
+    git(project, "init", "-q", "-b", "main")
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "one")
+    git(project, "checkout", "-qb", "moved")
+    git(project, "mv", "s/d", "s/e")
+    (project / "s/e/test_ring.py").write_text(SUITE)
+    gen(project)
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "two")
+    git(project, "checkout", "-q", "main")
+    capsys.readouterr()
+    assert main([command, "--root", str(project), "--jobs", "1"]) == 0
+    assert capsys.readouterr().err == ""
+    assert gen(project) == 0
+    assert texts(project / "out" / name) == [("", "Mine.\n")]
+    assert main(["check", "--root", str(project)]) == 0
+
+
+@pytest.mark.parametrize("heading", ["", "## Original Source\n\n"])
+@pytest.mark.parametrize("place", ["\n## What is tested", "\n<!-- rankbook-seal"], ids=["above the listing", "below it"])
+def test_a_copy_of_the_listing_in_a_note_is_a_listing_like_any_other(project, heading, place):
+    """The proof wing and the site know the source's own listing from one in a note that has its heading and its options."""
+    copied = f'{heading}```python {{#source linenums="1"}}\nx = 1\n```\n'
+    whole = page(project).read_text()
+    page(project).write_text(whole.replace(place, f"\n{note(copied)}{place}"))
+    for _ in range(2):
+        found = listings.collect(page(project), "page.md")
+        assert [each.data() for each in found if each.about] == [SUITE.encode()]
+        assert [(each.data(), each.about) for each in found if each.text == "x = 1\n"] == [(b"x = 1\n", None)]
+        assert [each.problem for each in found] == [None] * len(found)
+        assert gen(project) == 0
+    made = render(page(project).read_text().split("\n---\n", 1)[1], "s/test_ring.py_docs.md", Addresses())
+    assert made.html.count("rankbook-source") == 1
+    assert made.lines == SUITE.count("\n")
 
 
 @pytest.mark.parametrize("how", ["mv", "mv and edit", "git mv", "git mv and edit", "git mv, commit, edit", "rewritten"])
@@ -246,6 +294,9 @@ def test_notes_of_a_source_that_is_gone_are_kept(project):
         (f"mine\n{END}", 2, "this marker ends a note that nothing begins"),
         (f"<!-- rankbook-notes a -->\n<!-- rankbook-notes b -->\n{END}", 2, "this note begins within the one of line"),
         (f"<!-- rankbook-notes --> mine\n{END}", 1, "does not stand alone on its line"),
+        ("<!-- rankbook-note -->\nmine\n<!-- /rankbook-note -->\n", 1, "this marker of a note is misspelt"),
+        (f"<!-- rankbook-notes -->\nmine\n{END.replace('/', '/ ')}", 3, "this marker of a note is misspelt"),
+        ("<!-- Rankbook notes: a -->\nmine\n", 1, "this marker of a note is misspelt"),
         (f"<!-- rankbook-notes -->\n```\nopen\n{END}", 2, "nothing closes this fence"),
     ],
 )
@@ -342,3 +393,56 @@ def test_what_is_placed_is_read_again(page_text, wanted):
         assert sorted((each.name, each.text) for each in found) == sorted((each.name, each.text) for each in notes)
         assert [*filter(None, without_notes(placed(data, notes)).splitlines())] == [*filter(None, data.splitlines())]
         assert placed(data, found) == placed(data, notes)
+
+
+def test_pages_that_stay_behind_are_told_of(project, capsys):
+    """With another folder for the pages, the one before is named until it is gone, or its pages and notes are where they belong now."""
+    settings = project / "pyproject.toml"
+    text = settings.read_text()
+    said = "docs/suite holds pages of the same sources, which are published and executed beside those in docs/book; delete it, or put it in"
+    settings.write_text(text.replace('out = "out"', 'out = "docs/suite"'))
+    assert gen(project) == 0
+    write_note(project / "docs/suite/s/test_ring.py_docs.md", "Mine.\n")
+    (project / "docs/guide").mkdir()
+    (project / "docs/guide/index.md").write_text("# Guide\n")
+    assert gen(project) == 0
+    assert "warning" not in capsys.readouterr().err
+    settings.write_text(text.replace('out = "out"', 'out = "docs/book"'))
+    for command in ("check", "gen", "gen", "check"):
+        main([command, "--root", str(project), "--jobs", "1"])
+        assert capsys.readouterr().err.count(said) == 1
+    shutil.rmtree(project / "docs/book")
+    (project / "docs/suite").rename(project / "docs/book")
+    assert gen(project) == 0
+    assert main(["check", "--root", str(project), "--jobs", "1"]) == 0
+    assert "warning" not in capsys.readouterr().err
+    assert texts(project / "docs/book/s/test_ring.py_docs.md") == [("", "Mine.\n")]
+    other = project / "other"
+    shutil.copytree(project / "docs/book", other / "docs/old")
+    (other / "t").mkdir()
+    (other / "t/test_else.py").write_text("x = 1\n")
+    (other / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["t"]\nfindings = []\n')
+    assert gen(other) == 0
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_a_book_of_a_part_of_the_sources_is_no_double(project, monkeypatch, capsys):
+    """A part with a book of its own, as its refusal says, is told as a double neither by its run nor by that of the whole."""
+    settings = project / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('out = "out"', 'out = "docs/suite"'))
+    (project / "s/gpu").mkdir()
+    (project / "s/gpu/test_b.py").write_text(SUITE)
+    assert gen(project) == 0
+    assert gen(project, "s/gpu") == 2
+    assert "a book of its own with --out" in capsys.readouterr().err
+    assert gen(project, "s/gpu", "--out", "docs/gpu") == 0
+    for cache in ("kept", "new"):
+        monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(project / ".rankbook" / cache))
+        assert gen(project) == gen(project, "s/gpu", "--out", "docs/gpu") == 0
+    assert gen(project, "--out", "docs/again") == 0
+    assert "warning" not in capsys.readouterr().err
+    settings.write_text(settings.read_text().replace("docs/suite", "docs/again"))
+    assert gen(project) == 0
+    err = capsys.readouterr().err
+    assert err.count("warning") == 1
+    assert "docs/suite holds pages of the same sources" in err

@@ -1,9 +1,12 @@
 """Questions about a suite, through the command `rankbook query`."""
 
 import json
+import os
 import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -201,3 +204,38 @@ def test_a_terminal_shows_a_table(ask, monkeypatch) -> None:
     assert max(map(len, printed.splitlines())) <= 60
     assert "MultiProcessTestC" in printed
     assert "…" not in printed
+
+
+def test_columns_are_as_wide_as_what_is_shown(ask, tmp_path) -> None:
+    """A name that would steer the terminal is written out before the columns are measured."""
+    (tmp_path / "suite/test_\x1b[31m\ta\nb.py").write_text("def test_a():\n    pass\n")
+    status, printed = ask("files")
+    head, *rows = printed.splitlines()
+    assert status == 0
+    assert len(rows) == 3
+    assert any(row.startswith("suite/test_\\u001b[31m\\ta\\nb.py  1") for row in rows)
+    assert {row[head.index("tests") - 2 : head.index("tests")] for row in rows} == {"  "}
+    assert all(row[head.index("tests")].isdigit() for row in rows)
+
+
+def test_ids_go_to_pytest_as_they_are(tmp_path) -> None:
+    """The pipe that the guide names runs the tests that were asked for, whatever stands in their names, and none where there is none."""
+    plain = "import pytest\n\n\n@pytest.mark.parametrize('x', ['a b', '*', '$HOME', \"it's\", 'a'])\ndef test_p(x):\n    pass\n"
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite/test_p.py").write_text(plain)
+    (tmp_path / "suite/test_p[a].py").touch()
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["suite"]\n')
+    guide = (Path(__file__).parents[1] / "docs/guide/querying.md").read_text()
+    command = re.search(r"^rankbook query tests .* --format ids (\| xargs .*pytest)$", guide, re.MULTILINE)[1]
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+    def run(*words: str) -> str:
+        asked = shlex.join([sys.executable, "-m", "rankbook.cli", "query", "tests", *words, "--format", "ids"])
+        done = subprocess.run(
+            ["bash", "-c", f"{asked} {command} -v"], cwd=tmp_path, capture_output=True, text=True, env=environment, check=False
+        )
+        return done.stdout + done.stderr
+
+    assert "5 passed" in run()
+    assert "4 passed" in run("--name", "test_p[a b]", "--name", "test_p[?]", "--name", "test_p[$HOME]")
+    assert run("--name", "nothing") == ""

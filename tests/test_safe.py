@@ -374,6 +374,69 @@ def test_names_of_files_do_not_steer_the_terminal(tmp_path, monkeypatch):
     assert "\nrankbook: error: zq" not in text
 
 
+STEERING = """
+import sys
+import unittest
+
+import pytest
+
+EVIL = "\\x1b]0;evil\\x07\\u202e"
+print(EVIL)
+
+
+def test_raises():
+    print(EVIL)
+    print(EVIL, file=sys.stderr)
+    raise ValueError(EVIL)
+
+
+def test_skips():
+    pytest.skip(EVIL)
+
+
+@pytest.mark.xfail(reason=EVIL)
+def test_is_expected():
+    raise ValueError
+
+
+class TestSet(unittest.TestCase):
+    pass
+
+
+setattr(TestSet, f"test_{EVIL}", lambda self: self.fail(EVIL))
+"""
+
+
+@pytest.mark.parametrize("more", [["--canary=100%"], ["-vv", "-rA", "--color=yes"], ["-n2", "-rA"], ["--collect-only", "-q"]])
+def test_listings_do_not_steer_the_terminal(tmp_path, more):
+    """What listings raise, print and are called, and what their pages are called, is reported without control sequences of theirs."""
+    name = "test_\x1bc\x07.py"
+    hostile.write(tmp_path, {f"s/\x9bA/{name}": STEERING.encode(), "pyproject.toml": b'[tool.rankbook]\nsources = ["s"]\nfindings = []\n'})
+    assert main(["gen", "--root", str(tmp_path)]) == 0
+    page = tmp_path / "docs/suite/loose.md"
+    fences = (("python", 'print("\x1b[33m")\nraise ValueError("\x1b]0;evil\x07")'), ('python {skip="\x1b[34mx"}', "1"), ("pytho\x1bn", "x"))
+    page.write_text("# Loose\n" + "".join(f"\n```{info}\n{text}\n```\n" for info, text in fences))
+
+    def run(*words):
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:tach", "--doctest-glob=*.md", *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"COLUMNS": "400"}, check=False)
+        said = done.stdout + done.stderr
+        return re.sub(r"\x1b\[[0-9;]*m", "", said) if "--color=yes" in words else said
+
+    said = run("docs", *more)
+    assert "s/\\u009bA/test_\\u001bc\\u0007.py_docs.md" in said
+    assert not set(said) & set("\x1b\x07\u202e"), said
+    if "--collect-only" in more:
+        return
+    assert "ValueError: \\u001b]0;evil\\u0007\\u202e" in said
+    assert re.search(r"[34] failed, ", said), said
+    again = re.search(r"run it again: (.*::test_raises'?)$", said, re.MULTILINE)[1]
+    words = subprocess.run(["bash", "-c", f"printf '%s\\0' {again}"], capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
+    assert words[0] == "pytest"
+    said = run(*words[2:])
+    assert "1 failed in" in said, said
+
+
 # Links, and what lies outside
 
 
@@ -548,7 +611,8 @@ def facts(tmp_path, **values):
     install = Install(("python -m pip install -e .",), "pyproject.toml")
     known = {
         "root": tmp_path / EVIL, "below": EVIL, "title": f"{EVIL}\n# zq", "sources": (EVIL,), "include": (EVIL,), "docs": EVIL,
-        "is_docs_new": True, "config": "mkdocs.yml", "remote": Remote("github.com", f"o/{EVIL.replace(' ', '')}"),
+        "out": f"{EVIL}/{EVIL}", "site_dir": EVIL, "is_docs_new": True, "config": "mkdocs.yml",
+        "remote": Remote("github.com", f"o/{EVIL.replace(' ', '')}"),
         "branch": EVIL.replace(" ", "").replace("[", "").replace(":", ""), "python": "3.13", "install": install, "site": install,
         "rankbook": f"rankbook @ git+https://x/{EVIL}", "needs_torch": True, "gpus": 2, "forges": ("github", "gitlab"), "is_ignored": True,
         "stage": EVIL,
@@ -588,7 +652,7 @@ def test_files_for_ci_hold_names_as_texts(tmp_path):
     (top / EVIL).mkdir()
     branch = facts(top).branch.replace("'", "''")
     made = {draft.path: draft.after for draft in drafts(facts(top), top)}
-    plain_facts = facts(top, below="x", title="x", sources=("x",), docs="x", branch="x", stage="x")
+    plain_facts = facts(top, below="x", title="x", sources=("x",), docs="x", out="x/x", site_dir="x", branch="x", stage="x")
     tame = {draft.path: draft.after for draft in drafts(plain_facts, top)}
     for path in (".github/workflows/book.yml", ".gitlab/book.gitlab-ci.yml", f"{EVIL}/mkdocs.yml"):
         read, wanted = (yaml.load(text, yaml.BaseLoader) for text in (made[path], tame[path.replace(EVIL, "x")]))

@@ -7,6 +7,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from html.parser import HTMLParser
 
@@ -29,6 +31,7 @@ from rankbook.site.proof import Proof
 from rankbook.site.rank_diagram import diagram, lanes
 from rankbook.site.standing import Standing
 from rankbook.standing import standing
+from tiny_site import build, write_project
 
 NOW, BEFORE = "aa" * 32, "bb" * 32
 PAGE = "s/a.py_docs.md"
@@ -111,11 +114,10 @@ STATES = {
 @pytest.mark.parametrize(("recorded", "word", "css"), STATES.values(), ids=STATES.keys())
 def test_a_test_is_shown_by_its_best_evidence(proof_of, recorded, word, css):
     """Its badge says how it ended for the text that stands on the page; only a real pass of that text is green."""
-    page = proof_of(*recorded).page(PAGE)
+    page = proof_of(*recorded).page(PAGE, tests=[("TestA", "test_a")])
     assert f'<span class="rankbook-outcome rankbook-{css}">{word}</span>' in page.last_run
-    badges = set(re.findall(r"rankbook-outcome rankbook-([\w-]+)", page.badge + page.last_run + "".join(page.lines.values())))
+    badges = set(re.findall(r"rankbook-outcome rankbook-([\w-]+)", page.badge + page.last_run + "".join(page.tests.values())))
     assert badges == {css}
-    assert bool(page.lines) is (recorded[-1].listing == NOW)
 
 
 def test_what_stands_beside_it(proof_of):
@@ -146,21 +148,21 @@ def test_the_title_tells_of_the_run_that_its_badge_is_about(proof_of):
 
 def test_an_older_version_says_what_became_of_it(proof_of):
     """A test whose listing has changed says how the older one ended, and no line of the new one is taken for its place."""
-    page = proof_of(a_run(listing=BEFORE)).page(PAGE, tests=[("test_a", 9)])
+    page = proof_of(a_run(listing=BEFORE)).page(PAGE, tests=[("TestA", "test_a")])
     assert "an older version of this listing passed" in page.last_run
-    assert page.lines.keys() == {9}
-    assert "older version" in page.lines[9]
+    assert "#L" not in page.last_run
+    assert "older version" in page.tests["TestA", "test_a"]
 
 
 def test_tests_that_never_ran_are_named(proof_of):
     """The page of a source says which of its tests no machine has run, with what they need."""
     page = proof_of(a_run(), stamps=stamps_of("TestA::test_a", "TestA::test_new<x>", needs=[("gpus", "2")])).page(
-        PAGE, tests=[("test_a", 7), ("test_new<x>", 9)]
+        PAGE, tests=[("TestA", "test_a"), ("TestA", "test_new<x>")]
     )
     assert "1 passed, 1 never run" in page.last_run
     assert "<code>TestA::test_new&lt;x&gt;</code> needs 2 GPUs" in page.last_run
-    assert "never run" in page.lines[9]
-    assert "passed" in page.lines[7]
+    assert "never run" in page.tests["TestA", "test_new<x>"]
+    assert "passed" in page.tests["TestA", "test_a"]
 
 
 def test_a_test_that_is_gone_is_shown_no_more(proof_of):
@@ -172,21 +174,24 @@ def test_a_test_that_is_gone_is_shown_no_more(proof_of):
 
 
 def test_variants_of_a_test_share_a_badge(proof_of):
-    """Tests on the same line have one badge: green when all passed, else what failed, else how many."""
+    """Tests that are made of one function have one badge: green when all passed, else what failed, else how many."""
+    row = ("", "test_a")
     names = [f"test_a[{number}]" for number in range(3)]
     passed = [a_run(name) for name in names]
-    assert "passed</span>" in proof_of(*passed).page(PAGE).lines[7]
+    assert "passed</span>" in proof_of(*passed).page(PAGE, tests=[row]).tests[row]
     skipped = a_run(names[0], Outcome.SKIPPED, listing="cc", day=21)
-    lines = proof_of(skipped, *(replace(one, listing="cc") for one in passed[1:]), stamps=stamps_of(sha256="cc")).page(PAGE).lines
-    assert "2 of 3 proved" in lines[7]
-    assert "rankbook-passed" not in lines[7]
+    proof = proof_of(skipped, *(replace(one, listing="cc") for one in passed[1:]), stamps=stamps_of(sha256="cc"))
+    shown = proof.page(PAGE, tests=[row]).tests[row]
+    assert "2 of 3 proved" in shown
+    assert "rankbook-passed" not in shown
 
 
 def test_the_badge_of_variants_leads_to_the_one_that_failed(proof_of):
     """Who follows `1 failed` comes to the failure, wherever it stands among the variants."""
-    page = proof_of(*(a_run(f"test_a[{number}]", Outcome.FAILED if number == 1 else Outcome.PASSED) for number in range(3))).page(PAGE)
-    place = re.search(r'href="#(rb-run-\d+)"', page.lines[7])[1]
-    assert "1 failed" in page.lines[7]
+    ends = [a_run(f"test_a[{number}]", Outcome.FAILED if number == 1 else Outcome.PASSED) for number in range(3)]
+    page = proof_of(*ends).page(PAGE, tests=[("", "test_a")])
+    place = re.search(r'href="#(rb-run-\d+)"', page.tests["", "test_a"])[1]
+    assert "1 failed" in page.tests["", "test_a"]
     assert "test_a[1]" in page.last_run.partition(f'id="{place}"')[2].partition("</tr>")[0]
 
 
@@ -198,15 +203,15 @@ def test_a_run_stands_for_the_family_whose_name_is_longest(proof_of):
     assert "<code>test_a*</code>" in said
 
 
-def test_a_decorated_test_has_its_badge_where_its_name_stands(proof_of):
-    """pytest counts a test's line from its first decorator; the table of tests links to the name, and to that of the right class."""
-    lines = {"A::test_a[1]": 7, "A::test_a[2]": 7, "B::test_a": 17, "test_made_cuda": 27}
-    ends = {"B::test_a": Outcome.FAILED}
-    recorded = [a_run(name, ends.get(name, Outcome.PASSED), case={"id": name, "line": line}) for name, line in lines.items()]
-    tests = [("test_a", 9), ("test_a", 19), ("test_made", 28)]
-    lines = proof_of(*recorded).page(PAGE, tests=tests).lines
-    assert lines.keys() == {9, 19, 28}
-    assert "passed</span>" in lines[9] and "failed</span>" in lines[19] and "passed</span>" in lines[28]
+def test_a_badge_belongs_to_a_class_and_a_name(proof_of):
+    """A test of another class with the same name says nothing; a test made of a function belongs to the longest name that fits."""
+    ends = {"B::test_a": Outcome.FAILED, "A::test_a_b_cuda": Outcome.HUNG, "C::test_x": Outcome.CRASHED}
+    names = ("A::test_a[1]", "A::test_a[x::y]", "B::test_a", "A::test_a_b_cuda", "test_made_cuda", "C::test_x", "B::D::test_in")
+    rows = [("A", "test_a"), ("B", "test_a"), ("A", "test_a_b"), ("", "test_made"), ("A", "test_x"), ("B::D", "test_in"), ("", "test_in")]
+    shown = proof_of(*(a_run(name, ends.get(name, Outcome.PASSED)) for name in names)).page(PAGE, tests=rows).tests
+    words = {row: re.search(r"[a-z -]+(?=</span>)", badge)[0] for row, badge in shown.items()}
+    assert words == dict(zip(rows, ("passed", "failed", "hung", "passed", "never run", "passed", "never run"), strict=True))
+    assert "passed</span>" in proof_of().page(PAGE, tests=[(None, "test_made")]).tests[None, "test_made"]
 
 
 def test_the_command_of_a_page_is_green_only_for_its_own_text(proof_of):
@@ -353,8 +358,8 @@ def test_text_of_a_ledger_stays_text(tmp_path_factory, name, reason, machine, ow
     Ledger(root / Settings().ledger).record([replace(one, needs=(reason,), engine=owner, commit=owner)])
     proof = Proof.of(standing(Settings(root=root)), stamps_of("test_x", owners=(owner,)))
     for path in (PAGE, "s/index.md", "s/sub/index.md"):
-        page = proof.page(path)
-        for part in (page.badge, *page.lines.values(), page.last_run, page.rollup, *page.rows.values()):
+        page = proof.page(path, tests=[("", f"test_{name}")])
+        for part in (page.badge, *page.tests.values(), page.last_run, page.rollup, *page.rows.values()):
             seen = Seen(part)
             assert not seen.open
             assert {tag for tag, _ in seen.tags} <= ELEMENTS
@@ -399,6 +404,33 @@ def test_rows_of_folders_say_how_much_is_proved(proof_of):
     assert {path: Seen(row).text for path, row in rows.items()} == {PAGE: "1 of 2 proved", "s/sub/index.md": "never run"}
 
 
+def test_debt_says_what_hardware_is_owed(proof_of):
+    """Tests that run on any machine are told apart by their ranks; where pages do not say what a skipped test needs, nothing is made up."""
+    groups = [
+        ([["gpus", "2"], ["backend", "nccl"], ["world size", "2", ""]], "test_gpus"),
+        ([["world size", "2", ""], ["backend", "gloo", ""]], "test_ranks"),
+        ([], "test_free"),
+        ([["device", "cpu", ""]], "test_skips"),
+    ]
+    needs = "".join(json.dumps({"needs": need, "tests": {"": [test]}}) + "\n" for need, test in groups)
+    stamps = stamps_of()
+    stamps[PAGE] = replace(stamps[PAGE], needs=needs)
+    skipped = [a_run("test_skips", Outcome.SKIPPED, reason="no time"), a_run("test_gpus", Outcome.SKIPPED, needs=("2 GPUs",))]
+    said = Seen(proof_of(*skipped, stamps=stamps).page("s/index.md").rollup).text
+    assert "2 GPUs, backend nccl1 test: 1 skipped; smallest machine: 2 GPUs, backend nccl" in said
+    assert "world size 21 test: 1 never run; smallest machine: CPU" in said
+    assert "no GPU1 test: 1 never run; smallest machine: CPU" in said
+    assert "what their pages do not say1 test: 1 skipped" in said
+
+
+def test_tests_and_other_listings_are_counted_apart(proof_of):
+    """What a page says of its runs says what is counted; a page of which nothing was run says what the command runs."""
+    command = run(f"docs/{PAGE}::how-to-run-it", source="", kind="shell", when="2026-11-20T10:00:00+00:00")
+    proof = proof_of(a_run("test_a"), command, stamps=stamps_of("test_a", "test_b"))
+    assert "2 tests: 1 passed, 1 never run. 1 other listing: 1 older version." in Seen(proof.page(PAGE).last_run).text
+    assert "docs/ runs what this machine can." in Seen(proof.page("s/sub/b.py_docs.md").last_run).text
+
+
 def test_a_suite_without_any_run_says_so_once(proof_of):
     """It has one line with the command that runs it, no chart and no badge."""
     proof = proof_of(stamps=stamps_of("test_a"))
@@ -407,7 +439,7 @@ def test_a_suite_without_any_run_says_so_once(proof_of):
     )
     assert "docs/s/sub/" in proof.page("s/sub/index.md").rollup
     page = proof.page(PAGE)
-    assert (page.badge, page.lines, page.otherwise) == ("", {}, "")
+    assert (page.badge, page.tests) == ("", {})
     assert proof.page("s/a.py_kw.md") is None
     assert {proof.digest(path) for path in stamps_of()} == {""}
 
@@ -495,6 +527,31 @@ def test_nothing_is_shown_of_an_empty_book():
 # On the site
 
 
+FAMILY = {
+    "suite/common_family.py": 'class Family:\n    def test_inherited(self):\n        """It is."""\n',
+    "suite/test_family.py": (
+        "import unittest\n\nfrom common_family import Family\n\n\nclass TestFamily(Family, unittest.TestCase):\n    def test_own(self):\n"
+        "        pass\n\n\nclass TestOther(Family, unittest.TestCase):\n    def setUp(self):\n        raise ValueError\n"
+    ),
+}
+
+
+def test_the_page_of_a_book_that_was_proved(tmp_path):
+    """Each test of the table has its own badge, inherited ones too; tests and other listings are counted apart; a second look is no run."""
+    write_project(tmp_path)
+    for path, text in FAMILY.items():
+        (tmp_path / path).write_text(text)
+    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=tmp_path, check=True, capture_output=True)
+    page = "docs/book/suite/test_family.py_docs.md"
+    subprocess.run([sys.executable, "-m", "pytest", "--doctest-glob=*.md", page], cwd=tmp_path, check=False, capture_output=True)
+    text = (build(tmp_path) / "book/suite/test_family.py_docs.html").read_text()
+    rows = re.findall(r"<code>(test_\w+)</code></a> <a class=rankbook-run [^>]*><span class=\"rankbook-outcome rankbook-(\w+)", text)
+    assert rows == [("test_own", "passed"), ("test_inherited", "passed"), ("test_inherited", "failed")]
+    said = text.partition('<div class="rankbook-runs">')[2]
+    assert said.startswith("<p>3 tests: 2 passed, 1 failed. 1 other listing: 1 failed. Hardware: ")
+    assert "<th scope=col>Ranks" not in said
+
+
 SHOTS = {"light": {"color_scheme": "light"}, "dark": {"color_scheme": "dark"}, "phone": {"viewport": {"width": 390, "height": 844}}}
 READABLE = """items => {
   const channels = text => text.match(/[\\d.]+/g).map(Number);
@@ -526,8 +583,9 @@ def shown_pages(tmp_path_factory):
         [*named, crashed, *(replace(crashed, outcome=Outcome.PASSED, when=f"2026-11-0{d}") for d in (1, 2))]
     )
     proof = Proof.of(standing(Settings(root=root)), stamps_of("test_new", owners=("oncall: distributed",)))
-    page, folder = proof.page(PAGE), proof.page("s/index.md")
-    bodies = {"file": f"<h1>a {page.badge}</h1>{page.last_run}{''.join(page.lines.values())}", "folder": f"<h1>s</h1>{folder.rollup}"}
+    rows = [("TestA", "test_a"), ("", "test_crashed"), ("", "test_new")]
+    page, folder = proof.page(PAGE, tests=rows), proof.page("s/index.md")
+    bodies = {"file": f"<h1>a {page.badge}</h1>{page.last_run}{''.join(page.tests.values())}", "folder": f"<h1>s</h1>{folder.rollup}"}
     (root / "rankbook.js").write_text(script())
     (root / "rankbook.css").write_text(style())
     for name, body in bodies.items():

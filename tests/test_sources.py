@@ -3,6 +3,7 @@
 import ast
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from pygments.lexers import get_lexer_by_name
 
 from rankbook import front_matter, languages
+from rankbook.cli import main
 from rankbook.config import Settings
 from rankbook.errors import SourceError
 from rankbook.kinds import KINDS
@@ -354,6 +356,135 @@ def test_git_of_another_repository_is_not_asked(tmp_path: Path, monkeypatch: pyt
     git(root, "init", "-q")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     assert found(root) == ["a.py"]
+
+
+def book(root: Path) -> set[str]:
+    """Make the book by the command, and name the files that have a page."""
+    assert main(["gen", "--root", str(root)]) == 0
+    pages = root / "docs/suite"
+    return {path.relative_to(pages).as_posix().removesuffix("_docs.md") for path in pages.rglob("*_docs.md")}
+
+
+def with_submodules(tmp_path: Path) -> Path:
+    """Make a project with a submodule in a submodule, each with a file that it ignores."""
+    for name in ("inner", "outer", "project"):
+        git(make(tmp_path / name, f"tests/test_{name}.py"), "init", "-q")
+        if name != "project":
+            (tmp_path / name / ".gitignore").write_text(".env\n")
+        if name == "project":
+            (tmp_path / name / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["tests"]\nfindings = []\ntitle = "x"\n')
+            git(tmp_path / name, "-c", "protocol.file.allow=always", "submodule", "add", "../outer", "tests/outer")
+        if name == "outer":
+            git(tmp_path / name, "-c", "protocol.file.allow=always", "submodule", "add", "../inner", "inner")
+        git(tmp_path / name, "add", "-A")
+        git(tmp_path / name, "commit", "-qm", "x")
+    root = tmp_path / "project"
+    git(root, "-c", "protocol.file.allow=always", "submodule", "update", "--init", "--recursive")
+    for folder in ("tests/outer", "tests/outer/inner"):
+        (root / folder / ".env").write_text("SECRET = 1\n")
+    return root
+
+
+OUTER = {f"tests/outer/{name}" for name in (".gitignore", ".gitmodules", "tests/test_outer.py")}
+INNER = {f"tests/outer/inner/{name}" for name in (".gitignore", "tests/test_inner.py")}
+
+
+def test_a_submodule_says_what_it_ignores(tmp_path: Path) -> None:
+    """What a submodule ignores has no page, nor has its `.git`; what it ignores from now on, or no longer, is seen by the next run."""
+    root = with_submodules(tmp_path)
+    assert book(root) == {"tests/test_project.py"} | OUTER | INNER
+    (root / "tests/outer/inner/.gitignore").write_text(".env\ntest_inner.py\n")
+    git(root / "tests/outer/inner", "rm", "-q", "--cached", "tests/test_inner.py")
+    assert book(root) == {"tests/test_project.py"} | OUTER | INNER - {"tests/outer/inner/tests/test_inner.py"}
+    (root / "tests/outer/.gitignore").write_text("")
+    assert book(root) >= {"tests/outer/.env"}
+    exclude = root / ".git/modules/tests/outer/info/exclude"
+    exclude.write_text(".env\n")
+    assert "tests/outer/.env" not in book(root)
+    assert main(["check", "--root", str(root)]) == 0
+
+
+@pytest.mark.parametrize("source", ["tests/outer", "tests/outer/inner/tests", "tests/outer/inner"])
+def test_a_source_within_a_submodule(tmp_path: Path, capsys: pytest.CaptureFixture[str], source: str) -> None:
+    """The repository that a source lies in is asked, not the one around it."""
+    root = with_submodules(tmp_path)
+    assert main(["gen", "--root", str(root), "--out", "out", source]) == 0
+    assert "warning" not in capsys.readouterr().err
+    expected = {path for path in OUTER | INNER if path.startswith(f"{source}/")}
+    assert {path.relative_to(root / "out").as_posix() for path in root.rglob("*_docs.md")} == {f"{path}_docs.md" for path in expected}
+
+
+def test_repositories_in_an_ignored_folder_say_what_they_ignore(tmp_path: Path) -> None:
+    """A folder that Git ignores may be documented; a clone within it keeps its own secrets."""
+    make(tmp_path, ".git/x", "vendor/a.py", "vendor/clone/b.py", "vendor/clone/.env", "vendor/linked/.git")
+    (tmp_path / ".gitignore").write_text("vendor/\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path / "vendor/clone", "init", "-q")
+    (tmp_path / "vendor/clone/.gitignore").write_text(".env\n")
+    assert found(tmp_path, "vendor") == ["vendor/a.py", "vendor/clone/.gitignore", "vendor/clone/b.py"]
+
+
+def test_git_is_asked_little_about_repositories_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search asks Git at most twice for each repository within another, and what these ignore stays out, now and later."""
+    root = make(tmp_path / "project", "tests/test_a.py", "tests/build/test_b.py")
+    (root / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["tests"]\nfindings = []\ntitle = "x"\n')
+    (root / ".gitignore").write_text("build/\n")
+    git(root, "init", "-q")
+    for number in range(10):
+        within = make(root / f"tests/n{number}", "build/test_c.py", "new/.env")
+        (within / ".gitignore").write_text("build/\n.env\n")
+        git(within, "init", "-q")
+        git(make(root / f"tests/e{number}", ".keep"), "init", "-q")
+        (root / f"tests/e{number}/.keep").unlink()
+    log = tmp_path / "calls"
+    program = tmp_path / "bin/git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$2" >> {log}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    mine = {"tests/test_a.py", *(f"tests/n{number}/.gitignore" for number in range(10))}
+    assert book(root) == mine
+    calls = log.read_text().splitlines()
+    assert all(calls.count(f"{root}/tests/e{number}") == 1 for number in range(10))
+    assert all(calls.count(f"{root}/tests/n{number}") <= 2 for number in range(10))
+    make(root, "tests/n3/new/test_d.py", "tests/e4/test_e.py", "tests/n5/build/test_f.py")
+    assert book(root) == {*mine, "tests/n3/new/test_d.py", "tests/e4/test_e.py"}
+    (root / "tests/e4/.git/info").mkdir(exist_ok=True)
+    (root / "tests/e4/.git/info/exclude").write_text("test_e.py\n")
+    assert book(root) == {*mine, "tests/n3/new/test_d.py"}
+
+
+def test_what_is_no_repository_is_not_taken_for_one(tmp_path: Path) -> None:
+    """A folder `.git` that Git does not know as its own leaves the word to the repository around it."""
+    make(tmp_path, "vendor/.git/x", "vendor/a.py", "other/.git/x", "other/b.py", "other/c.pyc")
+    (tmp_path / ".gitignore").write_text("vendor/\n*.pyc\n")
+    git(tmp_path, "init", "-q")
+    assert found(tmp_path, "vendor") == ["vendor/a.py"]
+    assert found(tmp_path, "other") == ["other/b.py"]
+
+
+def test_a_file_that_has_become_a_folder(tmp_path: Path) -> None:
+    """What Git ignores in it stays out although Git still tracks the file."""
+    git(make(tmp_path, "a"), "init", "-q")
+    git(tmp_path, "add", "a")
+    (tmp_path / "a").unlink()
+    make(tmp_path, "a/b.py", "a/c.py")
+    (tmp_path / ".gitignore").write_text("c.py\n")
+    assert found(tmp_path) == [".gitignore", "a/b.py"]
+
+
+def test_what_is_ignored_from_above_the_sources_is_seen_by_the_next_run(tmp_path: Path) -> None:
+    """Git reads the files above a folder too, and a file may appear in a folder that holds only ignored ones."""
+    root = make(tmp_path, "tests/test_a.py", "tests/test_b.py", "tests/new/test_b.py")
+    (root / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["tests"]\nfindings = []\ntitle = "x"\n')
+    git(root, "init", "-q")
+    assert book(root) == {"tests/test_a.py", "tests/test_b.py", "tests/new/test_b.py"}
+    (root / ".gitignore").write_text("test_b.py\n")
+    assert book(root) == {"tests/test_a.py"}
+    make(root, "tests/new/test_c.py")
+    assert book(root) == {"tests/test_a.py", "tests/new/test_c.py"}
+    (root / ".gitignore").write_text("")
+    assert book(root) == {"tests/test_a.py", "tests/test_b.py", "tests/new/test_b.py", "tests/new/test_c.py"}
 
 
 def test_without_git_caches_are_left_out(tmp_path: Path) -> None:

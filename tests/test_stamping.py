@@ -362,6 +362,15 @@ def test_what_is_left_out_of_html_is_added_by_the_browser(rows, listing):
     assert len(made) < len(page)
 
 
+def test_a_column_of_numbers_is_known_by_a_class():
+    """The style of a cell becomes a class, and a text that shows such a style stays what it is."""
+    cell, shown = (
+        '<td style="text-align: right">7</td>',
+        '<p><code>&lt;td style="text-align: right"&gt;</code> style="text-align: right"</p>',
+    )
+    assert lean.compact(f"<table><tr>{cell}</tr></table>{shown}") == f"<table><tr><td class=r>7</table>{shown}"
+
+
 def part_list(script):
     """The parts that a script holds."""
     return json.loads(script[script.index("[") : script.index("];") + 1])

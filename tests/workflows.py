@@ -36,9 +36,10 @@ def machine(folder: Path) -> dict[str, str]:
     return {**kept, **offline, "PATH": path, "NO_MKDOCS_2_WARNING": "1", "PIP_ROOT_USER_ACTION": "ignore", "VIRTUAL_ENV": str(folder)}
 
 
-def clone(project: Path, into: Path) -> Path:
-    """Check a project out anew."""
-    subprocess.run(["git", "clone", "--quiet", str(project), str(into)], check=True)
+def clone(project: Path, into: Path, submodules: str = "") -> Path:
+    """Check a project out anew, with its submodules where they are asked for (`recursive`)."""
+    more = ["-c", "protocol.file.allow=always", "clone", *(["--recurse-submodules"] if submodules == "recursive" else [])]
+    subprocess.run(["git", *more, "--quiet", str(project), str(into)], check=True)
     return into
 
 
@@ -138,7 +139,7 @@ class Run:
             if "rules" in job and not any(_matches(rule["if"], {**variables, **self.context}) for rule in job["rules"]):
                 self.results[name] = "skipped"
                 continue
-            root = clone(self.project, self.folder / name)
+            root = clone(self.project, self.folder / name, variables.get("GIT_SUBMODULE_STRATEGY", ""))
             for need in job.get("needs", ()):
                 for path in (self.folder / need["job"] / "..").resolve().glob(f"{need['job']}.artifacts/*"):
                     shutil.copy(path, root)
@@ -160,8 +161,8 @@ def _matches(rule: str, variables: Mapping[str, str]) -> bool:
     return bool(eval(text))
 
 
-def _check_out(run: Run, root: Path, _options: Mapping[str, Any]) -> None:
-    clone(run.project, root)
+def _check_out(run: Run, root: Path, options: Mapping[str, Any]) -> None:
+    clone(run.project, root, options.get("submodules", ""))
 
 
 def _nothing(_run: Run, _root: Path, _options: Mapping[str, Any]) -> None:

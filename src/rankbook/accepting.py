@@ -6,12 +6,14 @@ a person has to decide.
 
 from __future__ import annotations
 
+import ast
 import difflib
 import hashlib
 import os
 import re
 import stat
 import tempfile
+import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -25,10 +27,12 @@ from rankbook.document import document
 from rankbook.drift import place_of, printable
 from rankbook.embedding import Embedded, embed
 from rankbook.errors import PageError, SourceError
+from rankbook.languages import by_path
 from rankbook.pages import Writer
 from rankbook.pages.seals import Edited, Seen, look
 from rankbook.report import plural
 from rankbook.sources import discover
+from rankbook.terminal import word
 
 Say = Callable[[str], None]
 """Prints a line."""
@@ -53,6 +57,14 @@ class Edit(Struct, frozen=True):
         """Yield the lines of the difference."""
         before, after = (_lines(data) for data in (self.before, self.after))
         return difflib.unified_diff(before, after, f"a/{self.source}", f"b/{self.source}", lineterm="")
+
+    def doubt(self) -> str:
+        """Say what is hardly meant: the source would be empty, or would be Python no more; empty when nothing is."""
+        if _is_blank(self.after) and not _is_blank(self.before):
+            return f"this leaves nothing of {self.source}"
+        is_python = by_path(self.source, _text(self.before).partition("\n")[0]).name == "python"
+        error = _syntax_error(self.after) if is_python else ""
+        return f"{self.source} would not be valid Python any more: {error}" if error and not _syntax_error(self.before) else ""
 
 
 def options(parser: ArgumentParser) -> None:
@@ -98,10 +110,11 @@ def accept(chosen: Namespace, settings: Settings, say: Say, warn: Say, ask: Call
             if named:
                 say(f"{place_of(settings, page)}: its listing is as its source")
             continue
+        if not _shown(edit, place_of(settings, page), say, warn, has_yes=chosen.yes and not chosen.dry_run):
+            refused += 1
+            continue
         found += 1
-        for line in edit.diff():
-            say(line)
-        if not chosen.dry_run and (chosen.yes or _is_yes(ask, edit)):
+        if not chosen.dry_run and (chosen.yes or _is_yes(ask, say, edit)):
             _write(settings.root / edit.source, edit)
             taken += 1
     say(_summary(found, taken, refused, is_dry=chosen.dry_run))
@@ -109,6 +122,16 @@ def accept(chosen: Namespace, settings: Settings, say: Say, warn: Say, ask: Call
         for warning in document(settings).warnings:
             warn(warning)
     return 1 if refused else 0
+
+
+def _shown(edit: Edit, place: str, say: Say, warn: Say, *, has_yes: bool) -> bool:
+    """Show an edit; tell whether it may be taken, which needs a person where it is hardly meant."""
+    for line in edit.diff():
+        say(line)
+    doubt = edit.doubt()
+    if doubt:
+        warn(f"{place}: {doubt}; `rankbook accept {word(place)}` asks whether that is meant" if has_yes else f"{place}: {doubt}")
+    return not (doubt and has_yes)
 
 
 def _summary(found: int, taken: int, refused: int, *, is_dry: bool) -> str:
@@ -119,10 +142,11 @@ def _summary(found: int, taken: int, refused: int, *, is_dry: bool) -> str:
     return f"{said}{left}, {refused:,} refused" if refused else f"{said}{left}"
 
 
-def _is_yes(ask: Callable[[str], str], edit: Edit) -> bool:
+def _is_yes(ask: Callable[[str], str], say: Say, edit: Edit) -> bool:
     try:
         answer = ask(f"Take this into {edit.source}? [y/N] ")
     except EOFError:
+        say("")
         return False
     return answer.strip().lower() in {"y", "yes"}
 
@@ -159,7 +183,11 @@ class _Book:
         return [page for page in found if self._is_edited(page)]
 
     def _is_edited(self, page: str) -> bool:
-        seen = look(self._writer.read(page) or b"")
+        data = self._writer.read(page) or b""
+        conflict = self._writer.conflict_on(page, data)
+        if conflict is not None:
+            return pages.is_ours(data, conflict)
+        seen = look(data)
         return seen is not None and Edited.LISTING in seen.edited
 
     def edit_of(self, page: str) -> Edit | None:
@@ -171,6 +199,8 @@ class _Book:
         data = self._writer.read(page)
         if data is None:
             raise _refused("there is no such page", "a link is not followed")
+        if (conflict := self._writer.conflict_on(page, data)) is not None:
+            raise _refused(f"it has unresolved conflicts of Git from line {conflict.line} on", "run `rankbook gen` first")
         seen = look(data)
         if seen is None or seen.stamp.page != "file" or pages.page_of_file("file", seen.stamp.source) != page:
             raise _refused("this is not the page of a source", "name a page that rankbook has generated, at the place of its source")
@@ -228,11 +258,32 @@ def _refused(what: str, right: str) -> PageError:
     return PageError(what, right=right)
 
 
+def _text(data: bytes) -> str:
+    made = embed(data)
+    return made.text if isinstance(made, Embedded) else data.decode(errors="replace")
+
+
+def _is_blank(data: bytes) -> bool:
+    return not _text(data).strip()
+
+
+def _syntax_error(data: bytes) -> str:
+    """Say what keeps a source from being Python; empty when nothing does."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(data)
+    except SyntaxError as error:
+        return f"{error.msg} (line {error.lineno})" if error.lineno else error.msg
+    except (ValueError, LookupError, RecursionError, MemoryError) as error:
+        return str(error) or "it is nested too deeply"
+    return ""
+
+
 def _lines(data: bytes) -> list[str]:
     """Give the lines of a source as a terminal may show them; line ends other than LF are visible."""
     made = embed(data)
-    text = made.text if isinstance(made, Embedded) else data.decode(errors="replace")
-    lines = [printable(line.removesuffix("\n")) for line in _LINE.findall(text)]
+    lines = [printable(line.removesuffix("\n")) for line in _LINE.findall(_text(data))]
     if isinstance(made, Embedded) and lines and not made.embedding.final_newline:
         lines.append("\\ No newline at end of file")
     return lines

@@ -11,6 +11,7 @@ from pathlib import Path
 from rankbook import query
 from rankbook.config import load
 from rankbook.document import survey_tree
+from rankbook.terminal import one_line
 
 Say = Callable[[str], None]
 """Prints a line."""
@@ -68,7 +69,7 @@ def ask(chosen: Namespace, root: Path, say: Say) -> int:
 def _as_table(found: query.Answer) -> Iterator[str]:
     """Write columns; where a person watches, with what does not fit on a line broken within its column."""
     if not sys.stdout.isatty() or not found.rows:
-        yield from map(_one_line, query.lines(found))
+        yield from query.lines(found)
         return
     from rich.console import Console
     from rich.table import Column, Table
@@ -76,7 +77,7 @@ def _as_table(found: query.Answer) -> Iterator[str]:
 
     table = Table(*(Column(name, overflow="fold") for name in found.columns), box=None, pad_edge=False)
     for row in found.rows:
-        table.add_row(*(Text(cell) for cell in (row.id, *row.cells)))
+        table.add_row(*(Text(one_line(cell)) for cell in (row.id, *row.cells)))
     console = Console(color_system=None)  # what steers a terminal is not passed on, whoever wrote it
     with console.capture() as captured:
         console.print(table)
@@ -88,11 +89,7 @@ def _as_json(found: query.Answer) -> Iterator[str]:
 
 
 def _as_ids(found: query.Answer) -> Iterator[str]:
-    return (_one_line(row.id) for row in found.rows)
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\n", "\\n")
+    return (one_line(row.id) for row in found.rows)
 
 
 FORMATS: Mapping[str, Callable[[query.Answer], Iterator[str]]] = {"table": _as_table, "json": _as_json, "ids": _as_ids}

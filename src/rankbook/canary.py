@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from rankbook.errors import ConfigError
+from rankbook.config import share
 from rankbook.pytest_items import ListingItem, worst
 from rankbook.reports import Report
 from rankbook.running import PHASES
-
-_SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
 
 
 class Canary(Struct, frozen=True):
@@ -27,15 +24,8 @@ class Canary(Struct, frozen=True):
 
     @classmethod
     def of(cls, text: str) -> Canary:
-        """Read a share: `2%`.
-
-        Raises:
-            ConfigError: it is none.
-        """
-        match = _SHARE.fullmatch(text.strip())
-        if match is None or float(match[1]) > 100:
-            raise ConfigError(f"the canary's share '{text}' is no percentage", right="write --canary=2%, say")
-        return cls(float(match[1]) / 100)
+        """Read a share: `2%`."""
+        return cls(share(text))
 
     def chosen(self, items: Sequence[ListingItem]) -> list[ListingItem]:
         """Choose at random among the items that a fork has run, at least one when the share is above 0."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 """Prints a line."""
+_KEPT = re.compile(" is (?:left as it is|kept): ")
+"""What stands behind a page's name in a warning that it was not written."""
 _MOST_PAGES = 100
 """Pages that are named unless all are asked for."""
 _MOST_LINES = 400
@@ -67,7 +70,7 @@ def check(chosen: Namespace, settings: Settings, progress: Progress, say: Say, w
         found = drifted(settings, report)
         said = {each.page for each in found}
         for warning in report.warnings:
-            if warning.partition(" is left as it is: ")[0] not in said:
+            if _KEPT.split(warning, 1)[0] not in said:
                 warn(warning)
         for line in _told(found, Sides(settings, staged), chosen):
             say(line)
@@ -83,7 +86,8 @@ def _told(found: list[Drifted], sides: Sides, chosen: Namespace) -> Iterator[str
     for each in found[:most]:
         why = f": {each.why}" if each.why else ""
         lines = f" | {count}" if chosen.stat and (count := stat(each.page, sides)) else ""
-        yield f"{each.drift:<{width}}  {place_of(sides.settings, each.page)}{lines}{why}"
+        place = place_of(sides.settings, each.page) + (f":{each.line}" if each.line else "")
+        yield f"{each.drift:<{width}}  {place}{lines}{why}"
     if len(found) > most:
         yield f"... and {plural(len(found) - most, 'page')} more; `--all` names all"
     if chosen.diff:

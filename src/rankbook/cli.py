@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from rankbook import __version__, freshness
 from rankbook.config import Settings, find_root, load
-from rankbook.errors import RankbookError, refused
+from rankbook.errors import ConfigError, RankbookError, refused
 from rankbook.garbage import leave_at_exit
 from rankbook.report import Report, plural
-from rankbook.terminal import harmless, heard
+from rankbook.terminal import harmless, heard, one_line
 
 _DRAWN_EVERY = 0.1
 """Seconds between two looks of a progress bar."""
@@ -85,7 +85,11 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 def _gen_options(parser: argparse.ArgumentParser) -> None:
     _book_of_options(parser)
-    parser.add_argument("--force", action="store_true", help="write pages anew that somebody has edited outside of notes")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="write pages anew that somebody has edited outside of notes, and remove those of sources that are left out",
+    )
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 when a page was written or removed, for hooks")
 
 
@@ -136,7 +140,31 @@ def _book_of(chosen: argparse.Namespace) -> Settings:
         "package_path": chosen.package_path and tuple(chosen.package_path),
         "jobs": chosen.jobs,
     }
-    return load(_root(chosen), overrides)
+    root = _root(chosen)
+    settings = load(root, overrides)
+    if chosen.sources and not getattr(chosen, "force", False):
+        _refuse_a_part(load(root), settings)
+    return settings
+
+
+def _refuse_a_part(book: Settings, asked: Settings) -> None:
+    """Make sure that the pages of sources which the command line leaves out do not go: who names a file seldom means that.
+
+    Args:
+        book: settings as the project has them.
+        asked: the same with what the command line says.
+
+    Raises:
+        ConfigError: the folder of the pages is that of a book of more sources.
+    """
+    named = [asked.below_root(source) for source in asked.sources]
+    left = [source for source in book.sources if not any(book.below_root(source).is_relative_to(path) for path in named)]
+    if left and all(path.exists() for path in named) and asked.below_root(asked.out) == book.below_root(book.out):
+        raise ConfigError(
+            f"the book in '{book.out}' has the sources {', '.join(book.sources)}, and the command line leaves out {', '.join(left)}",
+            where=book.root / "pyproject.toml",
+            right="name no source, change the setting `sources`, or give what you name a book of its own with --out",
+        )
 
 
 def _check_options(parser: argparse.ArgumentParser) -> None:
@@ -186,8 +214,7 @@ def summary(report: Report) -> str:
 
 
 def _warn(line: str) -> None:
-    said = line.replace("\n", "\\n")
-    _say(f"rankbook: warning: {said}", sys.stderr)
+    _say(f"rankbook: warning: {one_line(line)}", sys.stderr)
 
 
 def _say(line: str, stream: TextIO | None = None) -> None:

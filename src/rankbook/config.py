@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
@@ -16,6 +17,16 @@ from rankbook.errors import ConfigError
 
 if TYPE_CHECKING:
     from rankbook.requirements import Rule
+
+ENGINES = ("local", "fresh", "ray", "slurm")
+"""Values of the setting `engine`; each is a module of the package `engines`."""
+FORGES = ("github", "gitlab", "bitbucket", "bitbucket-server", "gitea", "azure", "forgejo", "codeberg")
+"""Values of the setting `repo-forge`; how each writes its addresses, `site` knows."""
+_SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%", re.ASCII)
+_GLOB = re.compile(r"(?:[^\[]|\[[^/][^\]/]*\])+", re.DOTALL)
+"""A pattern in which each bracket that is opened is closed within its name."""
+_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
+"""What the reader of TOML says of a place."""
 
 
 class Settings(Struct, frozen=True):
@@ -38,7 +49,7 @@ class Settings(Struct, frozen=True):
     jobs: int = 0
     """Processes; 0 for one per core."""
     title: str = ""
-    """Title of the book's root page; the root folder's name when empty."""
+    """Title of the book's root page; when empty the project's name, else the repository's at `origin`, else the root folder's."""
     findings: tuple[str, ...] = ("S", "PERF", "PT", "B")
     """Rules of ruff whose findings the pages show, by code or by a code's beginning; empty for none."""
     apis: tuple[str, ...] = ()
@@ -75,6 +86,11 @@ class Settings(Struct, frozen=True):
     repo_forge: str = ""
     """Kind of the forge, where its host does not tell it: `github`, `gitlab`, `bitbucket`, `gitea` ..."""
 
+    @property
+    def book_title(self) -> str:
+        """The title of the book's root page."""
+        return self.title or _name_at_origin(self.root) or self.root.name
+
     def below_root(self, path: str) -> Path:
         """Give the absolute form of a path that a setting names."""
         return real(self.root / path)
@@ -101,17 +117,22 @@ def load(root: Path, overrides: Mapping[str, Any] | None = None) -> Settings:
     """
     root = root.resolve()
     path = root / "pyproject.toml"
-    table = _table(path) if path.is_file() else {}
+    document = _document(path)
+    table = _table(document, path)
     known = {name.replace("_", "-"): name for name in Settings.__struct_fields__ if name != "root"}
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in known:
             raise ConfigError(f"unknown setting '{key}' in [tool.rankbook]", where=path, right=f"known are {', '.join(known)}")
         values[known[key]] = _rules(value, path) if key == "requirements" else _checked(known[key], key, value, path)
+    project = document.get("project")
+    if not values.get("title") and isinstance(project, dict) and isinstance(project.get("name"), str):
+        values["title"] = project["name"]
     told = {key: value for key, value in (overrides or {}).items() if value is not None}
-    for name, value in {**values, **told}.items():
-        _check_range(name, value, None if name in told else path)
-    return replace(Settings(root=root), **{**values, **told})
+    settings = replace(Settings(root=root), **{**values, **told})
+    for name in {**values, **told}:
+        _check(settings, name, None if name in told else path)
+    return settings
 
 
 def find_root(start: Path) -> Path:
@@ -123,15 +144,57 @@ def find_root(start: Path) -> Path:
     return start
 
 
-def _table(path: Path) -> dict[str, Any]:
-    try:
-        tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {})
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"cannot read the settings: {error}", where=path, right="it must be valid TOML in UTF-8") from error
+def share(text: str) -> float:
+    """Read a share: `2%` is 0.02.
+
+    Raises:
+        ValueError: it is none.
+    """
+    match = _SHARE.fullmatch(text.strip())
+    if match is None or float(match[1]) > 100:
+        raise ValueError(text)
+    return float(match[1]) / 100
+
+
+def _name_at_origin(root: Path) -> str:
+    """Give the name of the repository that a folder is the top of, as all its clones know it; empty where none is told."""
+    if not (root / ".git").exists():
+        return ""
+    from rankbook.remotes import Remote, address  # most projects say how they are called
+
+    url = address(root, "origin")
+    remote = Remote.of(url)
+    path = remote.path if remote is not None else url.rstrip("/").removesuffix("/.git").removesuffix(".git")
+    return PurePath(path).name.strip(".")
+
+
+def _table(document: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Give `[tool.rankbook]`; empty where there is none."""
+    tool = document.get("tool", {})
     table = tool.get("rankbook", {}) if isinstance(tool, dict) else None
     if not isinstance(table, dict):
         raise ConfigError("[tool.rankbook] is not a table", where=path, right="write it as a TOML table")
     return table
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """Read a file of TOML; empty where there is none."""
+    line = None
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except PermissionError:
+        what, right = "permission denied", "let the user who runs rankbook read it"
+    except OSError as error:
+        what, right = (error.strerror or str(error)).lower(), "it must be a file that can be read"
+    except UnicodeDecodeError as error:
+        what, right = f"it is not UTF-8 (at offset {error.start})", "it must be valid TOML in UTF-8"
+    except tomllib.TOMLDecodeError as error:
+        found = _LINE.search(str(error))
+        line = int(found[1]) if found else None
+        what, right = _LINE.sub("", str(error)), "it must be valid TOML in UTF-8"
+    raise ConfigError(f"cannot read the settings: {what}", where=path, line=line, right=right)
 
 
 def _rules(rows: object, path: Path) -> dict[str, Rule]:
@@ -155,6 +218,15 @@ ROW = 'needs_two_gpus = { gpus = "2" }'
 """A row of `[tool.rankbook.requirements]`, as an example."""
 
 
+_TYPES: Mapping[type, tuple[str, str]] = {
+    str: ("a string", '"..."'),
+    bool: ("true or false", "true"),
+    int: ("a whole number", "0"),
+    float: ("a number", "300.0"),
+}
+"""How TOML calls a type, and writes a value of it."""
+
+
 def _checked(name: str, key: str, value: object, path: Path) -> object:
     default = getattr(Settings(), name)
     if isinstance(default, tuple):
@@ -164,26 +236,89 @@ def _checked(name: str, key: str, value: object, path: Path) -> object:
     if isinstance(default, float) and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     if type(value) is not type(default):
-        wanted = {str: "a string", int: "a whole number", float: "a number"}[type(default)]
-        raise ConfigError(f"setting '{key}' is not {wanted}", where=path, right=f"write {key} = {default!r}, say")
+        wanted, example = _TYPES[type(default)]
+        raise ConfigError(f"setting '{key}' is not {wanted}", where=path, right=f"write {key} = {example}, say")
     return value
 
 
-_RANGES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "sources": (all, "name files or folders below the root, '.' for the root itself"),
+def _is_anything(_value: object) -> bool:
+    return True
+
+
+def _is_share(text: str) -> bool:
+    try:
+        share(text)
+    except ValueError:
+        return False
+    return True
+
+
+_RANGES: Mapping[str, tuple[Callable[[Any], object], str]] = {
+    "sources": (bool, "name files or folders below the root, '.' for the root itself"),
     "out": (bool, "name a folder, '.' for the root itself"),
     "ledger": (bool, "name a file"),
     "pack": (lambda value: value == PurePath(value).name != "", "write the name of a pack: a folder in `templates`"),
     "listing_timeout": (lambda value: 0 < value < math.inf, "write a number of seconds above 0"),
+    "engine": (ENGINES.__contains__, f"known are {', '.join(ENGINES)}"),
+    "canary": (_is_share, "write a share from 0% to 100%, such as 2%"),
+    "repo_forge": (lambda value: not value or value.lower() in FORGES, f"known are {', '.join(FORGES)}"),
+    **dict.fromkeys(("include", "exclude"), (_GLOB.fullmatch, "write a glob such as *.png, and [[] for a bracket itself")),
     **dict.fromkeys(("jobs", "listing_jobs", "debt_days"), (lambda value: value >= 0, "write a whole number from 0 on")),
 }
-"""Which values of the right type mean something, and what would be right, by field."""
+"""Which values of the right type mean something, of a list which entries, and what would be right, by field."""
 
 
-def _check_range(name: str, value: Any, path: Path | None) -> None:
-    if "\0" in (value if isinstance(value, str) else "".join(value) if isinstance(value, tuple) else ""):
-        raise ConfigError(f"setting '{name.replace('_', '-')}' holds a null character", where=path, right="take it out")
-    holds, right = _RANGES.get(name, (None, ""))
-    if holds is not None and not holds(value):
-        said = "is empty" if value == "" or isinstance(value, tuple) else f"is {value!r}"
-        raise ConfigError(f"setting '{name.replace('_', '-')}' {said}", where=path, right=right)
+def _check(settings: Settings, name: str, path: Path | None) -> None:
+    """Make sure that a setting of the right type means something.
+
+    Args:
+        settings: all of them.
+        name: of the field.
+        path: of the file that says it; None when a flag does.
+    """
+    key, value = name.replace("_", "-"), getattr(settings, name)
+    entries = value if isinstance(value, tuple) else (value,)
+    if any("\0" in entry for entry in entries if isinstance(entry, str)):
+        raise ConfigError(f"setting '{key}' holds a null character", where=path, right="take it out")
+    holds, right = _RANGES.get(name, (_is_anything, ""))
+    for entry in entries:
+        if not holds(entry):
+            said = "is empty" if entry == "" else f"holds {entry!r}" if isinstance(value, tuple) else f"is {entry!r}"
+            raise ConfigError(f"setting '{key}' {said}", where=path, right=right)
+    if name in _CHECKS:
+        _CHECKS[name](settings, path)
+
+
+def _check_templates(settings: Settings, path: Path | None) -> None:
+    if settings.templates != Settings().templates and not settings.below_root(settings.templates).is_dir():
+        what = f"the setting 'templates' names '{settings.templates}', which is no folder"
+        raise ConfigError(what, where=path, right="name the folder of your template packs, or leave the setting out")
+
+
+def _check_gpus(settings: Settings, path: Path | None) -> None:
+    if settings.gpus.strip():
+        from rankbook.gpus import declared  # few projects declare GPUs
+
+        try:
+            declared(settings.gpus)
+        except ConfigError as error:
+            raise ConfigError(error.what, where=path, right=error.right) from error
+
+
+def _check_repo_url(settings: Settings, path: Path | None) -> None:
+    if settings.repo_url:
+        from rankbook.remotes import Remote  # few projects say what Git says
+
+        scheme, _, rest = settings.repo_url.strip().partition(":")
+        is_address = rest.startswith("//") or not {"@", "."}.isdisjoint(scheme)  # `git@host:owner/name`, but not `javascript:...`
+        if not is_address or Remote.of(settings.repo_url) is None:
+            what = "no browser opens the address in the setting 'repo-url'"
+            raise ConfigError(what, where=path, right='write repo-url = "https://host/owner/name"')
+
+
+_CHECKS: Mapping[str, Callable[[Settings, Path | None], None]] = {
+    "templates": _check_templates,
+    "gpus": _check_gpus,
+    "repo_url": _check_repo_url,
+}
+"""What else is asked of a setting, by field."""

@@ -1,4 +1,4 @@
-"""How pages are out of step with their sources, page by page: missing, outdated, obsolete or edited by hand, each with its diff."""
+"""How pages are out of step with their sources, page by page: missing, outdated, obsolete, in conflict, edited or foreign; with diffs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from rankbook.config import Settings
-from rankbook.pages import Writer
+from rankbook.pages import Writer, is_ours
+from rankbook.pages.notes import may_hold_notes
 from rankbook.pages.seals import Edited, Seen, look
 from rankbook.report import Report
 from rankbook.terminal import word
@@ -28,7 +29,11 @@ class Drift(enum.StrEnum):
     OUTDATED = "outdated"
     OBSOLETE = "obsolete"
     """It has no source any more."""
+    CONFLICTED = "conflicted"
+    """Git could not merge it."""
     EDITED = "hand-edited"
+    FOREIGN = "foreign"
+    """Something else stands in its place."""
 
 
 class Drifted(Struct, frozen=True):
@@ -39,11 +44,10 @@ class Drifted(Struct, frozen=True):
     drift: Drift
     why: str = ""
     """Which side has changed, and what to do, as a clause."""
-
-    @property
-    def is_mended_by_gen(self) -> bool:
-        """Whether generating the pages brings it into step without losing anything."""
-        return self.drift is not Drift.EDITED
+    line: int | None = None
+    """Where."""
+    is_mended_by_gen: bool = True
+    """Whether generating the pages brings it into step without losing anything."""
 
 
 def drifted(settings: Settings, report: Report) -> list[Drifted]:
@@ -54,19 +58,53 @@ def drifted(settings: Settings, report: Report) -> list[Drifted]:
         report: what a run would do.
     """
     writer = Writer(settings.below_root(settings.out))
-    found = [Drifted(page, Drift.OUTDATED if (writer.out / page).exists() else Drift.MISSING) for page in report.written]
+    tidied = frozenset(report.tidied)
+    found = [_written(page, writer, is_tidied=page in tidied) for page in report.written]
     found += [Drifted(page, Drift.OBSOLETE) for page in report.removed]
-    for page in report.kept:
-        seen = look(writer.read(page) or b"")
-        if seen is not None and seen.edited:
-            found.append(Drifted(page, Drift.EDITED, _why_edited(settings, page, seen)))
+    found += [_kept(settings, page, writer) for page in report.kept]
     return sorted(found, key=lambda each: each.page)
+
+
+def _written(page: str, writer: Writer, *, is_tidied: bool) -> Drifted:
+    data = writer.read(page)
+    if data is None:
+        return Drifted(page, Drift.MISSING)
+    if (conflict := writer.conflict_on(page, data)) is not None:
+        why = "it has unresolved conflicts of Git; `rankbook gen` writes it anew, with the notes of both sides"
+        return Drifted(page, Drift.CONFLICTED, why, conflict.line)
+    return Drifted(page, Drift.OUTDATED, _why_tidied(data) if is_tidied else "")
+
+
+def _why_tidied(data: bytes) -> str:
+    if data.startswith(b"---\r\n"):
+        return "its line ends are CRLF, as Git may have written them, and those of its source are not; let Git leave pages as they are"
+    if may_hold_notes(data):
+        return "a note, or an empty line, stands elsewhere than `rankbook gen` puts it"
+    return "it has other empty lines, or other spaces at the ends of lines, than `rankbook gen` writes"
+
+
+def _kept(settings: Settings, page: str, writer: Writer) -> Drifted:
+    data = writer.read(page)
+    conflict = None if data is None else writer.conflict_on(page, data)
+    if data is None or not is_ours(data, conflict):
+        why = f"{writer.what_stands(page)}, and a page is to stand in its place; move it away, then run `rankbook gen`"
+        return Drifted(page, Drift.FOREIGN, why, is_mended_by_gen=False)
+    if conflict is not None:
+        why = (
+            "it has unresolved conflicts of Git, and nothing shows that it is otherwise as it was generated; "
+            "move what is yours into a note, then run `rankbook gen --force`, which keeps the notes of both sides"
+        )
+        return Drifted(page, Drift.CONFLICTED, why, conflict.line, is_mended_by_gen=False)
+    seen = look(data)
+    why = "its front matter cannot be read any more; move what is yours into a note, then run `rankbook gen --force`"
+    return Drifted(page, Drift.EDITED, why if seen is None else _why_edited(settings, page, seen), is_mended_by_gen=False)
 
 
 def _why_edited(settings: Settings, page: str, seen: Seen) -> str:
     command, source = f"rankbook accept {word(place_of(settings, page))}", seen.stamp.source
     if Edited.LISTING not in seen.edited:
-        return "its text was edited outside of notes; write a note instead, then run `rankbook gen --force`"
+        what = "its text was edited outside of notes" if seen.is_sealed else "its last line, the seal, is gone"
+        return f"{what}; move what is yours into a note, then run `rankbook gen --force`"
     now = _digest(settings.root / source)
     if now is None:
         return f"its listing was edited, and {source} is gone"

@@ -108,6 +108,14 @@ def restore(text: str, embedding: Embedding) -> bytes:
     return (_bom_of(embedding.encoding) if embedding.bom else b"") + body
 
 
+def is_exact(text: str, embedding: Embedding) -> bool:
+    """Tell whether the text of a listing gives back the very bytes of its file."""
+    try:
+        return hashlib.sha256(restore(text, embedding)).hexdigest() == embedding.sha256
+    except (UnicodeError, LookupError):
+        return False
+
+
 def _is_faithful(data: bytes, bom: bytes, encoding: str, text: str) -> bool:
     """Tell whether a text gives back the bytes that it was read from; strict UTF-8 always does."""
     try:

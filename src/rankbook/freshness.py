@@ -86,13 +86,18 @@ def cache_folder(settings: Settings) -> Path:
 
 def world(settings: Settings) -> str:
     """Take the digest of all that the pages depend on besides the sources: rankbook, what it runs on, settings, the project's templates."""
-    site = sysconfig.get_path("purelib")
-    code = [sys.version, *_code(_PACKAGE), *_dated(_PACKAGE.parents[1] / "templates"), f"{site}:{_mtime(site)}"]
+    code = [*running(), *_dated(_PACKAGE.parents[1] / "templates")]
     values = [f"{name}={getattr(settings, name)!r}" for name in settings.__struct_fields__ if name not in _NOT_OF_PAGES]
     linter = shutil.which("ruff") if settings.findings else None
     packages = [f"{folder}:{_mtime(os.fspath(settings.below_root(folder)))}" for folder in settings.package_path]
-    told = [*packages, repr(rules_of(settings.root)), f"{linter}:{_mtime(linter) if linter else 0}"]
+    told = [settings.book_title, *packages, repr(rules_of(settings.root)), f"{linter}:{_mtime(linter) if linter else 0}"]
     return _digest([*code, *values, *told, *_dated(settings.below_root(settings.templates) / settings.pack)])
+
+
+def running() -> list[str]:
+    """Name what runs, by times and sizes: Python, rankbook's own files, and the folder of installed packages."""
+    site = sysconfig.get_path("purelib")
+    return [sys.version, *_code(_PACKAGE), f"{site}:{_mtime(site)}"]
 
 
 class Changes(Struct, frozen=True):

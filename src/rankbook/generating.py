@@ -19,14 +19,16 @@ from rankbook import findings, freshness, homes, pages
 from rankbook.analyse import Draft, folders_of, public_names, survey, targets, unknown_modules, unmentioned
 from rankbook.collecting import rules_of
 from rankbook.config import Settings
+from rankbook.errors import PageError
 from rankbook.freshness import Changes, Manifest
 from rankbook.knowledge import Brief, Knowledge
 from rankbook.model import Folder, Module, Project, Survey, Test, Use
 from rankbook.offers import Offers
-from rankbook.pages import Book, Fate, FileRow, Page, Writer
+from rankbook.pages import Book, Fate, FileRow, Page, Writer, conflicts
+from rankbook.pages.conflicts import Conflict
 from rankbook.pages.notes import Note
 from rankbook.printing import Made, Press
-from rankbook.report import Progress, Report
+from rankbook.report import Progress, Report, plural
 from rankbook.sources import Packages, discover, package_folders, parse
 from rankbook.store import Kept, Store, StoreError
 from rankbook.suite import Suite
@@ -115,7 +117,7 @@ def _surveyed(settings: Settings, store: Store, changes: Changes | None, apis: S
 
 def _documented(settings: Settings, store: Store, changes: Changes | None, progress: Progress | None, writer: Writer) -> Report:
     started = time.time_ns()
-    book = Book(settings.title or settings.root.name, pages.pack_folders(settings))
+    book = Book(settings.book_title, pages.pack_folders(settings))
     if not writer.dry:
         freshness.discard(settings)
     run = _Run(settings, store, changes, _Clock(progress or _silent), writer)
@@ -166,8 +168,10 @@ class _Run:
         self.orphans_before: bytes | None = None
         """The page of such notes as the last run left it."""
         self.orphans_after: bytes | None = None
-        self.edited: frozenset[str] = store.get("indexes", "edited") or frozenset()
-        """Pages that are left as they are because somebody has edited them."""
+        self.doubtful: tuple[str, ...] = ()
+        """Pages that held or hold notes that show what may not be meant."""
+        self.conflicts: Mapping[str, Conflict] = {}
+        """Pages that Git could not merge."""
         self.fates: dict[str, Fate] = {}
         """Of the pages that this run has made."""
         self.is_whole = True
@@ -225,7 +229,11 @@ class _Run:
 
     def _search(self) -> None:
         found = discover(self.settings)
-        self.paths, self.warnings, self.surroundings = found.paths, found.warnings, found.surroundings
+        is_main = pages.is_of_the_project(self.settings)
+        others = tuple(pages.other_books(self.settings, found.paths)) if is_main else ()
+        self.paths, self.warnings = found.paths, (*found.warnings, *(_doubled(other, self.settings.out) for other in others))
+        told = [f"{other}/index.md" for other in others] if is_main else ["pyproject.toml"]  # which may come to name this book
+        self.surroundings = (*found.surroundings, *told)
 
     def parse(self, suspects: list[str], meanwhile: Callable[[], None] | None = None) -> tuple[set[str], set[str]]:
         """Read the facts of files, and do something else meanwhile; give those that are new or have changed, and those that are gone."""
@@ -458,11 +466,13 @@ class _Run:
 
     def _settle_notes(self, press: Press, changed: set[str]) -> None:
         """Find the notes on all pages, and where they belong, before any page is written."""
-        known = (
-            None if self.changes is None else sorted({*(self.store.get("indexes", "noted") or ()), *self.changes.pages} - {homes.ORPHANS})
-        )
-        found = self.writer.find_notes(known)
+        left = self.writer.find(None if self.changes is None else sorted(self._may_be_noted(self.changes)))
+        found, self.conflicts = left.notes, left.conflicts
         data = self.orphans_before = self.orphans_after = self.writer.read(homes.ORPHANS)
+        where = self.writer.out / homes.ORPHANS
+        if data is not None and (conflict := conflicts.conflict_of(data, where, by_hand=True)) is not None:
+            right = "keep what both sides say, without the markers"
+            raise PageError("this page has unresolved conflicts of Git", where=where, line=conflict.line, right=right)
         orphans = [] if data is None else homes.orphans_of(data, self.writer.out)
         if found or orphans:
             tree = homes.Tree(
@@ -476,7 +486,19 @@ class _Run:
             self.homes = homes.settle(found, orphans, tree, self.writer)
             self._write_orphans([*orphans, *self.homes.homeless])
         notes = {page: tuple(notes) for page, notes in self.homes.by_page.items()}
-        self.writer = press.writer = replace(self.writer, notes=notes, known=frozenset(found))
+        places = [(page, note) for page, held in notes.items() for note in held] + [(note.page, note) for note in found]
+        self.doubtful = tuple(sorted({page for page, note in places if conflicts.shows_conflict(note.text)}))
+        untouched = conflicts.untouched(self.conflicts, self.writer.out)
+        self.writer = press.writer = replace(self.writer, notes=notes, known=frozenset(found), untouched=untouched)
+
+    def _may_be_noted(self, changes: Changes) -> set[str]:
+        """Name the pages that held notes before, that have changed since, or that the last run did not know."""
+        new = set(self.paths).difference(changes.manifest.sources.paths)
+        came = {page for path in new for page in pages.pages_of_file(path)}
+        came |= {page for folder in {above for path in new for above in _above(path)} for page in pages.pages_of_folder(folder)}
+        came.update(self.writer.pages_on_top())  # those about the whole suite, which come and go with what the sources hold
+        came.difference_update(changes.manifest.pages.paths)
+        return {*(self.store.get("indexes", "noted") or ()), *changes.pages, *came} - {homes.ORPHANS}
 
     def _keep_orphans(self, gone: set[str]) -> None:
         """Keep the notes that belong nowhere, or on a page that could not be written; tell of them."""
@@ -495,7 +517,8 @@ class _Run:
     def _is_made(self, page: str, note: Note) -> bool:
         """Tell whether a page now holds a note that belongs on it."""
         fate = self.fates.get(page)
-        return fate in (Fate.WRITTEN, Fate.UNCHANGED) or (fate is None and note.page == page and note not in self.homes.orphans)
+        is_there = fate is Fate.UNCHANGED or (fate is not None and fate.is_written)
+        return is_there or (fate is None and note.page == page and note not in self.homes.orphans)
 
     def _stays(self, note: Note, page: str) -> bool:
         """Tell whether a note stays where it was found, because that page is left as it is."""
@@ -511,8 +534,13 @@ class _Run:
             return set(), set()
         return (set(), {homes.ORPHANS}) if self.orphans_after is None else ({homes.ORPHANS}, set())
 
+    @property
+    def _out(self) -> str:
+        """The folder of the pages as a user names it."""
+        return os.path.relpath(self.writer.out, self.settings.root)
+
     def _told_of_orphans(self, lost: Sequence[Note]) -> Iterator[str]:
-        out = os.path.relpath(self.writer.out, self.settings.root)
+        out = self._out
         if self.writer.dry:
             for note in lost:
                 if note not in self.homes.orphans:
@@ -531,26 +559,56 @@ class _Run:
         self.pages = tuple(sorted(earlier | self.fates.keys()))
         left = {path for path, fate in self.fates.items() if fate in (Fate.KEPT, Fate.EDITED)}
         kept = tuple(sorted((kept_earlier - self.fates.keys()) | left))
-        self.edited = frozenset((self.edited & set(kept)) - self.fates.keys()) | {
-            path for path, fate in self.fates.items() if fate is Fate.EDITED
-        }
-        written = {path for path, fate in self.fates.items() if fate is Fate.WRITTEN}
+        written = {path for path, fate in self.fates.items() if fate.is_written}
         written_orphans, removed_orphans = self._fate_of_orphans()
+        self.passing += self._told_of_merges()
         return Report(
             sources=len(self.paths),
             pages=len(self.pages),
             written=tuple(sorted(written | written_orphans)),
+            tidied=tuple(sorted(path for path, fate in self.fates.items() if fate is Fate.TIDIED)),
             unchanged=len(self.pages) - len(written) - len(kept),
             removed=tuple(sorted({*removed} | removed_orphans)),
             kept=kept,
-            warnings=(*self.warnings, *self.unknown, *self.passing, *(self._kept_sentence(path) for path in kept), *self.orphans),
+            warnings=(
+                *self.warnings,
+                *self.unknown,
+                *self.passing,
+                *(self._kept_sentence(path) for path in kept),
+                *self._told_of_markers(),
+                *self.orphans,
+            ),
             seconds=self.clock.seconds,
         )
 
+    def _told_of_markers(self) -> Iterator[str]:
+        """Tell of the notes that show markers of Git, at the places where they stand now."""
+        notes = self.writer.find(self.doubtful).notes
+        orphans = homes.orphans_of((self.orphans_before if self.writer.dry else self.orphans_after) or b"")
+        for note in (*notes, *(replace(note, page=homes.ORPHANS) for note in orphans)):
+            if conflicts.shows_conflict(note.text):
+                what = "this note shows conflict markers of Git; where they are not meant, choose a side"
+                yield f"{self._out}/{note.page}:{note.line}: {what}"
+
+    def _told_of_merges(self) -> Iterator[str]:
+        merged = sorted(path for path, fate in self.fates.items() if fate is Fate.MERGED and not self.writer.dry)
+        noted = [path for path in merged if path in self.conflicts and self.homes.by_page.get(path)]
+        for path in noted:
+            what = "it had unresolved conflicts of Git, and is written anew with the notes of both sides; look them through"
+            yield f"{self._out}/{path}:{self.conflicts[path].line}: {what}"
+        if others := len(merged) - len(noted):
+            verb = "is" if others == 1 else "are"
+            yield f"{plural(others, 'page')} without notes had unresolved conflicts of Git, and {verb} written anew"
+
     def _kept_sentence(self, path: str) -> str:
-        if path not in self.edited:
-            return f"{path} is kept: a person made it, and a page is to stand in its place"
-        return f"{path} is left as it is: somebody has edited it; see `rankbook check`, or write it anew by `rankbook gen --force`"
+        data = self.writer.read(path)
+        conflict = None if data is None else self.writer.conflict_on(path, data)
+        if data is None or not pages.is_ours(data, conflict):
+            return f"{path} is kept: {self.writer.what_stands(path)}, and a page is to stand in its place"
+        if conflict is None:
+            return f"{path} is left as it is: somebody has edited it; see `rankbook check`, or write it anew by `rankbook gen --force`"
+        way = "see `rankbook check`, or write it anew, with the notes of both sides, by `rankbook gen --force`"
+        return f"{path} is left as it is: it has unresolved conflicts of Git from line {conflict.line} on; {way}"
 
     def keep(self, started: int, report: Report) -> None:
         """Leave for the next run what this one found."""
@@ -559,7 +617,6 @@ class _Run:
         self.knowledge.keep(self.store)
         self.store.put("indexes", "warnings", _packed(self.warnings))
         self.store.put("indexes", "noted", _packed(self.noted))
-        self.store.put("indexes", "edited", _packed(self.edited))
         if not (self.is_whole and self.store.commit(generation)):
             return
         root, out = os.fspath(self.settings.root), os.fspath(self.writer.out)
@@ -583,7 +640,7 @@ class _Run:
                     freshness.look(out, [*sorted(self.fates), homes.ORPHANS]),
                 ),
                 report=replace(
-                    report, written=(), removed=(), unchanged=len(self.pages) - len(report.kept), warnings=self._lasting(report)
+                    report, written=(), tidied=(), removed=(), unchanged=len(self.pages) - len(report.kept), warnings=self._lasting(report)
                 ),
             ),
         )
@@ -675,6 +732,11 @@ def _owners(spoiled: Iterable[str]) -> tuple[set[str], set[str]]:
         kind, source = pages.owner(page)
         (files if kind == "file" else folders).add(source)
     return files, folders
+
+
+def _doubled(other: str, out: str) -> str:
+    what = f"{other} holds pages of the same sources, which are published and executed beside those in {out}"
+    return f"{what}; delete it, or put it in the place of {out} by `git mv`, so that the notes on its pages go along"
 
 
 def _unknown_sentence(api: str) -> str:

@@ -91,11 +91,11 @@ def _links(some: Collection[str], others: Collection[str], peers: Collection[fro
     return sum(frozenset((one, other)) in peers for one in some for other in others)
 
 
-def inventory(declared: str = "", environment: Mapping[str, str] = os.environ, ask: Ask | None = None) -> Inventory:
+def inventory(text: str = "", environment: Mapping[str, str] = os.environ, ask: Ask | None = None) -> Inventory:
     """Tell which GPUs listings may use; what the machine says is remembered.
 
     Args:
-        declared: text of the setting `gpus`; empty for the GPUs that are there.
+        text: of the setting `gpus`; empty for the GPUs that are there.
         environment: `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER` are looked up here.
         ask: calls `nvidia-smi`; None for the real one.
 
@@ -104,7 +104,7 @@ def inventory(declared: str = "", environment: Mapping[str, str] = os.environ, a
     """
     visible = environment.get("CUDA_VISIBLE_DEVICES")
     found = _found(visible, environment.get("CUDA_DEVICE_ORDER", ""), ask or _nvidia_smi)
-    return _declared(declared, found) if declared.strip() else found
+    return _declared(text, found) if text.strip() else found
 
 
 @cache
@@ -292,9 +292,13 @@ MOST = 4096
 FORM = "write '8', '8 x H200' or '2 x H200 141 GiB, 1 x T4 15 GiB cc 7.5'"
 
 
-def _declared(text: str, found: Inventory) -> Inventory:
-    """Read the setting `gpus`: it says what the GPUs are, but takes none that the caller does not show."""
-    declared: list[Gpu] = []
+def declared(text: str) -> list[Gpu]:
+    """Read the setting `gpus`: what the GPUs are, without their ids.
+
+    Raises:
+        ConfigError: the text cannot be understood.
+    """
+    found: list[Gpu] = []
     for part in text.split(","):
         said = _PART.fullmatch(part.strip())
         if said is None or int(said["count"]) > MOST or _NO_NAME.search(said["name"] or ""):
@@ -302,9 +306,13 @@ def _declared(text: str, found: Inventory) -> Inventory:
         name = said["name"] or ""
         memory = round(float(said["memory"]) * _UNITS[said["unit"]]) if said["memory"] else None
         capability = said["capability"] or next((CAPABILITIES[word] for word in re.split(r"[ -]", name) if word in CAPABILITIES), "")
-        declared += [Gpu("", "", name, memory, capability)] * int(said["count"])
-    placed = tuple(_placed(index, gpu, found) for index, gpu in enumerate(declared))
-    return Inventory(placed, declared=True)
+        found += [Gpu("", "", name, memory, capability)] * int(said["count"])
+    return found
+
+
+def _declared(text: str, found: Inventory) -> Inventory:
+    """Take the GPUs that the setting declares, but none that the caller does not show."""
+    return Inventory(tuple(_placed(index, gpu, found) for index, gpu in enumerate(declared(text))), declared=True)
 
 
 def _placed(index: int, gpu: Gpu, found: Inventory) -> Gpu:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rankbook import pages
-from rankbook.pages import Writer
+from rankbook.pages import Writer, git
 from rankbook.pages.names import FILE_PAGES
 from rankbook.pages.notes import Note, block, notes_of
 from rankbook.pages.seals import look
@@ -265,7 +264,8 @@ class _Moves:
         return None
 
     def _committed(self, source: str) -> str | None:
-        commit = _git(self._tree.root, "log", "-1", "--format=%H", "--no-renames", "--diff-filter=D", "--", f":(literal){source}").strip()
+        words = ("log", "-1", "--format=%H", "--no-renames", "--diff-filter=D", "--", f":(literal){source}")
+        commit = git.ask(self._tree.root, *words).strip()
         return _renames(self._tree.root, "show", "--format=", os.fsdecode(commit)).get(source) if commit else None
 
     def _alike(self, text: str, new: Iterable[str]) -> str | None:
@@ -288,16 +288,7 @@ class _Moves:
 
 def _renames(root: Path, *arguments: str) -> Mapping[str, str]:
     """Ask Git for renames: old path below the root -> new one."""
-    words = _git(root, arguments[0], "--find-renames", "--diff-filter=R", "--name-status", "--relative", "-z", *arguments[1:]).split(b"\0")
+    options = ("--find-renames", "--diff-filter=R", "--name-status", "--relative", "-z")
+    words = git.ask(root, arguments[0], *options, *arguments[1:]).split(b"\0")
     texts = [os.fsdecode(word.lstrip(b"\n")) for word in words]
     return {texts[at + 1]: texts[at + 2] for at in range(0, len(texts) - 2, 3) if texts[at].startswith("R")}
-
-
-def _git(root: Path, *arguments: str) -> bytes:
-    """Ask Git; nothing where it has no answer."""
-    # A hook that runs us sets GIT_DIR and its kin for another repository.
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    try:
-        return subprocess.run(["git", "-C", os.fspath(root), *arguments], capture_output=True, check=False, env=environment).stdout
-    except OSError:
-        return b""

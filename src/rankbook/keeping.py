@@ -22,7 +22,7 @@ from rankbook.errors import LedgerError
 from rankbook.ledger import FORMAT, Ledger, Values, checked, hardware_class, moment, values_of
 from rankbook.listing import Outcome, Run
 from rankbook.report import plural
-from rankbook.terminal import heard
+from rankbook.terminal import aligned, heard
 
 Say = Callable[[str], None]
 """Prints a line."""
@@ -146,9 +146,7 @@ _COLUMNS: Mapping[str, Callable[[Run], str]] = {
 
 def _columns(runs: list[Run]) -> Iterator[str]:
     columns = [[name, *cells] for name, cell in _COLUMNS.items() if any(cells := [cell(run) for run in runs])]
-    widths = [max(map(len, column)) for column in columns]
-    for row in zip(*columns, strict=True):
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    return aligned(list(zip(*columns, strict=True)))
 
 
 # From one ledger to another

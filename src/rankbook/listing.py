@@ -224,6 +224,10 @@ class Program(Struct, frozen=True):
     """GPUs that it may use, as `CUDA_VISIBLE_DEVICES` names them; None leaves that variable as the caller has it."""
     fresh: str = ""
     """Why it must be run by new interpreters, as a clause; empty when it need not."""
+    imports_first: tuple[str, ...] = ()
+    """Folders in which its imports are looked up before those of the interpreter."""
+    imports_last: tuple[str, ...] = ()
+    """Folders in which they are looked up behind those."""
 
 
 class RankRecord(Struct):

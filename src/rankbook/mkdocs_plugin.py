@@ -18,13 +18,14 @@ import click
 from mkdocs.config import config_options
 from mkdocs.config.base import Config
 from mkdocs.exceptions import PluginError
-from mkdocs.plugins import BasePlugin, get_plugin_logger
+from mkdocs.plugins import BasePlugin, CombinedEvent, event_priority, get_plugin_logger
 from mkdocs.structure.files import File, Files, InclusionLevel
 
 from rankbook import freshness
 from rankbook.config import Settings, load
 from rankbook.document import document, survey_tree
 from rankbook.engine_files import list_quickly
+from rankbook.engine_templates import take_compiled
 from rankbook.errors import RankbookError, refused
 from rankbook.front_matter import OVERVIEWS
 from rankbook.garbage import leave_at_exit, pass_over, uncollected
@@ -106,11 +107,19 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
 
             self._live = Live(_log)
 
-    def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
+    @event_priority(100)
+    def _take_compiled(self, config: MkDocsConfig) -> MkDocsConfig:
+        """Prepare the theme before other plugins use it."""
+        take_compiled(config.theme)
+        return config
+
+    def _add_assets(self, config: MkDocsConfig) -> MkDocsConfig:
         """Add the style sheet and the script, before those of the project, which may override them."""
         config.extra_css = [STYLE, *config.extra_css]
         config.extra_javascript = [SCRIPT, *config.extra_javascript]
         return config
+
+    on_config = CombinedEvent(_take_compiled, _add_assets)
 
     @uncollected()
     def on_pre_build(self, *, config: MkDocsConfig) -> None:
@@ -269,13 +278,20 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
                         generates=bool(self.config.gen and self._settings.sources),
                     )
                 )
-                build.finish_search(self._settings)
+                self._finish_search(build, self._live)
                 return
             published = publish(build.docs, build.shell, directories=config.use_directory_urls, ledgered=build.ledgered, forge=forge)
             build.finish_search(self._settings)
         except RankbookError as error:
             raise PluginError(harmless(str(error))) from error
         _tell(published.problems, int(config.validation.links.anchors))
+
+    def _finish_search(self, build: _Build, live: Live) -> None:
+        """Bring the search up to date; what hinders that is shown, and the server lives on."""
+        try:
+            build.finish_search(self._settings)
+        except RankbookError as error:
+            live.refused(error)
 
     def on_build_error(self, *, error: Exception, **_: object) -> None:  # noqa: ARG002 - the signature is MkDocs' own
         """Put back what was set aside."""

@@ -9,7 +9,9 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,7 +21,8 @@ from rankbook import engines, gpus, listings
 from rankbook.config import Settings
 from rankbook.errors import PageError
 from rankbook.harness import preloaded
-from rankbook.harness.mirror import Mirror, is_inside
+from rankbook.harness.import_path import ImportPath
+from rankbook.harness.mirror import Mirror, Placed, is_inside
 from rankbook.harness.without_torch import may_import_torch
 from rankbook.jobs import Case, Collected, Job
 from rankbook.leases import Leases
@@ -163,8 +166,16 @@ class Prover:
             torch=may_import_torch(job.placed, placed.others.values()),
             gpus=granted,
             fresh=fresh or ("the listing asks for them" if options.get("engine") == "fresh" else ""),
+            imports_first=self._looked_up(sources.import_path.first, placed),
+            imports_last=self._looked_up(sources.import_path.last, placed),
         )
         return Start(program, placed.modules)
+
+    def _looked_up(self, folders: Iterable[Path], placed: Placed) -> tuple[str, ...]:
+        """Name folders in which imports are looked up, each behind its like in the tree where that goes first."""
+        root = self.settings.root
+        of_tree = [placed.root / each.relative_to(root) if placed.pages_first and each.is_relative_to(root) else each for each in folders]
+        return tuple(dict.fromkeys(str(each) for pair in zip(of_tree, folders, strict=True) for each in pair))
 
     def submit_collection(self, job: Job, sources: PageSources) -> Collecting:
         """Have pytest collect a test module's tests soon, in a process of their own."""
@@ -304,6 +315,7 @@ class PageSources(Struct):
     page: Path
     about: About | None
     trees: tuple[Path, ...] = ()
+    import_path: ImportPath = field(default_factory=ImportPath)
     _known: dict[str, bytes | None] = field(default_factory=dict)
 
     def data(self, path: str) -> bytes | None:
@@ -311,6 +323,18 @@ class PageSources(Struct):
         if path not in self._known:
             self._known[path] = self._from_page(path) or self._from_tree(path)
         return self._known[path]
+
+    def digest(self, path: str) -> str | None:
+        """Give the SHA-256 of a file as a page shows it, None where none does."""
+        for page in self._pages_of(path):
+            try:
+                seen = page.stat()
+            except OSError:
+                continue
+            found = _digest_on(page, path, seen.st_mtime_ns, seen.st_size)
+            if found:
+                return found
+        return None
 
     def names(self, folder: str) -> list[str]:
         """Give the names of the files of a folder of the tree."""
@@ -332,15 +356,16 @@ class PageSources(Struct):
         if PurePosixPath(folder or ".") == own:
             yield here
 
-    def _from_page(self, path: str) -> bytes | None:
+    def _pages_of(self, path: str) -> Iterator[Path]:
+        """Yield the pages on which a file of the tree may be shown."""
         folder, _, name = path.rpartition("/")
         for place in self._folders(folder):
             for page in (place / f"{name}_docs.md", place / f"{name}_docs.md_docs.md"):
-                if page != self.page and page.is_file():
-                    found = _source_on(page, path)
-                    if found is not None:
-                        return found
-        return None
+                if page != self.page:
+                    yield page
+
+    def _from_page(self, path: str) -> bytes | None:
+        return next((found for page in self._pages_of(path) if page.is_file() and (found := _source_on(page, path)) is not None), None)
 
     def _from_tree(self, path: str) -> bytes | None:
         if not is_inside(path):
@@ -354,6 +379,13 @@ class PageSources(Struct):
 
 def _pages_in(folder: Path) -> list[str]:
     return [entry.name for entry in folder.iterdir() if entry.name.endswith("_docs.md")] if folder.is_dir() else []
+
+
+@lru_cache(maxsize=16384)
+def _digest_on(page: Path, path: str, _changed: int, _size: int) -> str:
+    """Give the SHA-256 of a source as a page shows it, which holds until the page changes; empty where it does not."""
+    found = _source_on(page, path)
+    return sha256(found).hexdigest() if found is not None else ""
 
 
 def _source_on(page: Path, path: str) -> bytes | None:

@@ -23,16 +23,15 @@ from msgspec import Struct, field
 
 from rankbook import __version__, freshness, searching
 from rankbook.config import Settings
-from rankbook.errors import ConfigError, RankbookError
+from rankbook.errors import RankbookError
 from rankbook.front_matter import Stamp
 from rankbook.garbage import uncollected
 from rankbook.markers import LAST_RUN, ROLLUP
 from rankbook.packed import columns_of, rows_of
-from rankbook.remotes import Remote
 from rankbook.site import checkout, lean, markdown, sheltering
 from rankbook.site.addresses import Addresses
 from rankbook.site.assets import script, style
-from rankbook.site.forge import FACTS, KINDS
+from rankbook.site.forge import FACTS
 from rankbook.site.shell import Shell
 from rankbook.stamps import Stamps, Told, body_of, stamp_of, told_of
 from rankbook.workers import processes, spread
@@ -146,7 +145,7 @@ class Site:
             by_hand: pages that people made: what the engine has built of them stays, even where generated ones stood before.
         """
         addresses = Addresses(self.kept.directories)
-        sheltering.unshelter(self.path, frozenset(self._files()).difference(map(addresses.file, by_hand)))
+        sheltering.unshelter(self.path, frozenset(self._files()).difference(addresses.files(by_hand)))
 
     def unshelter_search(self) -> None:
         """Put back what the search of the book reads.
@@ -216,13 +215,9 @@ class Site:
         """Know the pages as they are now, without leaving anything for another run: they are put into the site one by one."""
         self.kept = _Kept({path: Row(row.seen, row.stamp) for path, row in docs.rows.items()}, directories=directories)
 
-    @property
-    def _told_in(self) -> Path:
-        return self.settings.root / "pyproject.toml"
-
     def _files(self) -> Iterator[str]:
         addresses = Addresses(self.kept.directories)
-        return (addresses.file(path) for path, row in self.kept.rows.items() if row.made != _NOTHING)
+        return addresses.files([path for path, row in self.kept.rows.items() if row.made != _NOTHING])
 
     def forge(self, url: str = "", edit_uri: str = "") -> checkout.Published | None:
         """Find where the sources are looked after.
@@ -230,18 +225,8 @@ class Site:
         Args:
             url: address of the repository, as the engine's settings say.
             edit_uri: what MkDocs knows of editing.
-
-        Raises:
-            ConfigError: the project's own settings name a forge of no known kind, or an address that no browser opens.
         """
         settings = self.settings
-        if settings.repo_forge and settings.repo_forge.lower() not in KINDS:
-            raise ConfigError(
-                f"setting 'repo-forge' is '{settings.repo_forge}'", where=self._told_in, right=f"known are {', '.join(KINDS)}"
-            )
-        if settings.repo_url and Remote.of(settings.repo_url) is None:
-            what = "no browser opens the address in the setting 'repo-url'"
-            raise ConfigError(what, where=self._told_in, right='write repo-url = "https://host/owner/name"')
         return checkout.published(
             settings.root, url=settings.repo_url or url, branch=settings.repo_branch, kind=settings.repo_forge, edit_uri=edit_uri
         )
@@ -564,7 +549,7 @@ class _Run:
         problems = self._problems(facts, todo, removed)
         if todo or removed or copied or self._is_news:
             self._keep(problems)
-        written = (*(self.addresses.file(path) for path in todo), *copied)
+        written = (*self.addresses.files(todo), *copied)
         return Published(len(self.docs.stamps), written, removed, problems)
 
     def put_shared(self) -> None:
@@ -590,7 +575,7 @@ class _Run:
         is_same = self.kept.setting == self.setting
         contexts = self._contexts()
         ours = [*self.docs.stamps, *self.docs.copied]
-        outputs = _seen(self.site.path, [self.addresses.file(path) for path in ours])
+        outputs = _seen(self.site.path, tuple(self.addresses.files(ours)))
         for path, made in zip(ours, outputs, strict=True):
             row, context = self.rows[path], contexts.get(path, "")
             if not (is_same and row.context == context and row.made == made != _NOTHING):
@@ -623,7 +608,7 @@ class _Run:
         is_moved = old != self.addresses
         ours = {*self.docs.stamps, *self.docs.copied}
         lost = [path for path, row in self.kept.rows.items() if row.made != _NOTHING and (is_moved or path not in ours)]
-        now = {self.addresses.file(path) for path in ours} if lost else set()
+        now = set(self.addresses.files(ours)) if lost else set()
         gone = []
         for path in lost:
             file, row = old.file(path), self.kept.rows[path]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 import platform
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from hashlib import sha256
@@ -19,9 +18,11 @@ from msgspec.structs import asdict, replace
 from rankbook import listings, machine, proofs, updating
 from rankbook.config import Settings
 from rankbook.errors import PageError, RankbookError
-from rankbook.harness.mirror import modules_of
+from rankbook.harness.import_path import ImportPath, conftest_files, import_path
+from rankbook.harness.imported import Imported
+from rankbook.harness.mirror import is_inside, modules_of
 from rankbook.jobs import Case, Collected, Job, as_program, plan
-from rankbook.listing import Listing, Outcome, Receipt, Run
+from rankbook.listing import About, Listing, Outcome, Receipt, Run
 from rankbook.outlook import Outlook
 from rankbook.proofs import Proofs
 from rankbook.prove import Collecting, PageSources, Prover, Wish
@@ -29,6 +30,7 @@ from rankbook.pytest_private import crash, mark
 from rankbook.reports import PASSED, Report
 from rankbook.running import PHASES, Running
 from rankbook.tally import Register
+from rankbook.terminal import harmless, word
 
 ACTED_ON = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings"})
 """Marks that the listing's own pytest acts on; the outer one must not act on them again."""
@@ -57,6 +59,9 @@ class Session(Struct):
     """Whether expected outputs that differ are written anew."""
     is_over: bool = False
     """Whether nothing is waited for any more."""
+
+    imported: Imported = field(default_factory=Imported)
+    """What the project's own modules import."""
 
     named: frozenset[str] = frozenset()
     """Files and folders that the command line names."""
@@ -95,6 +100,10 @@ class PageFile(pytest.File):
     def of(cls, parent: pytest.Collector, path: Path) -> PageFile:
         """Make the node of a page, and remember it as one that is to be collected."""
         page: PageFile = cls.from_parent(parent, path=path)
+        where = page.nodeid
+        if harmless(where) != where:  # pytest shows a node's id and name as they are; it is selected by its path
+            page = cls.from_parent(parent, path=path, name=harmless(page.name), nodeid=harmless(where))
+        page.where = where
         page.session_state = page.config.stash[STASH]
         if page.session_state.is_asked_for(path, page.config):
             page.session_state.pages.append(page)
@@ -112,6 +121,8 @@ class PageFile(pytest.File):
         return page
 
     session_state: Session
+    where: str
+    """Its path as a node id has it: the node's own id where nothing in it steers a terminal."""
     jobs: list[Job]
     """What becomes of each listing, in page order."""
     programs: list[Job]
@@ -141,15 +152,15 @@ class PageFile(pytest.File):
         for page in waiting[:AHEAD]:
             page.read()
         if self.problem is not None:
-            raise self.CollectError(str(self.problem)) from self.problem
-        self.session_state.register[self.nodeid] = self.rows
+            raise self.CollectError(harmless(str(self.problem))) from self.problem
+        self.session_state.register[self.where] = self.rows
         try:
             nodes: list[pytest.Item | pytest.Collector] = []
             for job in self.jobs:
                 self._add(job, nodes)
             self.size = sum(1 for _ in _items_below(nodes))
         except RankbookError as error:
-            raise self.CollectError(str(error)) from error
+            raise self.CollectError(harmless(str(error))) from error
         return nodes
 
     def read(self) -> None:
@@ -165,15 +176,12 @@ class PageFile(pytest.File):
     def _read(self) -> None:
         state = self.session_state
         try:
-            found = listings.collect(self.path, self.nodeid)
+            found = listings.collect(self.path, self.where)
         except PageError as error:
-            found = (_unreadable(self.nodeid, str(error)),)
+            found = (_unreadable(self.where, str(error)),)
         self._complain_of_site()
         self.jobs = list(plan(found))
-        self.rows = [
-            (job.listing.output_of or job.listing.line, job.listing.output_of > 0 or job.is_code, _is_inside(job, found))
-            for job in self.jobs
-        ]
+        self.rows = [(job.listing.line, job.is_code, _is_inside(job, found)) for job in self.jobs if not job.listing.output_of]
         for job in self.jobs:
             if not job.is_code or job.listing.problem is not None:
                 continue
@@ -185,8 +193,8 @@ class PageFile(pytest.File):
                 self.collecting[id(job)] = state.prover.submit_collection(job, self.sources(job))
 
     def _runs_of(self, job: Job, known: Proofs) -> dict[str, Run]:
-        whole = known.of(self.nodeid, job.names or (job.listing.name,), job.fingerprint, self.modules(job))
-        tests = known.of(self.nodeid, job.names, job.fingerprint, self.modules(job)) if job.kind.has_tests else []
+        whole = known.of(self.where, job.names or (job.listing.name,), job.fingerprint, self.modules(job))
+        tests = known.of(self.where, job.names, job.fingerprint, self.modules(job)) if job.kind.has_tests else []
         tests = [run for run in tests if "id" in run.case]
         if not needs_no_collection(job) and any("id" not in run.case and run.outcome is not Outcome.PASSED for run in whole):
             return {}  # a module that could not be collected, or that skipped itself, is collected again
@@ -206,8 +214,8 @@ class PageFile(pytest.File):
         top = self.session_state.settings.root
         if "fixtures" not in job.placed.options:
             return {}
-        files = (folder / "conftest.py" for folder in self.path.parents if folder == top or top in folder.parents)
-        return {file.relative_to(top).as_posix(): sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()}
+        files = [file for file in conftest_files(self.path, top) if file.is_file()]
+        return {file.relative_to(top).as_posix(): sha256(file.read_bytes()).hexdigest() for file in files}
 
     def _add(self, job: Job, nodes: list[pytest.Item | pytest.Collector]) -> None:
         if not job.is_code:
@@ -226,7 +234,7 @@ class PageFile(pytest.File):
         if not found.cases:
             self._add_whole(job, nodes)
         for case in found.cases:
-            classes, name = split_id(case.id)
+            classes, name = split_id(harmless(case.id))
             holder, inside = self._holder((*job.names, *classes), nodes)
             inside.append(ListingItem.make(holder, name, job, self, case))
 
@@ -263,8 +271,17 @@ class PageFile(pytest.File):
         about = job.listing.about or (job.beside.about if job.beside else None)
         if id(about) not in self._sources:
             settings = self.session_state.settings
-            self._sources[id(about)] = PageSources(self.path, about, tuple(settings.below_root(entry) for entry in settings.source_path))
+            trees = tuple(settings.below_root(entry) for entry in settings.source_path)
+            self._sources[id(about)] = PageSources(self.path, about, trees, self._import_path(about, trees))
         return self._sources[id(about)]
+
+    def _import_path(self, about: About | None, trees: tuple[Path, ...]) -> ImportPath:
+        """Give the folders that pytest would put on `sys.path` for the source of a page, or for a page of its own."""
+        root, option = self.session_state.settings.root, self.config.option
+        own = [root / about.source] if about is not None and is_inside(about.source) else []
+        conftests = [] if option.noconftest else conftest_files(own[0] if own else self.path, root)
+        found = import_path(root, [*own, *conftests], self.config.getini("pythonpath"), trees, option.importmode)
+        return replace(found, imported=self.session_state.imported)
 
 
 def _items_below(nodes: Iterable[pytest.Item | pytest.Collector]) -> Iterator[pytest.Item]:
@@ -345,10 +362,10 @@ class ListingItem(pytest.Item):
         """
         item: ListingItem = cls.from_parent(parent, name=name)
         item.job, item.page, item.case, item.phases, item.overruled, item.order = job, page, case, {}, {}, 0
-        for word, arguments in case.marks if case else ():
-            if word not in ACTED_ON:
-                item.own_markers.append(mark(word, arguments))
-                item.keywords[word] = True
+        for marked, arguments in case.marks if case else ():
+            if marked not in ACTED_ON:
+                item.own_markers.append(mark(marked, arguments))
+                item.keywords[marked] = True
         return item
 
     @property
@@ -365,7 +382,7 @@ class ListingItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Say where the item stands."""
-        return self.path, self.line - 1, self.nodeid.partition("::")[2].replace("::", ".")
+        return Path(harmless(os.fspath(self.path))), self.line - 1, self.nodeid.partition("::")[2].replace("::", ".")
 
     def setup(self) -> None:
         """Wait for the test's set-up."""
@@ -491,19 +508,19 @@ class ListingItem(pytest.Item):
     def _same_run(self) -> Report:
         """Give the outcome of the run of the page's own source: that run is this listing's."""
         job = next(job for job in self.page.jobs if _shows(job, self.job.same_as))
-        name = "::".join((self.page.nodeid, *job.names))
+        name = "::".join((self.page.where, *job.names))
         found = self.page.collected.get(id(job))
         if found is not None and not found.cases:
             return _of_module(found)
         reports = list(self._ends_of(job))
         failed = next((report for report in reports if report.outcome.is_failure), None)
         if failed is not None:
-            return replace(failed, reason=f"the same run as {name}: {failed.reason}")
+            return replace(failed, reason=f"the same run as {name}: {failed.reason}", duration=0.0, ranks=0, receipt=Receipt())
         if reports and all(report.outcome.is_skip for report in reports):
             return replace(reports[0], text="", sections=(), wasxfail=None)
         if not reports:
             return Report(Outcome.SKIPPED, f"none of the tests of {name} is run")
-        return Report(Outcome.PASSED, ranks=max(report.ranks for report in reports), sections=(("rankbook", f"the same run as {name}"),))
+        return Report(Outcome.PASSED, f"the same run as {' '.join(job.names) or 'the tests of this page'}")
 
     def _ends_of(self, job: Job) -> Iterator[Report]:
         """Yield how the tests of another listing of the page end: those that are selected, or all when none is."""
@@ -534,13 +551,20 @@ class ListingItem(pytest.Item):
             report = Report(Outcome.FAILED, f"it cannot be started: {excinfo.value}")
         else:
             return super().repr_failure(excinfo, style)
-        again = f"run it again: pytest --doctest-glob='*.md' {shlex.quote(self._argument())}"
-        return crash(self.job.listing.page, report.line or self.line, report.reason, report.text, again)
+        again = f"run it again: pytest --doctest-glob='*.md' {self._argument()}"
+        page, reason, text = map(harmless, (self.job.listing.page, report.reason, report.text))
+        return crash(page, report.line or self.line, reason, text, again)
 
     def _argument(self) -> str:
         """Name the item as an argument of a pytest that is started where this one was: a node id starts at the root of the project."""
         _, separator, names = self.nodeid.partition("::")
-        return os.path.relpath(self.path, self.config.invocation_params.dir) + separator + names
+        return word(os.path.relpath(self.path, self.config.invocation_params.dir), separator + names)
+
+    @property
+    def identity(self) -> str:
+        """Its node id as the ledger has it, whatever in it would steer a terminal."""
+        names = self.job.names or (() if self.case else (self.job.listing.name,))
+        return "::".join((self.page.where, *names, *([self.case.id] if self.case else ())))
 
     def outputs(self) -> list[tuple[int, str, str]]:
         """Give the expected outputs that are to be written anew: line of the fence, what stands in it, what is to stand there."""
@@ -554,7 +578,7 @@ class ListingItem(pytest.Item):
         worst = worst_of(self)
         return Run(
             page=listing.page,
-            node_id=self.nodeid,
+            node_id=self.identity,
             listing=self.job.fingerprint,
             source=listing.about.source if listing.about else "",
             line=self.line,
@@ -570,7 +594,7 @@ class ListingItem(pytest.Item):
             commit=machine.commit(self.config.rootpath),
             receipt=self._receipt(phases),
             modules=self.page.modules(self.job),
-            needs=worst.needs or self.state.outlook.needs_of(self.job, self.test),
+            needs=self.state.outlook.needs_of(self.job, self.test) or worst.needs,
             case=self._case_facts(),
         )
 
@@ -620,6 +644,7 @@ def is_spread(config: pytest.Config) -> bool:
 
 
 def sections_of(item: ListingItem, phase: str) -> Iterator[tuple[str, str]]:
-    """Yield the output that belongs to a phase."""
+    """Yield the output that belongs to a phase; nothing in it steers the terminal."""
     report = item.phases.get(phase)
-    yield from report.sections if report is not None else ()
+    for title, content in report.sections if report is not None else ():
+        yield title, harmless(content)

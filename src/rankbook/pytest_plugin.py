@@ -12,7 +12,6 @@ import pytest
 from rankbook import config as configuration
 from rankbook import machine
 from rankbook.canary import Canary, differences
-from rankbook.engines import CLUSTERS, NAMES
 from rankbook.errors import RankbookError
 from rankbook.ledger import Ledger
 from rankbook.ledger.values import values_of
@@ -25,8 +24,8 @@ from rankbook.pytest_private import is_text_doctest, wanted_by_glob
 from rankbook.recording import Recorder
 from rankbook.reports import Report
 from rankbook.required import Required
+from rankbook.terminal import harmless
 
-ENGINES = (*NAMES, *CLUSTERS)
 SUFFIXES = (".md", ".markdown")
 LETTERS: Mapping[str, str] = {Outcome.VACUOUS: "v", Outcome.DEGENERATE: "d", Outcome.NOT_RUN: "n", Outcome.PROVED: "e"}
 """Letters of the progress line for what is neither passed nor plainly skipped."""
@@ -40,7 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("rankbook", "rankbook: listings of Markdown pages")
     add = group.addoption
-    add("--engine", choices=ENGINES, help=f"where listings run: {', '.join(ENGINES)} (default: the setting 'engine', else local)")
+    engines = configuration.ENGINES
+    add("--engine", choices=engines, help=f"where listings run: {', '.join(engines)} (default: the setting 'engine', else local)")
     add("--ray-address", metavar="ADDRESS", help="Ray cluster of the engine ray (default: one on this machine)")
     add("--listing-jobs", type=int, metavar="N", help="listings that run at the same time; 0 for one per core")
     add("--listing-timeout", type=float, metavar="SECONDS", help="seconds without a sign of life after which a listing hangs")
@@ -82,13 +82,11 @@ def pytest_configure(config: pytest.Config) -> None:
         settings = configuration.load(config.rootpath, overrides)
         config.stash[STASH] = _session(config, settings)
     except RankbookError as error:
-        raise pytest.UsageError(str(error)) from error
+        raise pytest.UsageError(harmless(str(error))) from error
 
 
 def _session(config: pytest.Config, settings: configuration.Settings) -> Session:
     option = config.option
-    if settings.engine not in ENGINES:
-        raise pytest.UsageError(f"unknown engine '{settings.engine}'; known are {', '.join(ENGINES)}")
     prover = Prover(settings, ["--noconftest"] if option.noconftest else [], _jobs(config, settings))
     outlook = Outlook(settings, prover, [Required.parse(text) for text in option.require or ()])
     config.stash[CANARY] = Canary.of(settings.canary)
@@ -141,11 +139,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     said = item.phases.get(call.when)
     report.sections += list(sections_of(item, call.when))
     if said is not None and said.wasxfail is not None:
-        report.wasxfail = said.wasxfail
+        report.wasxfail = harmless(said.wasxfail)
         report.outcome = "skipped" if said.outcome is Outcome.SKIPPED else "passed"
     elif said is not None and report.skipped and said.outcome.is_skip:
         report.rankbook_outcome = str(said.outcome)  # type: ignore[attr-defined]
-        report.longrepr = (str(item.path), item.line, f"Skipped: {said.reason}")
+        report.longrepr = (harmless(str(item.path)), item.line, f"Skipped: {harmless(said.reason)}")
     else:
         item.overruled |= _overruled(said, report, call)
     if report.failed and call.excinfo is not None and call.when != "call":
@@ -231,13 +229,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Count every listing: the sum is the number of listings that the site shows."""
     state = config.stash[STASH]
     for complaint in (*state.complaints, *state.failures):
-        terminalreporter.line(complaint, red=True)
+        terminalreporter.line(harmless(complaint), red=True)
     for note in config.stash.get(NOTES, ()):
-        terminalreporter.line(note)
+        terminalreporter.line(harmless(note))
     if not state.register:
         return
     tally = config.stash[RECORDER].tally()
     terminalreporter.section("listings", "=")
     terminalreporter.line(tally.sentence())
     for reason, number in tally.reasons.items():
-        terminalreporter.line(f"{number:6d} skipped: {reason}")
+        terminalreporter.line(f"{number:6d} skipped: {harmless(reason)}")

@@ -16,6 +16,7 @@ from rankbook.machine import facts
 from rankbook.model import Project, Test
 from rankbook.requirements import Requirement, gpu_range
 from rankbook.sources.globs import matcher
+from rankbook.terminal import aligned
 from rankbook.verdict import verdict
 
 _COMPARISON = re.compile(r"\s*(>=|<=|==|!=|=|>|<|)\s*(\d{1,9})\s*")
@@ -104,10 +105,7 @@ def answer(project: Project, question: Question) -> Answer:
 
 def lines(found: Answer) -> Iterator[str]:
     """Write an answer as text in columns, under their headings; nothing when nothing was found."""
-    table = [found.columns, *((row.id, *row.cells) for row in found.rows)] if found.rows else []
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for cells in table:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    return aligned([found.columns, *((row.id, *row.cells) for row in found.rows)] if found.rows else [])
 
 
 # Tests, and what filters ask of them

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from msgspec import Struct
+
+from rankbook.git import asked as question
 
 _SECONDS = 10.0
 """Time that Git may take to answer."""
 _SHORT = re.compile(r"(?:[^@/\s]+@)?([A-Za-z0-9.-]{2,}):(?!/)(\S+)")
 """An address for ssh in its short form: `git@github.com:owner/name.git`."""
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
+_NO_PATH = re.compile(r'["<>`{}|\\^]')
+"""Characters that no address may hold, and that no forge takes in a name; some would mean something to a page that shows it."""
+_SAFE = "/~+@"
+"""Characters of a path that an address holds as they are, beside letters, digits and `_.-`."""
+_OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+"""An owner whose name can be part of a host's."""
 _SCHEMES = ("http", "https", "ssh", "git", "git+ssh", "git+https")
 _BY_SSH = {
     "ssh.github.com": "github.com",
@@ -36,21 +43,11 @@ def git(folder: Path, *arguments: str) -> str | None:
 
 def asked(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
     """Ask Git about a folder: how it ended; None when it is not there, or does not answer in time."""
-    # A hook of Git's own names its repository by the environment, whichever folder is asked about.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        return subprocess.run(
-            ["git", "-C", os.fspath(folder), *arguments],
-            capture_output=True,
-            encoding="utf-8",
-            errors="surrogateescape",
-            timeout=_SECONDS,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
+    done = question(folder, *arguments, seconds=_SECONDS)
+    if done is None:
         return None
+    said, told = (text.decode("utf-8", "surrogateescape") for text in (done.stdout, done.stderr))
+    return subprocess.CompletedProcess(done.args, done.returncode, said, told)
 
 
 def chosen(folder: Path) -> str:
@@ -62,6 +59,14 @@ def chosen(folder: Path) -> str:
 def address(folder: Path, name: str) -> str:
     """Give the address of a remote; empty without any. It may hold a password: nobody is shown it."""
     return (git(folder, "remote", "get-url", name) or "").strip() if name else ""
+
+
+def submodules(top: Path) -> tuple[str, ...]:
+    """Name the folders of a working tree that other repositories fill, below its top, sorted."""
+    if not (top / ".gitmodules").is_file():
+        return ()
+    said = git(top, "config", "--null", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$") or ""
+    return tuple(sorted(entry.partition("\n")[2] for entry in said.split("\0") if entry))
 
 
 class Remote(Struct, frozen=True):
@@ -97,12 +102,13 @@ class Remote(Struct, frozen=True):
     def _checked(cls, scheme: str, host: str, port: str, path: str) -> Remote | None:
         host = _BY_SSH.get(host.lower(), host.lower())
         path = path.strip("/").removesuffix(".git").rstrip("/")
-        return cls(host + port, path, scheme) if _HOST.fullmatch(host) and path and path.isprintable() else None
+        is_named = path and path.isprintable() and not _NO_PATH.search(path)
+        return cls(host + port, path, scheme) if is_named and _HOST.fullmatch(host) else None
 
     @property
     def url(self) -> str:
         """The address that people open; it never holds what the remote's own address may hold: a user or a token."""
-        return f"{self.scheme}://{self.host}/{self.path}"
+        return f"{self.scheme}://{self.host}/{quote(self.path, safe=_SAFE)}"
 
     @property
     def forge(self) -> str:
@@ -114,7 +120,7 @@ class Remote(Struct, frozen=True):
         """The address at which the forge shows the repository's site; empty where the host's name does not tell."""
         owner, _, name = self.path.partition("/")
         domain = _PAGES.get(self.host)
-        if domain is None:
+        if domain is None or not _OWNER.fullmatch(owner):
             return ""
         site = f"{owner.lower()}.{domain}"
-        return f"https://{site}/" if name.lower() == site else f"https://{site}/{name}/"
+        return f"https://{site}/" if name.lower() == site else f"https://{site}/{quote(name, safe=_SAFE)}/"

@@ -18,6 +18,8 @@ class Report(Struct, frozen=True):
     """Pages of the book."""
     written: tuple[str, ...] = ()
     """Pages that are new or have changed."""
+    tidied: tuple[str, ...] = ()
+    """Those among them that say the same as before: notes have gone to their places, or blanks and line ends are as they were."""
     unchanged: int = 0
     removed: tuple[str, ...] = ()
     """Pages whose source is gone."""

@@ -126,9 +126,13 @@ def where_to_get(module: str, job: Job) -> str:
     top = module.partition(".")[0]
     about = job.listing.about
     if about is None:
-        return f"install the package that has '{top}'"
+        return f"install the package that has '{top}', or name its folder in pytest's settings: {_SETTING}"
     sibling = PurePosixPath(about.source).parent / f"{top}.py"
     return (
-        f"no page shows {sibling}, and no tree named by --source-path holds it: generate that page, name its tree, "
-        f"or install the package that has '{top}'"
+        f"no page shows {sibling}, and no folder named by pytest's `pythonpath` or by --source-path has '{top}': "
+        f"install the package that has it, or name its folder in pytest's settings: {_SETTING}"
     )
+
+
+_SETTING = 'pythonpath = ["src"], say'
+"""A setting of pytest, as an example."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import shutil
 import sys
 from argparse import ArgumentParser, Namespace
@@ -17,8 +18,10 @@ from rankbook.config import Settings, load, real
 from rankbook.document import survey_tree
 from rankbook.errors import ConfigError, RankbookError
 from rankbook.model import Project
+from rankbook.pages import share_address
 from rankbook.query import fewest_gpus
 from rankbook.starter import Declared, Demands, Draft, Facts, Kind, Sources, Wishes, drafts, find_facts, find_tests
+from rankbook.terminal import word
 
 Say = Callable[[str], None]
 """Prints a line."""
@@ -48,13 +51,18 @@ def start(chosen: Namespace, root: Path, say: Say) -> int:
         The exit status: 0 when everything is as it shall be, 1 when a file was left that needs a hand.
 
     Raises:
-        ConfigError: no tests were found and none were named, or a file that is to be replaced is none of ours.
+        ConfigError: no tests were found and none were named, the pages are to lie outside of the site, or a file that is to be replaced is
+            none of ours.
     """
     root = root.resolve()
     tests = _tests(root, tuple(chosen.sources))
     project = survey_tree(_settings(root, tests))
-    demands = Demands(most_gpus(project), _imports_torch(project))
+    imports = frozenset(_imports(project))
+    demands = Demands(most_gpus(project), "torch" in imports, imports, share_address(project.modules, project.folders))
     found = find_facts(root, tests, demands, Wishes(chosen.title, tuple(dict.fromkeys(chosen.ci or ())), chosen.ignore_pages))
+    if not found.facts.shown:
+        what = f"the setting 'out' is '{found.facts.out}', outside of the site's folder {found.facts.docs}/"
+        raise ConfigError(what, where=root / "pyproject.toml", right=f'write out = "{found.facts.docs}/suite"')
     top = starter.top(root)
     forced = tuple(_below(top, name) for name in chosen.force)
     made = list(drafts(found.facts, top, forced))
@@ -65,10 +73,19 @@ def start(chosen: Namespace, root: Path, say: Say) -> int:
         say(f"note      {sentence}")
     for draft in made:
         _do(draft, top, say, dry=chosen.dry_run)
+    kept = [_from(root, top / draft.path) for draft in made if draft.kind is not Kind.LEFT]
+    refused = starter.ignored(root, kept)
+    for each in refused:
+        path = _from(Path.cwd().resolve(), root / each.path)
+        say(
+            f"{Kind.LEFT.value:9} {path}: Git ignores it by {each.pattern} ({each.place}), and CI needs it; "
+            f"take that line out, or run git add --force {word(path)}"
+        )
     if not chosen.dry_run:
-        for line in _next(found.facts, made):
+        hidden = {each.path for each in refused}
+        for line in _next(found.facts, starter.changed(root, [path for path in kept if path not in hidden])):
             say(line)
-    return int(any(draft.kind is Kind.LEFT for draft in made))
+    return int(bool(refused) or any(draft.needs_a_hand for draft in made))
 
 
 def _tests(root: Path, named: tuple[str, ...]) -> Sources:
@@ -103,9 +120,10 @@ def most_gpus(project: Project) -> int:
     return max((fewest_gpus(test.requirements) for survey in project.surveys.values() for test in survey.tests), default=0)
 
 
-def _imports_torch(project: Project) -> bool:
-    imports = (each for module in project.modules.values() for each in module.imports)
-    return any((each.module or "").partition(".")[0] == "torch" for each in imports)
+def _imports(project: Project) -> Iterator[str]:
+    """Yield the first part of each name that the files import, but for those that they name from where they stand."""
+    for module in project.modules.values():
+        yield from (each.module.partition(".")[0] for each in module.imports if not each.level)
 
 
 def _below(top: Path, name: str) -> str:
@@ -122,13 +140,17 @@ def _check_forced(made: list[Draft], forced: tuple[str, ...]) -> None:
 
 
 def _do(draft: Draft, top: Path, say: Say, *, dry: bool) -> None:
+    path = _from(Path.cwd().resolve(), top / draft.path)
     if draft.kind in (Kind.NEW, Kind.CHANGED) and not dry:
         _write(top / draft.path, draft.after)
     if dry and draft.before != draft.after:
         for line in _diff(draft):
             say(line)
-    else:
-        say(f"{draft.kind.value:9} {draft.path}{f': {draft.why}' if draft.why else ''}")
+    elif draft.kind is not Kind.SAME or not draft.left:
+        why = f"{draft.why}, and is not replaced without --force {word(path)}" if draft.is_whole else draft.why
+        say(f"{draft.kind.value:9} {path}{f': {why}' if why else ''}")
+    for sentence in draft.left:
+        say(f"{Kind.LEFT.value:9} {path}: {sentence}")
 
 
 def _diff(draft: Draft) -> Iterator[str]:
@@ -157,14 +179,22 @@ def _write(path: Path, text: str) -> None:
         part.unlink(missing_ok=True)
 
 
-def _next(facts: Facts, made: list[Draft]) -> Iterator[str]:
-    """Say what is to be done now."""
+def _from(folder: Path, path: Path) -> str:
+    """Name a path as seen from a folder, which it need not lie below."""
+    return Path(os.path.relpath(path, folder)).as_posix()
+
+
+def _next(facts: Facts, changed: list[str]) -> Iterator[str]:
+    """Say what is to be done now, by commands that work in the folder where this one was given."""
     yield "next"
-    kept = " ".join([*(draft.path for draft in made if draft.kind in (Kind.NEW, Kind.CHANGED)), *([] if facts.is_ignored else [facts.out])])
+    here = Path.cwd().resolve()
+    if here != facts.root:
+        yield f"  cd {word(_from(here, facts.root))}"
     yield "  rankbook gen"
-    if kept:
-        yield f"  git add {kept} && git commit"
-    yield f"  pytest --doctest-glob='*.md' {facts.proved}"
+    kept = [*changed, *([] if facts.is_ignored else [facts.out])]
+    if kept and starter.is_there(facts.root):
+        yield f"  git add {' '.join(map(word, kept))} && git commit"
+    yield f"  {facts.prove()}"
     yield "  mkdocs serve"
     if "github" in facts.forges:
         yield "on GitHub: Settings, Pages, Source: GitHub Actions"

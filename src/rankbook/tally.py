@@ -18,7 +18,7 @@ class Tally(Struct, frozen=True):
 
     pages: int = 0
     listings: int = 0
-    """Listings that the site shows."""
+    """Listings that the site shows; one with the output that it prints is one."""
     inside: int = 0
     """Listings inside Markdown sources, which the site shows as part of another; counted in the outcomes below like all others."""
     passed: int = 0
@@ -44,11 +44,15 @@ class Tally(Struct, frozen=True):
         parts = [f"{self.passed} passed", f"{self.failed} failed", f"{self.skipped} skipped", f"{self.not_code} not code"]
         parts += [f"{self.proved_earlier} proved earlier"] if self.proved_earlier else []
         parts += [f"{self.not_run} not run"] if self.not_run else []
-        return f"{self.pages} pages, {self.listings} listings{inside}: {', '.join(parts)}"
+        return f"{_count(self.pages, 'page')}, {_count(self.listings, 'listing')}{inside}: {', '.join(parts)}"
 
     def tests(self) -> str:
         """Give the number of tests and listings by the way they ended, as one line."""
         return ", ".join(f"{number} {name}" for name, number in self.endings.items())
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def count(register: Register, outcomes: dict[tuple[str, int], list[tuple[Outcome, str]]]) -> Tally:

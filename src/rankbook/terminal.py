@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
-_STEERING = re.compile(
+STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff\U000e0000-\U000e007f]"
 )
 """Characters that move the cursor, colour, rename the window or turn the direction of what follows, and what nothing can encode."""
@@ -21,12 +21,33 @@ def harmless(text: str) -> str:
     Args:
         text: one or several lines.
     """
-    return _STEERING.sub(_written, text) if not (text.isascii() and text.isprintable()) else text
+    return STEERING.sub(_written, text) if not (text.isascii() and text.isprintable()) else text
 
 
 def _written(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
+
+
+def one_line(text: str) -> str:
+    """Give a harmless text that stays on its line and within its column: what ends a line, and a tab, are written out.
+
+    Args:
+        text: a cell of a table, an id, a sentence.
+    """
+    return harmless(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Write the rows of a table as lines with columns that are as wide as what is shown.
+
+    Args:
+        rows: cells, as many in each row.
+    """
+    shown = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 @contextmanager

@@ -99,7 +99,6 @@ class _Crew:
         tickets, tickets_in = os.pipe()
         os.write(tickets_in, b"".join(map(_NUMBER.pack, range(len(chunks)))))
         os.close(tickets_in)
-        gc.freeze()  # a child's collections do not touch, and so not copy, what it shares
         try:
             for _ in range(jobs):
                 self._add(function, chunks, tickets)
@@ -107,7 +106,6 @@ class _Crew:
             self._end(is_wanted=False)
             raise
         finally:
-            gc.unfreeze()
             os.close(tickets)
 
     def _add(self, function: Callable[[Sequence[Any]], object], chunks: Sequence[Sequence[Any]], tickets: int) -> None:
@@ -142,7 +140,7 @@ class _Crew:
 def _serve(function: Callable[[Sequence[Any]], object], chunks: Sequence[Sequence[Any]], tickets: int, into: int) -> None:
     """Work off chunks until none is left; this is the whole life of a child."""
     try:
-        gc.disable()
+        gc.disable()  # a child makes next to no cycles; to look for some takes time, and copies what it shares
         while ticket := os.read(tickets, _NUMBER.size):
             number = _NUMBER.unpack(ticket)[0]
             try:
@@ -151,9 +149,6 @@ def _serve(function: Callable[[Sequence[Any]], object], chunks: Sequence[Sequenc
                 result = (False, error)
             data = _pickled(result)
             _write(into, _SIZE.pack(number, len(data)) + data)
-            gc.enable()
-            gc.collect(0)
-            gc.disable()
     except (KeyboardInterrupt, BrokenPipeError):
         os._exit(1)
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +43,7 @@ class Job(Struct, frozen=True):
     @classmethod
     def of(cls, message: dict[str, Any]) -> Job:
         """Make a job from plain data."""
-        program = dict(message["program"])
-        if program["gpus"] is not None:
-            program["gpus"] = tuple(program["gpus"])
-        return cls(**{**message, "program": Program(**program), "scratch": tuple(message["scratch"])})
+        return cls(**{**message, "program": program_of(message["program"]), "scratch": tuple(message["scratch"])})
 
     @property
     def outputs(self) -> Path:
@@ -62,6 +59,12 @@ class Job(Struct, frozen=True):
     def finished(self) -> Path:
         """File that the main process makes when its entry has returned."""
         return Path(self.folder, FINISHED)
+
+
+def program_of(message: Mapping[str, Any]) -> Program:
+    """Make a program from plain data."""
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in message.items()}
+    return Program(**values)
 
 
 class Birth(Struct, frozen=True):

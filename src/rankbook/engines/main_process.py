@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from rankbook.engines import spawning, wire
 from rankbook.engines.job import Birth
-from rankbook.listing import Event, RankRecord, Runtime
+from rankbook.listing import Event, Program, RankRecord, Runtime
 
 
 class MainRuntime:
@@ -70,10 +70,16 @@ def run(birth: Birth, *, forks: bool) -> NoReturn:
     runtime = MainRuntime(birth.events, birth.notes)
     spawning.install(spawning.Setting(program.root, birth.stacks, birth.notes, forks, job.outputs))
     spawning.record_starts(runtime.ranks, birth.notes)
-    status = spawning.exit_status(lambda: _entry(program.entry)(program, runtime))
+    status = spawning.exit_status(lambda: _run(program, runtime))
     with contextlib.suppress(OSError):  # the disk may be full
         job.finished.touch()
     spawning.finish(status)
+
+
+def _run(program: Program, runtime: Runtime) -> int:
+    entry = _entry(program.entry)
+    sys.path[:] = [*program.imports_first, *sys.path, *program.imports_last]  # not before: none of ours is to come from there
+    return entry(program, runtime)
 
 
 def _entry(name: str) -> Callable[[Any, Runtime], int]:

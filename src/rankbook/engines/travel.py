@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from rankbook import __version__
+from rankbook.engines.job import program_of
 from rankbook.engines.wire import Message
 from rankbook.errors import EngineError
 from rankbook.listing import Ended, Program, RankEnd
@@ -160,10 +161,9 @@ def arrived(message: Message, root: Path) -> Program:
         path.write_bytes(base64.b85decode(packed))
     values = dict(message["program"])
     original = values["root"]
-    own = {key: renamed(values[key], original, str(root)) for key in ("arguments", "environment")}
-    gpus = None if values["gpus"] is None else tuple(values["gpus"])
+    own = {key: renamed(values[key], original, str(root)) for key in ("arguments", "environment", "imports_first", "imports_last")}
     environment = {**message["surroundings"], **own["environment"]}
-    return Program(**{**values, **own, "environment": environment, "root": str(root), "gpus": gpus})
+    return program_of({**values, **own, "environment": environment, "root": str(root)})
 
 
 def renamed(value: Any, old: str, new: str) -> Any:

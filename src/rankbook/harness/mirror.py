@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
 import shutil
 import threading
@@ -14,6 +13,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from rankbook.harness.import_path import ImportPath
 from rankbook.languages import by_fence
 from rankbook.listing import Listing
 
@@ -34,6 +34,13 @@ class Sources(Protocol):
     def names(self, folder: str) -> list[str]:
         """Give the names of the files of a folder that can be had."""
 
+    def digest(self, path: str) -> str | None:
+        """Give the SHA-256 of a file as a page shows it, None where none does."""
+
+    @property
+    def import_path(self) -> ImportPath:
+        """Folders of the project in which imports are looked up too."""
+
 
 class Placed(Struct, frozen=True):
     """A listing in its tree."""
@@ -44,11 +51,10 @@ class Placed(Struct, frozen=True):
     """The listing's file, below the root."""
     others: Mapping[str, bytes]
     """Each other file of the tree, by path: what the listing imports and names."""
-
-    @property
-    def modules(self) -> Mapping[str, str]:
-        """SHA-256 of each of these, by path."""
-        return _hashes(self.others)
+    modules: Mapping[str, str]
+    """SHA-256 of each of these, and of each file that is imported from the project's own folders, by path."""
+    pages_first: bool = False
+    """Whether imports are looked up in the tree before the project's own folders, because they are not the same."""
 
 
 class Mirror:
@@ -78,10 +84,10 @@ class Mirror:
             self._count += 1
             root = self.folder / str(self._count)
         path = file_of(listing)
-        others = surroundings(listing, sources, beside)
+        others, modules, pages_first = _settled(listing, sources, beside)
         for other, data in ((path, listing.data()), *others.items()):
             write(root / other, data)
-        return Placed(root, path, others)
+        return Placed(root, path, others, modules, pages_first)
 
     def clear(self) -> None:
         """Remove the folders of all listings."""
@@ -90,22 +96,45 @@ class Mirror:
 
 def modules_of(listing: Listing, sources: Sources, beside: Listing | None = None) -> Mapping[str, str]:
     """Give what `Mirror.place` would give as the tree's other files, without writing any."""
-    return _hashes(surroundings(listing, sources, beside))
+    return _settled(listing, sources, beside)[1]
 
 
-def _hashes(files: Mapping[str, bytes]) -> Mapping[str, str]:
-    return {path: sha256(data).hexdigest() for path, data in sorted(files.items())}
+def _settled(listing: Listing, sources: Sources, beside: Listing | None) -> tuple[Mapping[str, bytes], Mapping[str, str], bool]:
+    """Give the tree's other files, the hashes of all that is imported, and whether pages go before the project's own folders."""
+    known = sources.import_path
+    others = surroundings(listing, sources, beside)
+    imported = _imported_hashes(listing, others, known)
+    own = {file_of(listing): listing.data()} if listing.about is not None else {}
+    pages_first = bool(known.folders) and (
+        any(known.digest(path) != sha256(data).hexdigest() for path, data in (own | others).items())
+        or any(sources.digest(path) not in (None, digest) for path, digest in imported.items() if path not in own)
+    )
+    if pages_first:
+        others = surroundings(listing, sources, beside, known.below)
+    modules = imported | {path: sha256(data).hexdigest() for path, data in others.items()}
+    return others, dict(sorted((path, digest) for path, digest in modules.items() if path != file_of(listing))), pages_first
 
 
-def surroundings(listing: Listing, sources: Sources, beside: Listing | None = None) -> dict[str, bytes]:
-    """Give the files that stand beside a listing in its tree, by path; see `Mirror.place`."""
+def _imported_hashes(listing: Listing, others: Mapping[str, bytes], known: ImportPath) -> dict[str, str]:
+    return known.hashes((listing.data(), *(data for path, data in others.items() if path.endswith(".py"))))
+
+
+def surroundings(listing: Listing, sources: Sources, beside: Listing | None = None, starts: tuple[str, ...] = ()) -> dict[str, bytes]:
+    """Give the files that stand beside a listing in its tree, by path; see `Mirror.place`.
+
+    Args:
+        listing: what will run.
+        sources: where the other files of its tree are.
+        beside: the listing of the source that the page is about.
+        starts: further folders of the tree in which imports are looked up.
+    """
     own = file_of(listing)
     start = listing if listing.about is not None else beside
     if start is None or start.about is None:
         return {}
     path, data = file_of(start), start.data()
     found = {} if start is listing else {path: data}
-    for other in needed(path, data, sources):
+    for other in needed(path, data, sources, starts):
         known = sources.data(other)
         if known is not None:
             found.setdefault(other, known)
@@ -140,18 +169,24 @@ def is_inside(path: str) -> bool:
     return bool(parts) and not path.startswith("/") and ".." not in parts and "\0" not in path
 
 
-def needed(path: str, data: bytes, sources: Sources) -> Iterator[str]:
+def needed(path: str, data: bytes, sources: Sources, starts: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the files of the tree that a Python file needs: imported modules in turn, packages above, conftest files, files that it names.
 
     A module of a package that is installed needs none: the installed package is what it runs with.
+
+    Args:
+        path: of the file.
+        data: what it holds.
+        sources: where the others are.
+        starts: further folders of the tree in which imports are looked up.
     """
     top = _top_package(path, sources)
-    if top and is_installed(top):
+    if top and sources.import_path.is_installed(top):
         return
     seen, waiting = {path}, [(path, data)]
     while waiting:
         current, text = waiting.pop()
-        for candidate in (*_above(current), *_imported(current, text), *_named(current, text, sources)):
+        for candidate in (*_above(current), *_imported(current, text, sources.import_path, starts), *_named(current, text, sources)):
             if candidate in seen or not is_inside(candidate):
                 continue
             seen.add(candidate)
@@ -159,14 +194,6 @@ def needed(path: str, data: bytes, sources: Sources) -> Iterator[str]:
             if found is not None:
                 yield candidate
                 waiting.append((candidate, found))
-
-
-def is_installed(name: str) -> bool:
-    """Say whether a top-level module can be imported here without any tree of the book."""
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 def _top_package(path: str, sources: Sources) -> str:
@@ -183,7 +210,7 @@ def _above(path: str) -> Iterator[str]:
             yield str(folder / "__init__.py")
 
 
-def _imported(path: str, data: bytes) -> Iterator[str]:
+def _imported(path: str, data: bytes, known: ImportPath, starts: tuple[str, ...]) -> Iterator[str]:
     """Yield the files that the import statements may mean: in the file's folder, and above it for what is not installed."""
     try:
         nodes = list(ast.walk(ast.parse(data)))
@@ -193,16 +220,16 @@ def _imported(path: str, data: bytes) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield from _modules(_starts(folders, alias.name), alias.name)
+                yield from _modules([*_starts(folders, alias.name, known), *starts], alias.name)
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
-            starts = folders[node.level - 1 : node.level] if node.level else _starts(folders, base)
+            places = folders[node.level - 1 : node.level] if node.level else [*_starts(folders, base, known), *starts]
             for name in (base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)):
-                yield from _modules(starts, name) if name else ()
+                yield from _modules(places, name) if name else ()
 
 
-def _starts(folders: list[str], name: str) -> list[str]:
-    return folders[:1] if is_installed(name.partition(".")[0]) else folders
+def _starts(folders: list[str], name: str, known: ImportPath) -> list[str]:
+    return folders[:1] if known.is_installed(name.partition(".")[0]) else folders
 
 
 def _modules(folders: list[str], name: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from rankbook.harness import evidence, script
 from rankbook.listing import Program, Runtime
@@ -28,15 +29,37 @@ def run(program: Program, runtime: Runtime) -> int:
     path = str(Path(program.root) / program.path)
     sys.argv = [path]
     # `pytest FILE` has the file's folder on the path, not the current one.
-    sys.path[:] = [entry for entry in sys.path if entry not in ("", program.root)]
-    selected = [f"{path}::{entry}" for entry in program.arguments.get("select") or ()]
+    sys.path[:] = [entry for entry in sys.path if entry not in ("", program.root) or entry in program.imports_first]
+    ids = list(program.arguments.get("select") or ())
     collect = bool(program.arguments.get("collect"))
     reporter = Collector(runtime, path) if collect else Reporter(runtime, path)
     options = [*(program.arguments.get("options") or ()), *(["--collect-only"] if collect else [])]
-    arguments = [*QUIET, "--rootdir", program.root, *options, *(selected or [path])]
-    status = int(pytest.main(arguments, plugins=[reporter]))
+    only = [Only(Path(path), frozenset(ids))] if "[" in path else []
+    named = ["-o", "norecursedirs=", program.root] if only else [f"{path}::{entry}" for entry in ids] or [path]
+    status = int(pytest.main([*QUIET, "--rootdir", program.root, *options, *named], plugins=[reporter, *only]))
     runtime.emit({"type": "finished", "status": status})
     return 0
+
+
+class Only(Struct, frozen=True):
+    """Plugin of the inner pytest for a file that pytest takes as no argument, because of a bracket in its path: it is found from the root.
+
+    Args:
+        path: the file.
+        ids: tests to run; empty for all.
+    """
+
+    path: Path
+    ids: frozenset[str]
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """Leave out everything but the file and the folders on the way."""
+        return None if collection_path in (self.path, *self.path.parents) else True
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out the tests that are not to run."""
+        items[:] = [item for item in items if not self.ids or inner_id(item.nodeid) in self.ids]
 
 
 class Collector:

@@ -8,6 +8,7 @@ from markdown.extensions.toc import slugify
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rankbook.embedding import is_exact
 from rankbook.errors import PageError
 from rankbook.listing import About, Listing
 from rankbook.listings import expected, hidden, kept
@@ -130,7 +131,7 @@ def _collected(text: _Text) -> tuple[Listing, ...]:
     rendered = _rendered(view)
     listings = sorted([*rendered, *_refused(view), *_stray(view)], key=lambda listing: listing.line)
     about = about_of(values, view.body)
-    place = next((place for place, listing in enumerate(listings) if listing.heading.casefold() == SOURCE_HEADING), None)
+    place = None if about is None else _place_of_source(listings, about)
     if about is None or place is None:
         return tuple(listings)
     source = replace(listings[place], about=about, hidden=(), name=as_name(about.source.rsplit("/", 1)[-1]))
@@ -141,6 +142,14 @@ def _collected(text: _Text) -> tuple[Listing, ...]:
             return _mended(text, source, closing)
         source = _with_children(source, about, text.site)
     return (*listings[:place], source, *listings[place + 1 :])
+
+
+def _place_of_source(listings: Sequence[Listing], about: About) -> int | None:
+    """Find the listing of the source that a page is about; a note may have a heading like the source's and listings below it."""
+    places = [place for place, listing in enumerate(listings) if listing.heading.casefold() == SOURCE_HEADING]
+    if len(places) > 1 and about.embedding is not None:
+        return next((place for place in places if is_exact(listings[place].text, about.embedding)), places[0])
+    return next(iter(places), None)
 
 
 def _mended(text: _Text, source: Listing, closing: int) -> tuple[Listing, ...]:

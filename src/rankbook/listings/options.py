@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from rankbook.languages import LANGUAGES, by_fence
+from rankbook.terminal import STEERING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_NAME_BREAKS = re.compile(r"::|[\[\]/\\\s]")
+_NAME_BREAKS = re.compile(rf"::|[\[\]/\\\s]|{STEERING.pattern}")
 _HIGHLIGHTED = re.compile(r"\d+(?:-\d+)?(?:[ \t]+\d+(?:-\d+)?)*")
 _NUMBER = re.compile(r"[0-9]+")
 _BACKEND = re.compile(r"[a-z][a-z0-9_]*(?::[a-z0-9_]+(?:,[a-z]+:[a-z0-9_]+)*)?")

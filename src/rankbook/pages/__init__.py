@@ -1,6 +1,7 @@
 """A project → pages: views of its files and folders, filled into the templates of a pack, written where they have changed."""
 
 from rankbook.pages.apis import ApiRow, api_rows
+from rankbook.pages.books import is_of_the_project, other_books
 from rankbook.pages.contents import SuiteLink, page_of_suite, suite_links
 from rankbook.pages.elsewhere import Elsewhere, elsewhere
 from rankbook.pages.files import FileTask, file_task, has_listing
@@ -19,7 +20,7 @@ from rankbook.pages.folders import (
 )
 from rankbook.pages.inventory import FILE as INVENTORY
 from rankbook.pages.inventory import Entries, Lines, entries, inventory, lines_of, named
-from rankbook.pages.names import check_names, owner, page_of_file, page_of_folder, pages_of_file, pages_of_folder
+from rankbook.pages.names import check_names, owner, page_of_file, page_of_folder, pages_of_file, pages_of_folder, share_address
 from rankbook.pages.packs import check_pack, pack_folders
 from rankbook.pages.render import (
     Book,
@@ -42,7 +43,7 @@ from rankbook.pages.suite import (
 )
 from rankbook.pages.titles import distinct, title
 from rankbook.pages.words import EXACT, WordRow, word_rows
-from rankbook.pages.writer import Fate, Writer, is_generated
+from rankbook.pages.writer import Fate, Writer, is_generated, is_ours
 
 __all__ = [
     "EXACT",
@@ -86,10 +87,13 @@ __all__ = [
     "has_listing",
     "inventory",
     "is_generated",
+    "is_of_the_project",
+    "is_ours",
     "is_unchanged",
     "letters",
     "lines_of",
     "named",
+    "other_books",
     "owner",
     "pack_folders",
     "page_of_file",
@@ -98,6 +102,7 @@ __all__ = [
     "pages_of_file",
     "pages_of_folder",
     "parts",
+    "share_address",
     "suite_links",
     "suite_pages",
     "title",

@@ -72,6 +72,14 @@ def check_names(files: Iterable[str], folders: Iterable[str]) -> None:
             )
 
 
+def share_address(files: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
+    """Name two pages that a site with directory addresses gives the same one: `x/doc.md` and `x/doc/index.md`; empty without any."""
+    folders = [path for path in folders if path]
+    pages = {page for path in files for page in pages_of_file(path)}
+    pages |= {page_of_folder(kind, posixpath.dirname(path)) for path in folders for kind in FOLDER_PAGES}
+    return next(((f"{path}.md", page_of_folder("index", path)) for path in folders if f"{path}.md" in pages), ())
+
+
 class Links(Struct, frozen=True, dict=True):
     """The links of one page to others: addresses relative to it, ready for a template."""
 

@@ -18,11 +18,11 @@ from msgspec import Struct
 from rankbook.errors import PageError
 from rankbook.pages.text import code
 
-MARK = b"rankbook-notes"
-"""Word of the markers; a page without it has no notes."""
 _BEGIN = re.compile(rb" {0,3}<!--[ \t]*rankbook-notes(?:[ \t]+(?P<name>\S[^\r\n]*?))?[ \t]*-->[ \t]*[\r\n]*")
 _END = re.compile(rb" {0,3}<!--[ \t]*/rankbook-notes[ \t]*-->[ \t]*[\r\n]*")
-_LIKE = re.compile(rb"[ \t>]*<!--[ \t]*/?rankbook-notes\b")
+_COMMENT = rb"<!--[ \t]*/?[ \t]*(?i:rankbook[-_ ]?notes?)\b"
+_MARK = re.compile(_COMMENT)
+_LIKE = re.compile(rb"[ \t>]*" + _COMMENT)
 _FENCE = re.compile(rb"[ \t>]*(?P<run>`{3,}|~{3,})(?P<rest>[^\r\n]*)")
 _HEADING = re.compile(rb"#{2,6}[ \t]")
 _ALONE = "write <!-- rankbook-notes --> or <!-- rankbook-notes TestClass::test_name --> above a note and <!-- /rankbook-notes --> below it"
@@ -41,6 +41,11 @@ class Note(Struct, frozen=True):
     """What stands between the markers: whole lines."""
 
 
+def may_hold_notes(data: bytes) -> bool:
+    """Tell whether a page holds a marker of a note, or what was meant to be one; a listing may show one as well."""
+    return _MARK.search(data) is not None
+
+
 def notes_of(data: bytes, page: str, where: PurePath | None = None) -> tuple[Note, ...]:
     """Read the notes of a page.
 
@@ -50,9 +55,9 @@ def notes_of(data: bytes, page: str, where: PurePath | None = None) -> tuple[Not
         where: its path for errors, where that is another one.
 
     Raises:
-        PageError: a marker has no partner, stands within another note, or is hidden by a fence that nothing closes.
+        PageError: a marker has no partner, is misspelt, stands within another note, or is hidden by a fence that nothing closes.
     """
-    if MARK not in data:
+    if not may_hold_notes(data):
         return ()
     lines = data.splitlines(keepends=True)
     return tuple(Note(page, start + 1, name, b"".join(lines[start + 1 : end])) for start, end, name in _blocks(lines, where or page))
@@ -64,12 +69,21 @@ def without_notes(data: bytes) -> bytes:
     Raises:
         PageError: as `notes_of` says.
     """
-    if MARK not in data:
+    if not may_hold_notes(data):
         return data
     lines = data.splitlines(keepends=True)
     for start, end, _ in reversed(list(_blocks(lines, ""))):
         del lines[start : end + 1]
     return b"".join(lines)
+
+
+def spans_of(lines: Sequence[bytes]) -> Iterator[range]:
+    """Yield the lines of each note of a page, counted from 0.
+
+    Raises:
+        PageError: as `notes_of` says.
+    """
+    return (range(start + 1, end) for start, end, _ in _blocks(lines, ""))
 
 
 def block(name: str, text: bytes) -> bytes:
@@ -98,12 +112,17 @@ def placed(data: bytes, notes: Sequence[Note]) -> bytes:
     return b"".join(lines)
 
 
+def unfenced(lines: Sequence[bytes]) -> Iterator[int]:
+    """Yield the numbers, from 0, of the lines of a page below the front matter that lie in no fence."""
+    return (number for number, _ in _outside(lines))
+
+
 def _blocks(lines: Sequence[bytes], page: PurePath | str) -> Iterator[tuple[int, int, str]]:
     """Yield each note's first and last line, counted from 0, and its name."""
     start: int | None = None
     name = ""
     for number, line in _outside(lines, page):
-        if MARK not in line:
+        if b"<!--" not in line:
             continue
         if begin := _BEGIN.fullmatch(line):
             if start is not None:
@@ -115,7 +134,9 @@ def _blocks(lines: Sequence[bytes], page: PurePath | str) -> Iterator[tuple[int,
             yield start, number, name
             start = None
         elif _LIKE.match(line):
-            raise PageError("this marker of a note does not stand alone on its line", where=page, line=number + 1, right=_ALONE)
+            raise PageError(
+                "this marker of a note is misspelt, or does not stand alone on its line", where=page, line=number + 1, right=_ALONE
+            )
     if start is not None:
         raise PageError("nothing ends this note", where=page, line=start + 1, right="write <!-- /rankbook-notes --> on a line below it")
 

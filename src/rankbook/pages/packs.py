@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,9 +16,9 @@ from jinja2.compiler import CodeGenerator, Frame
 from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 
+from rankbook import compiled
 from rankbook.config import Settings
 from rankbook.errors import TemplateError
-from rankbook.freshness import cache_base
 from rankbook.front_matter import PAGE_KINDS
 from rankbook.pages.evidence import PATTERNS
 from rankbook.pages.rows import ROWS
@@ -132,21 +131,11 @@ def environment(folders: tuple[str, ...]) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         auto_reload=False,
-        bytecode_cache=_compiled("" if is_own else "_sandboxed"),
+        bytecode_cache=compiled.kept("" if is_own else "_sandboxed"),
     )
     made.filters.update(FILTERS | ROWS)
     made.globals["patterns"] = PATTERNS
     return made
-
-
-def _compiled(kind: str) -> jinja2.FileSystemBytecodeCache | None:
-    """Keep compiled templates of a kind of environment beside what else runs keep; None where nothing can be written."""
-    folder = cache_base() / "templates"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return jinja2.FileSystemBytecodeCache(str(folder), f"__rankbook{kind}_%s.cache") if os.access(folder, os.W_OK) else None
 
 
 def check_pack(folders: tuple[str, ...]) -> None:

@@ -1,7 +1,8 @@
 """The last line of a generated page, by which it can be told whether somebody has edited the page.
 
 It holds a digest of all that stands on the page besides the notes and the listing, which the source's own digest in the front matter
-covers. Empty lines, spaces at the ends of lines and the kind of line ends do not count: tools that tidy files change those.
+covers. Empty lines, spaces at the ends of lines and the kind of line ends do not count: tools that tidy files change those. A page whose
+seal is gone was edited, like one on which something stands behind it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from rankbook.front_matter import Stamp
 from rankbook.pages.fence import SOURCE_OPTIONS
 from rankbook.pages.notes import without_notes
 
-_SEAL = re.compile(rb"<!-- rankbook-seal ([0-9a-f]{32}) -->\s*\Z")
-_LINE = 64
-"""Bytes at a page's end among which its seal stands."""
+_SEAL = re.compile(rb"<!-- rankbook-seal ([0-9a-f]{32}) -->")
+_WORD = b"<!-- rankbook-seal "
 _OPTIONS = SOURCE_OPTIONS.encode()
 _OPENING = re.compile(rb"^(`{3,})[^\r\n`]*" + re.escape(_OPTIONS) + rb"[ \t]*\r?\n", re.MULTILINE)
 _CLOSING = re.compile(rb"`{3,}[ \t]*(?:[\r\n]|\Z)")
@@ -72,26 +72,32 @@ def look(data: bytes) -> Seen | None:
     stamp = front_matter.read(values)
     if stamp is None:
         return None
-    found = _SEAL.search(data, max(0, len(data) - _LINE))
-    edited = Edited.NOTHING
-    if found and found[1] != _frame(data[: found.start()]):
-        edited |= Edited.TEXT
+    try:
+        data, is_noted_well = without_notes(data), True
+    except PageError:
+        is_noted_well = False
+    seal, frame = _unsealed(data)
+    edited = Edited.NOTHING if is_noted_well and seal is not None and seal == _digest(frame) else Edited.TEXT
     embedding = stamp.embedding
-    raw = listing_of(data)
+    raw = _listing_of(data)
     if embedding is None or (raw is None and _is_right(_restored(b"", embedding)[1] or b"", embedding)):
-        return Seen(stamp, edited, None, None, is_sealed=found is not None)
+        return Seen(stamp, edited, None, None, is_sealed=seal is not None)
     if raw is None:
-        return Seen(stamp, edited | Edited.LISTING, None, None, "no listing of the source is found on the page", found is not None)
+        return Seen(stamp, edited | Edited.LISTING, None, None, "no listing of the source is found on the page", seal is not None)
     text, source, problem = _restored(raw, embedding)
     if source is None or not _is_right(source, embedding):
         edited |= Edited.LISTING
-    return Seen(stamp, edited, source, text, problem, found is not None)
+    return Seen(stamp, edited, source, text, problem, seal is not None)
 
 
-def listing_of(data: bytes) -> bytes | None:
-    """Give the text of the source's listing as it stands on a page; None when there is none, or nothing ends it."""
-    span = _span(data)
-    return None if span is None else data[span[0] : span[1]]
+def is_edited(data: bytes) -> bool:
+    """Tell whether somebody has edited a page that rankbook made, its front matter included, which then may say nothing any more.
+
+    Args:
+        data: the page as it stands on disk.
+    """
+    seen = look(data)
+    return seen is None or bool(seen.edited)
 
 
 def is_lost(old: bytes, new: bytes) -> bool:
@@ -102,9 +108,45 @@ def is_lost(old: bytes, new: bytes) -> bool:
         new: the page that is to take its place.
     """
     seen = look(old)
-    if seen is None or not seen.edited:
+    if seen is None:
+        return old != new
+    if not seen.edited:
         return False
-    return Edited.TEXT in seen.edited or _listing_lines(old) != _listing_lines(new)
+    try:
+        old, new = without_notes(old), without_notes(new)
+    except PageError:
+        return True
+    is_other = Edited.TEXT in seen.edited and _digest(_unsealed(old)[1]) != _digest(_unsealed(new)[1])
+    return is_other or _listing_lines(old) != _listing_lines(new)
+
+
+def holds_the_same(one: bytes, other: bytes) -> bool:
+    """Tell whether two pages have the same listing, and differ around it in nothing but notes, empty lines and spaces at the ends of lines.
+
+    Args:
+        one: a page, which anybody may have edited.
+        other: another one.
+    """
+    try:
+        one, other = without_notes(one), without_notes(other)
+    except PageError:
+        return False
+    return _digest(one) == _digest(other) and _listing_lines(one) == _listing_lines(other)
+
+
+def says_the_same(old: bytes, new: bytes) -> bool:
+    """Tell whether two pages differ in nothing but notes, empty lines, spaces at the ends of lines and the kind of line ends.
+
+    Args:
+        old: a page that nobody has edited.
+        new: a page as it is generated, with its notes.
+    """
+    ends = [data[data.rfind(_WORD) :].split(b"-->")[0] for data in (old, new)]
+    return ends[0] == ends[1] and _lines(old) == _lines(new)
+
+
+def _lines(data: bytes) -> list[bytes]:
+    return [line for line in map(bytes.rstrip, without_notes(data).splitlines()) if line]
 
 
 def _is_right(source: bytes, embedding: Embedding) -> bool:
@@ -112,7 +154,21 @@ def _is_right(source: bytes, embedding: Embedding) -> bool:
 
 
 def _listing_lines(data: bytes) -> list[bytes]:
-    return (listing_of(data) or b"").splitlines()
+    return (_listing_of(data) or b"").splitlines()
+
+
+def _listing_of(data: bytes) -> bytes | None:
+    """Give the text of the source's listing on a page without notes; None when there is none, or nothing ends it."""
+    span = _span(data)
+    return None if span is None else data[span[0] : span[1]]
+
+
+def _unsealed(data: bytes) -> tuple[bytes | None, bytes]:
+    """Take the seal from a page without notes: give what it says, and all else; None where none stands behind the listing."""
+    span = _span(data)
+    place = data.rfind(_WORD, span[1] if span else 0)
+    found = _SEAL.match(data, place) if place >= 0 else None
+    return (None, data) if found is None else (found[1], data[:place] + data[found.end() :])
 
 
 def _restored(raw: bytes, embedding: Embedding) -> tuple[str | None, bytes | None, str]:
@@ -166,14 +222,6 @@ def _opening(data: bytes) -> re.Match[bytes] | None:
             return found
         place = data.find(_OPTIONS, place + 1)
     return None
-
-
-def _frame(data: bytes) -> bytes:
-    """Take the digest of a page that may hold notes; one with a broken marker is not as it was generated."""
-    try:
-        return _digest(without_notes(data))
-    except PageError:
-        return b""
 
 
 def _digest(data: bytes) -> bytes:

@@ -10,6 +10,7 @@ import contextlib
 import enum
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
@@ -19,7 +20,8 @@ from msgspec import Struct, field
 from rankbook import front_matter
 from rankbook.errors import PageError
 from rankbook.pages import seals
-from rankbook.pages.notes import MARK, Note, notes_of, placed
+from rankbook.pages.conflicts import Conflict, conflict_of, may_be_in_conflict, notes_of_sides
+from rankbook.pages.notes import Note, may_hold_notes, notes_of, placed
 from rankbook.pages.render import Page
 
 _HEAD = 16384
@@ -28,6 +30,7 @@ _HEAD = 16384
 
 _GENERATED = b"<!-- rankbook: generated -->"
 """What pictures say at their head."""
+_CRLF = b"---\r\n"
 _INVENTORY = b"# Sphinx inventory version 2"
 """What only tools write."""
 
@@ -43,6 +46,23 @@ class Fate(enum.StrEnum):
     """A person made what stands in its place."""
     EDITED = "edited"
     """It was generated, and somebody has edited it since, so it is left as it is."""
+    MERGED = "merged"
+    """Written in the place of one that Git could not merge, with the notes of both sides."""
+    TIDIED = "tidied"
+    """Written, and it says the same as before: notes have gone to their places, or blanks and line ends are as they were."""
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the page has been put in its place."""
+        return self in {Fate.WRITTEN, Fate.MERGED, Fate.TIDIED}
+
+
+class Found(Struct):
+    """What people and Git have left on pages."""
+
+    notes: list[Note] = field(default_factory=list)
+    conflicts: dict[str, Conflict] = field(default_factory=dict)
+    """Pages that Git could not merge."""
 
 
 class Writer(Struct, frozen=True):
@@ -59,6 +79,8 @@ class Writer(Struct, frozen=True):
     """By page, the notes that belong on it."""
     known: frozenset[Note] = frozenset()
     """All notes that were found before any page was written."""
+    untouched: frozenset[str] = frozenset()
+    """Pages that Git could not merge, and that nobody has edited besides."""
     _real: set[str] = field(default_factory=set)
     """Folders below `out` to which no link leads, as far as they were looked at."""
 
@@ -77,10 +99,8 @@ class Writer(Struct, frozen=True):
             data = self._finished(page)
             if old == data:
                 return Fate.UNCHANGED
-            if old is not None and not is_generated(old):
-                return Fate.KEPT
-            fate = Fate.EDITED if old is not None and self._is_at_risk(page.path, old, data) else Fate.WRITTEN
-            if fate is Fate.WRITTEN or self.staged is not None:
+            fate = Fate.WRITTEN if old is None else self._fate(page.path, old, data)
+            if fate.is_written or (fate is Fate.EDITED and self.staged is not None):
                 self._write(page.path, data)
         except OSError as error:
             raise PageError(f"cannot write the page: {error.strerror}", where=self.out / page.path) from error
@@ -96,13 +116,42 @@ class Writer(Struct, frozen=True):
         notes = self.notes.get(page.path)
         return (placed(page.data, notes) if notes else page.data) + seals.seal_of(page.data)
 
-    def _is_at_risk(self, path: str, old: bytes, data: bytes) -> bool:
-        """Whether what somebody has edited on a page would be lost."""
+    def _fate(self, path: str, old: bytes, data: bytes) -> Fate:
+        """Tell what becomes of a page that is there and is to change."""
+        conflict = self.conflict_on(path, old)
+        if not is_ours(old, conflict):
+            return Fate.KEPT
         if not path.endswith(".md"):
-            return False
-        if MARK in old and not self.known.issuperset(notes_of(old, path, self.out / path)):
+            return Fate.WRITTEN
+        notes = self._notes_on(path, old, conflict)
+        if not self.known.issuperset(notes):
             raise PageError("somebody has written a note on the page meanwhile, so it is left as it is", where=path, right="run again")
-        return not self.force and seals.is_lost(old, data)
+        if conflict is not None:
+            return Fate.MERGED if self.force or path in self.untouched else Fate.EDITED
+        if not self.force and seals.is_lost(old, data):
+            return Fate.EDITED
+        has_same_notes = Counter(map(_said, notes)) == Counter(map(_said, self.notes.get(path, ())))
+        return Fate.TIDIED if has_same_notes and seals.says_the_same(old, data) else Fate.WRITTEN
+
+    def conflict_on(self, path: str, data: bytes) -> Conflict | None:
+        """Give what Git left on a page; None for a page without a conflict.
+
+        Args:
+            path: of the page.
+            data: the page as it stands on disk.
+        """
+        return conflict_of(data, self.out / path)
+
+    def _notes_on(self, path: str, data: bytes, conflict: Conflict | None) -> tuple[Note, ...]:
+        """Read the notes of a page; those of both sides of one that Git could not merge.
+
+        A page whose line ends were all changed, as Git may do, has notes whose line ends were.
+        """
+        if not may_hold_notes(data):
+            return ()
+        if conflict is not None:
+            return notes_of_sides(conflict, path, self.out / path)
+        return notes_of(data.replace(b"\r\n", b"\n") if data.startswith(_CRLF) else data, path, self.out / path)
 
     def _write(self, path: str, data: bytes) -> None:
         if self.staged is not None:
@@ -131,8 +180,8 @@ class Writer(Struct, frozen=True):
         except OSError as error:
             raise PageError(f"cannot write the page: {error.strerror}", where=self.out / path) from error
 
-    def find_notes(self, paths: Iterable[str] | None) -> list[Note]:
-        """Read the notes on generated pages.
+    def find(self, paths: Iterable[str] | None) -> Found:
+        """Read the notes on generated pages, and find those that Git could not merge.
 
         Args:
             paths: the pages; None for all that are there.
@@ -140,20 +189,29 @@ class Writer(Struct, frozen=True):
         Raises:
             PageError: a marker of a note is not as it must be, or a page cannot be read.
         """
-        found: list[Note] = []
+        found = Found()
         for path in self._pages() if paths is None else paths:
-            if path.endswith(".md"):
-                data = self._noted(path)
-                found += notes_of(data, path, self.out / path) if data else ()
+            if not path.endswith(".md"):
+                continue
+            try:
+                data = self.read(path)
+            except OSError as error:
+                raise PageError(f"cannot read the page: {error.strerror}", where=self.out / path) from error
+            if data is None or not (may_hold_notes(data) or may_be_in_conflict(data)):
+                continue
+            conflict = self.conflict_on(path, data)
+            if is_ours(data, conflict):
+                found.notes += self._notes_on(path, data, conflict)
+                if conflict is not None:
+                    found.conflicts[path] = conflict
         return found
 
-    def _noted(self, path: str) -> bytes | None:
-        """Give a generated page that may hold notes."""
+    def pages_on_top(self) -> list[str]:
+        """List the files right in the folder of all pages that may be pages."""
         try:
-            data = self.read(path)
-        except OSError as error:
-            raise PageError(f"cannot read the page: {error.strerror}", where=self.out / path) from error
-        return data if data is not None and MARK in data and is_generated(data) else None
+            return sorted(name for name in os.listdir(self.out) if name.endswith(".md"))  # noqa: PTH208 - as above
+        except OSError:
+            return []
 
     def read(self, path: str) -> bytes | None:
         """Give a page as it stands on disk; None when there is none, or something other than a file below no link."""
@@ -194,9 +252,10 @@ class Writer(Struct, frozen=True):
     def _fate_of_obsolete(self, path: str, data: bytes) -> Fate:
         if not path.endswith(".md"):
             return Fate.REMOVED
-        is_noted = MARK in data and not self.known.issuperset(notes_of(data, path, self.out / path))
-        is_edited = not self.force and (seen := seals.look(data)) is not None and bool(seen.edited)
-        return Fate.EDITED if is_noted or is_edited else Fate.REMOVED
+        conflict = self.conflict_on(path, data)
+        is_noted = not self.known.issuperset(self._notes_on(path, data, conflict))
+        is_edited = path not in self.untouched if conflict is not None else seals.is_edited(data)
+        return Fate.EDITED if is_noted or (is_edited and not self.force) else Fate.REMOVED
 
     def _unlink(self, path: str) -> None:
         try:
@@ -222,7 +281,16 @@ class Writer(Struct, frozen=True):
     def _generated(self, path: str) -> bytes | None:
         """Give a page that rankbook made; None for anything else."""
         data = self.read(path)
-        return data if data is not None and is_generated(data) else None
+        return data if data is not None and is_ours(data, self.conflict_on(path, data)) else None
+
+    def what_stands(self, path: str) -> str:
+        """Say, as a clause, what stands in the place of a page that cannot be written."""
+        mode = _mode(self._place(path))
+        if self._is_linked(path.rpartition("/")[0]):
+            return "a link leads to its folder"
+        if stat.S_ISLNK(mode):
+            return "it is a link"
+        return "a person made it" if stat.S_ISREG(mode) else "it is a folder" if stat.S_ISDIR(mode) else "it is no file"
 
     def _is_foreign(self, path: str, mode: int) -> bool:
         """Whether a link or something other than a file stands at a page's place, or a link on the way to it."""
@@ -241,6 +309,20 @@ class Writer(Struct, frozen=True):
         while folder != self.out and not any(folder.iterdir()):
             folder.rmdir()
             folder = folder.parent
+
+
+def is_ours(data: bytes, conflict: Conflict | None) -> bool:
+    """Whether rankbook made a page, or both sides of one that Git could not merge.
+
+    Args:
+        data: the page.
+        conflict: what Git left on it; None for a page without a conflict.
+    """
+    return is_generated(data) if conflict is None else all(is_generated(side.data) for side in conflict.sides)
+
+
+def _said(note: Note) -> tuple[str, bytes]:
+    return note.name, note.text
 
 
 def is_generated(data: bytes) -> bool:

@@ -10,15 +10,16 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
-from pathlib import Path
+from pathlib import Path, PurePath
 
+import click
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rankbook import freshness
 from rankbook.config import Settings, load
 from rankbook.document import document, survey_tree
-from rankbook.errors import RankbookError
+from rankbook.errors import RankbookError, bad_yaml
 from rankbook.pages import INVENTORY, owner
 from rankbook.pages.names import FILE_PAGES, FOLDER_PAGES, PICTURE
 from rankbook.publish import Docs, Ledgered, finish, stamper
@@ -26,6 +27,7 @@ from rankbook.searching import FOLDER as SEARCH
 from rankbook.site import checkout
 from rankbook.site.addresses import Addresses
 from rankbook.site.shell import Shell
+from rankbook.terminal import harmless
 
 _LAST = ".rankbook-last"
 """Folder of the site that holds what the engine has built, while it builds anew."""
@@ -231,7 +233,8 @@ class Live:
                 try:
                     opened.docs.site.write_search(Addresses(opened.directories), partial(survey_tree, opened.settings))
                 except (RankbookError, OSError) as error:
-                    self.log.warning("%s", error)
+                    if str(error) not in self.mistakes.values():
+                        self.log.warning("%s", harmless(str(error)))
 
     def _drop(self, old: _Table | None, new: _Table) -> None:
         """Take away what was made of pages that are gone."""
@@ -246,13 +249,14 @@ class Live:
         if self.mistakes.get(who) == what:
             return False
         self.mistakes[who] = what
-        self.log.error("%s", what, exc_info=None if isinstance(error, (RankbookError, SystemExit)) else error)
+        says_it_all = isinstance(error, (RankbookError, SystemExit, click.ClickException))  # the last is the engine's own refusal
+        self.log.error("%s", harmless(what), exc_info=None if says_it_all else error)
         return True
 
     def _warn(self, warnings: tuple[str, ...]) -> None:
         for warning in warnings:
             if warning not in self._warned:
-                self.log.warning("%s", warning)
+                self.log.warning("%s", harmless(warning))
         self._warned = warnings
 
     # Showing
@@ -301,8 +305,11 @@ class Live:
 
 
 def _said(error: Exception) -> str:
-    """Give the words of an error; of one that only says that a build has ended, those of what has ended it."""
+    """Give the words of an error; of one that only says that a build has ended, or that YAML is broken, those of what is behind it."""
     cause = error.__context__ if isinstance(error, SystemExit) and error.__context__ is not None else error
+    mark = getattr(cause.__context__, "problem_mark", None)
+    if isinstance(cause.__context__, Exception) and mark is not None:
+        return str(bad_yaml(cause.__context__, PurePath(mark.name)))
     return str(cause) or type(cause).__name__
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
@@ -28,6 +29,26 @@ class Place(Struct, frozen=True):
     """Any other place on the page."""
 
 
+class _Files(dict[str, str]):
+    """Files of the site by what they hold, named when they are first asked for: a build asks for each several times.
+
+    Args:
+        directories: whether each page is the index of a folder of its own.
+    """
+
+    def __init__(self, *, directories: bool) -> None:
+        super().__init__()
+        self._directories = directories
+
+    def __missing__(self, path: str) -> str:
+        is_plain = not self._directories and path.endswith(".md") and not path.endswith("README.md")
+        name = self[path] = f"{path[:-3]}.html" if is_plain else _file(path, self._directories)
+        return name
+
+
+_FILES = (_Files(directories=False), _Files(directories=True))
+
+
 class Addresses(Struct, frozen=True):
     """How the engine names what it builds."""
 
@@ -36,9 +57,11 @@ class Addresses(Struct, frozen=True):
 
     def file(self, path: str) -> str:
         """Name the file of the site that holds a page, or anything else below the folder of all pages."""
-        if not self.directories and path.endswith(".md") and not path.endswith("README.md"):
-            return f"{path[:-3]}.html"
-        return _file(path, self.directories)
+        return _FILES[self.directories][path]
+
+    def files(self, paths: Iterable[str]) -> Iterator[str]:
+        """Name the files of many pages, in the same order."""
+        return map(_FILES[self.directories].__getitem__, paths)
 
     def url(self, path: str) -> str:
         """Give the address of a page below that of the site."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rankbook.remotes import address, chosen, git
+from rankbook.remotes import address, chosen, git, submodules
 from rankbook.site.forge import Forge
 
 
@@ -45,7 +45,7 @@ def checkout(folder: Path) -> Checkout | None:
         branch=_branch(folder, remote),
         commit=(git(folder, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip(),
         root=root,
-        submodules=_submodules(Path(top), root),
+        submodules=_below(root, submodules(Path(top))),
     )
 
 
@@ -87,10 +87,7 @@ def _branch(folder: Path, remote: str) -> str:
     return default.removeprefix(f"{remote}/") or (git(folder, "symbolic-ref", "--quiet", "--short", "HEAD") or "").strip()
 
 
-def _submodules(top: Path, root: str) -> tuple[str, ...]:
-    if not (top / ".gitmodules").is_file():
-        return ()
-    said = git(top, "config", "--null", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$") or ""
-    paths = (entry.partition("\n")[2] for entry in said.split("\0") if entry)
+def _below(root: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Give the paths that lie below a folder, as seen from it."""
     start = f"{root}/" if root else ""
-    return tuple(sorted(path.removeprefix(start) for path in paths if path.startswith(start)))
+    return tuple(path.removeprefix(start) for path in paths if path.startswith(start))

@@ -20,7 +20,7 @@ class Want(NamedTuple):
 
     words: Words
     machine: str
-    """The smallest one; empty where that cannot be told."""
+    """The smallest one; empty where that cannot be told, and where nobody says what they need."""
 
 
 @lru_cache(maxsize=32_768)
@@ -53,9 +53,25 @@ def _want(group: str) -> Want:
 
 
 def want_of(requirements: tuple[Requirement, ...]) -> Want:
-    """Give needs as words, as the ledger has them, with the machine that has them."""
+    """Give needs as words, as the ledger has them, with the machine that has them; of one that runs everywhere, how many ranks it has."""
     wanted = [need for need in requirements if need.otherwise]
-    return Want(tuple(dict.fromkeys(need.text for need in wanted)), smallest_machine(wanted) if wanted else "")
+    told = wanted or [need for need in requirements if need.kind == "world size"]
+    return Want(tuple(dict.fromkeys(need.text for need in told)), smallest_machine(wanted))
+
+
+def want_of_test(expected: needs.Needs, name: str, lacked: Words, *, is_skipped: bool) -> Want | None:
+    """Give what a page says that one of its tests needs; None when others know more of it.
+
+    Args:
+        expected: all tests of the page.
+        name: of the test, as pytest has collected it.
+        lacked: what its last run says that it needs.
+        is_skipped: whether that run found that it cannot run there.
+    """
+    found = needs.of_test(expected, name)
+    if any(need.otherwise for need in found):
+        return want_of(found)
+    return None if lacked or is_skipped or not (found or name in expected) else want_of(found)
 
 
 def tests(text: str) -> needs.Needs:

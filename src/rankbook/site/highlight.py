@@ -1,7 +1,8 @@
 """Listings as HTML: what stands inside `<pre><code>…</code></pre>`, coloured with the short class names of Pygments.
 
-- A token is `<i class=nf>`; the three kinds that are most of all tokens have no class: `<b>` is a keyword, `<i>` a string, `<u>` a comment.
-  One that goes over several lines is an element on each of them, so that each line is whole by itself; escapes lie inside of their string.
+- A token is `<i class=nf>`; the kinds that are most of all tokens have no class: `<b>` is a keyword, `<i>` a string and `<b>` in it an
+  escape, `<u>` a comment, `<em>` a number, `<var>` a builtin. One that goes over several lines is an element on each of them, so that
+  each line is whole by itself; escapes lie inside of their string.
 - With anchors, line 12 is `<i id=L12>…</i>` and the newline follows it; a line that is one comment is `<u id=L12>`. Its number is
   in no text: the style sheet counts the lines. What is selected and copied is the source.
 - The text of the HTML is the listing, character for character. A carriage return is written `&#13;`, for a parser would make it a newline.
@@ -24,7 +25,7 @@ from rankbook.site.tokens import others
 from rankbook.site.tokens.table import escaped
 
 _HIDDEN = re.compile(
-    "(\r(?=(?:</[bi]>)?(?:\n|\\Z)))|["
+    "(\r(?=(?:</(?:[bi]|em|var)>)?(?:\n|\\Z)))|["
     "\x00-\x08\x0b\x0d-\x1f\x7f-\x9f\xad"
     "\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"

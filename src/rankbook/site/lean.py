@@ -43,6 +43,8 @@ _LINK = re.compile(r'(<a href=)"([\w./#:%?,+~@!$*()-]*[\w#])"')
 
 _OWN_LINK = re.compile(r"<a class=headerlink href=#[^>]*>¶</a>(?=</h[1-6]>)")
 """A link from a heading to itself, which shows when it is pointed at: the script adds it."""
+_RIGHT = re.compile(r'(<t[hd]) style="text-align: right"(?=>)')
+"""A cell in a column of numbers, as Markdown writes it; the style sheet knows it by a class."""
 _LISTS = re.compile(r'\A<div class="rankbook-page" data-rankbook="(?:keywords|subtree|suite-words)">')
 """Pages of which nearly all are lists of names."""
 _SAID = re.compile(
@@ -67,7 +69,9 @@ def compact(page: str) -> str:
         page: the content of a page.
     """
     parts = _KEPT.split(page)
-    parts[::2] = [_joined(_PLACED, _joined(_LINK, _ENDS.sub("", _OWN_LINK.sub("", part)))) for part in parts[::2]]
+    parts[::2] = [
+        _joined(_PLACED, _joined(_LINK, _ENDS.sub("", _OWN_LINK.sub("", _RIGHT.sub(r"\1 class=r", part))))) for part in parts[::2]
+    ]
     if 'title="pytest ' in page:
         parts[::2] = [_SAID.sub(_Above(), part) for part in parts[::2]]
     if _LISTS.match(page):

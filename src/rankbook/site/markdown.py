@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rankbook.errors import RankbookError
 from rankbook.site.addresses import Addresses
@@ -138,6 +139,9 @@ def render(text: str, path: str, addresses: Addresses) -> Rendered:
         raise RankbookError("the package pyromark is not installed, which reads Markdown", right="install rankbook[site]")
     listings: list[Listing] = []
     prose = "".join(_prose(text, listings))
+    sources = [place for place, listing in enumerate(listings) if listing.is_source]
+    for place in sources[:-1]:  # notes, which may show what a source was before, stand above it
+        listings[place] = replace(listings[place], is_source=False)
     made = pyromark.html(prose, options=_OPTIONS)
     if listings:
         made = _LOST.sub(lambda match: html.escape(listings[int(match[1] or match[2])].text), made)

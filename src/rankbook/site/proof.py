@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from rankbook.front_matter import Stamp
 from rankbook.listing import Outcome, Run
+from rankbook.needs import Needs
 from rankbook.site import expected
 from rankbook.site.addresses import Addresses
 from rankbook.site.charts import in_words
@@ -29,15 +30,17 @@ COMMAND = "pytest --doctest-glob='*.md' {}"
 _OF_FOLDERS = frozenset({"index", "folder"})
 
 
+Row = tuple[str | None, str]
+"""A row of the table of tests: the class, empty for functions and None where it is not known, and the name that the row has."""
+
+
 class PageProof(Struct, frozen=True):
     """What one page shows, as HTML."""
 
     badge: str = ""
     """Beside its title."""
-    lines: Mapping[int, str] = field(default_factory=dict)
-    """Behind the link to a test in the table of tests, by the line that it leads to."""
-    otherwise: str = ""
-    """Behind a link to a test whose line is not among these."""
+    tests: Mapping[Row, str] = field(default_factory=dict)
+    """Behind the name of a test in the table of tests, by its class and that name."""
     last_run: str = ""
     """In the place of the marker of the last runs."""
     rollup: str = ""
@@ -68,6 +71,8 @@ class _View(Struct, frozen=True):
     entries: tuple[Entry, ...]
     never: Mapping[str, expected.Want]
     """Tests that were never run, with what they need."""
+    wanted: Needs = field(default_factory=dict)
+    """All tests that the page says it has, with what they need."""
 
 
 class Proof:
@@ -137,13 +142,13 @@ class Proof:
     def _digest_of_rows(self, folder: str) -> str:
         return "".join(f"{page}{html}" for page, html in self._rows(folder).items())
 
-    def page(self, path: str, fences: Collection[str] | None = None, tests: Sequence[tuple[str, int]] = ()) -> PageProof | None:
+    def page(self, path: str, fences: Collection[str] | None = None, tests: Sequence[Row] = ()) -> PageProof | None:
         """Give what a page shows; None for a page without anything that is run.
 
         Args:
             path: of the page, below the folder of all pages.
             fences: hashes of the texts of its other listings, as they stand between their fences; None when they are not known.
-            tests: names and lines of the tests that its table of tests links to.
+            tests: rows of its table of tests.
         """
         stamp = self._stamps.get(path)
         if stamp is not None and stamp.page in _OF_FOLDERS:
@@ -163,7 +168,7 @@ class Proof:
         about = _about(view.entries)
         where, href = (circumstances(about[1].one.run), f"#{anchor(about[0])}") if about else ("", "")
         title = head(self._summary(path, stamp, view), where, href)
-        return PageProof(title, *_badges(view, tests), last_run=table, folder=folder)
+        return PageProof(title, _badges(view, tests), last_run=table, folder=folder)
 
     def front(self, path: str = "index.md") -> str:
         """Give the charts of the whole book, for a page made by a person.
@@ -202,7 +207,7 @@ class Proof:
         entries = [_entry(found, current) for found in kept]
         others = [_entry(found, fences) for found in self._pages.get(self._prefix + path, {}).values()]
         seen = {entry.name for entry in entries if entry.is_test}
-        return _View(tuple(sorted((*entries, *others), key=_place)), expected.missing(wanted, seen))
+        return _View(tuple(sorted((*entries, *others), key=_place)), expected.missing(wanted, seen), wanted)
 
     def _by_hand(self, path: str, present: Mapping[str, str] | None) -> Iterator[Entry]:
         """Yield the listings of a page made by a person, as far as the page still has them."""
@@ -260,7 +265,7 @@ class Proof:
         for entry in view.entries:
             # The commands of a generated page are no tests of anybody; what they run is.
             if stamp is None or entry.one.run.source:
-                self._count(found, path, entry)
+                self._count(found, path, entry, view.wanted)
         found.tests.update({Group.NEVER: len(view.never)} if view.never else {})
         for want in view.never.values():
             found.debt[want, Group.NEVER] += 1
@@ -268,7 +273,7 @@ class Proof:
             found.owners[owner].update(found.tests)
         return found
 
-    def _count(self, found: Summary, path: str, entry: Entry) -> None:
+    def _count(self, found: Summary, path: str, entry: Entry, wanted: Needs) -> None:
         one, run = entry.one, entry.one.run
         (found.tests if entry.is_test else found.others)[one.group] += 1
         found.newest = max(found.newest, one.found.newest.when)
@@ -277,8 +282,10 @@ class Proof:
             found.months[run.when[:7]] += entry.is_test
             found.slow.append(Slow(round(run.duration, 3), place, run.machine))
         elif entry.is_test:
-            wanted = one.found.newest.needs
-            found.debt[expected.Want(wanted, self._standing.machines.get(wanted, "")), one.group] += 1
+            told = one.found.newest.needs
+            want = expected.want_of_test(wanted, entry.name, told, is_skipped=one.group is not Group.OLDER)
+            want = want or expected.Want(told, self._standing.machines.get(told, ""))
+            found.debt[want, one.group] += 1
         if one.group is Group.FAILED:
             found.broken.append(Broken(run.when, place, one.word, run.machine, run.reason))
         changes, pairs = one.found.changes()
@@ -359,41 +366,27 @@ def _place(entry: Entry) -> tuple[int, str]:
     return entry.one.found.newest.line, entry.name
 
 
-def _function(name: str) -> str:
-    """Give the name of a test without its classes and its parameters."""
-    return name.partition("[")[0].rpartition("::")[2]
-
-
-def _badges(view: _View, tests: Sequence[tuple[str, int]]) -> tuple[dict[int, str], str]:
-    """Give the badge of each line that a test stands on, and that of all other tests.
-
-    A test of which only an older version was run has no line; it is found by its name.
-    """
-    by_line: dict[int, list[_Placed]] = defaultdict(list)
-    by_name: dict[str, list[_Placed]] = defaultdict(list)
+def _badges(view: _View, tests: Sequence[Row]) -> dict[Row, str]:
+    """Give the badge of each row of the table of tests: of its test, or of all that are made of its function."""
+    found: dict[Row, list[_Placed]] = {row: [] for row in tests}
     for place, entry in enumerate(view.entries):
-        if entry.is_test and entry.line:
-            by_line[_line_of_name(entry, tests)].append((place, entry))
-        elif entry.is_test:
-            by_name[_function(entry.name)].append((place, entry))
-    for name, line in tests:
-        if line not in by_line:
-            by_line[line] += by_name.get(name) or _generated(name, by_name, {other for other, _ in tests})
+        row = _row_of(entry.name, found) if entry.is_test else None
+        if row is not None:
+            found[row].append((place, entry))
     never = badge(Group.NEVER)
-    lines = {line: _badge(entries) if entries else never for line, entries in by_line.items()}
-    return lines, never if tests or not by_name else ""
+    return {row: _badge(entries) if entries else never for row, entries in found.items()}
 
 
-def _line_of_name(entry: Entry, tests: Sequence[tuple[str, int]]) -> int:
-    """Give the line to which the table of tests links; pytest counts from the first decorator, the table from the name."""
-    name = _function(entry.name)
-    made = ((other, line) for other, line in tests if line >= entry.line and (name == other or name.startswith(f"{other}_")))
-    return min((line for _, line in made), default=entry.line)
+def _row_of(test: str, rows: Collection[Row]) -> Row | None:
+    """Find the row that a test belongs to: by its class and its name, or by the longest name that its own begins with.
 
-
-def _generated(name: str, by_name: Mapping[str, list[_Placed]], others: Collection[str]) -> list[_Placed]:
-    """Find the tests that are made from a function, and called after it and what they were made for: `test_sum_cuda`."""
-    return [entry for known, entries in by_name.items() if known.startswith(f"{name}_") and known not in others for entry in entries]
+    Tests that are made of a function are called after it and what they were made for: `test_sum[2]`, `test_sum_cuda`.
+    """
+    head, bracket, parameters = test.partition("[")
+    owner, _, function = head.rpartition("::")
+    names = [function + bracket + parameters, function]
+    names += [function[:end] for end in range(len(function) - 1, 0, -1) if function[end] == "_"]
+    return next((row for name in names for row in ((owner, name), (None, name)) if row in rows), None)
 
 
 def _badge(entries: Sequence[_Placed]) -> str:

@@ -220,7 +220,7 @@ def _debts(summary: Summary, _href: Href) -> str:
     ordered = sorted(needs.items(), key=lambda item: (-sum(item[1].values()), item[0]))
     rows = [
         (
-            html.escape(", ".join(want.words) or "nothing that their pages say"),
+            html.escape(", ".join(want.words) or ("no GPU" if want.machine else "what their pages do not say")),
             float(sum(groups.values())),
             f"{count(sum(groups.values()), 'test')}: {', '.join(f'{groups[group]:,} {group.word}' for group in Group if groups.get(group))}"
             + (f"; smallest machine: {html.escape(want.machine)}" if want.machine else ""),

@@ -34,14 +34,18 @@ def last_run(entries: Sequence[Entry], never: Mapping[str, Want], command: str) 
         return f"<p>{NOT_RUN}</p>"
     if not entries:
         return (
-            f"<p>None of the {count(len(never), 'test')} of this page has been run yet: <code>{html.escape(command)}</code> runs them.</p>"
+            f"<p>None of the {count(len(never), 'test')} of this page has been run yet: <code>{html.escape(command)}</code> runs what this"
+            " machine can.</p>"
         )
-    counts = Counter(entry.one.group for entry in entries) + Counter({Group.NEVER: len(never)})
+    tests = Counter(entry.one.group for entry in entries if entry.is_test) + Counter({Group.NEVER: len(never)})
+    others = Counter(entry.one.group for entry in entries if not entry.is_test)
     columns = {name: [cell(entry) for entry in entries] for name, cell in _COLUMNS.items()}
     shared = {name: cells[0] for name, cells in columns.items() if name in _SHARED and len(set(cells)) == 1 and cells[0]}
-    facts = [in_words(counts), *(f"{name}: {text}" for name, text in shared.items())]
+    said = [f"{count(sum(tests.values()), 'test')}: {in_words(tests)}"] if tests else []
+    said += [f"{count(sum(others.values()), 'other listing' if tests else 'listing')}: {in_words(others)}"] if others else []
+    facts = [*said, *(f"{name}: {text}" for name, text in shared.items())]
     table = _table({name: cells for name, cells in columns.items() if name not in shared and any(cells)})
-    chart = stacked(counts) if sum(counts.values()) > 1 else ""
+    chart = stacked(tests or others) if sum((tests or others).values()) > 1 else ""
     return f'<div class="rankbook-runs"><p>{". ".join(facts)}.</p>{chart}{table}{_never(never)}{_ranks(entries)}</div>'
 
 

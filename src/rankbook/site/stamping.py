@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Protocol
 from urllib.parse import unquote
 
@@ -22,7 +23,14 @@ _MARKER = re.compile(rf"<!-- rankbook:({LAST_RUN}|{ROLLUP}) -->")
 _TITLE_END = re.compile(r"(?=<a class=headerlink [^>]*>¶</a></h1>)")
 _ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
 _LINK = re.compile(r'<a href="([^"]*)"[^>]*>.*?</a>', re.DOTALL)
-_OWN_LINE = re.compile(r"#L([0-9]{1,9})\Z")
+_TESTED = "<h2 id=what-is-tested>"
+_PART = re.compile(r"<h3 [^>]*>(?P<class>.*?)</h3>|<tr>(?P<row>.*?)</tr>", re.DOTALL)
+"""Of what is said of tests: the heading of a class, and a row of a table."""
+_ALL_OF = re.compile(r"<p>[0-9,]+ tests?(?: of <code>(?P<class>.*?)</code>)?[.,]")
+"""What is said where the tests stand under no heading: they are of one class, or functions."""
+_HEAD = re.compile(r"\s*<th[^>]*>Test</th>")
+_NAME = re.compile(r"\s*<td[^>]*>(?:<a [^>]*>)?<code>(?P<name>.*?)</code>(?:</a>)?", re.DOTALL)
+_CODE = re.compile(r"<code>(.*?)</code>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _PARAGRAPH = re.compile(r"<p>((?:(?!<a )[^\n])*?)</p>")
 
@@ -35,12 +43,8 @@ class PageProof(Protocol):
         """Behind the page's title."""
 
     @property
-    def lines(self) -> Mapping[int, str]:
-        """Behind the link to a line of the page's own listing, in the first column of a table."""
-
-    @property
-    def otherwise(self) -> str:
-        """The same for a line that `lines` does not have."""
+    def tests(self) -> Mapping[tuple[str | None, str], str]:
+        """Behind the name of a test in the table of tests, by its class and that name."""
 
     @property
     def last_run(self) -> str:
@@ -104,18 +108,33 @@ def stamped(leaf: Leaf, rendered: Rendered, shell: Shell, addresses: Addresses) 
     return shell.filled(file.count("/"), values)
 
 
-def tests(rendered: Rendered) -> list[tuple[str, int]]:
-    """Give the tests that the page of a source lists, each with its line."""
-    prose = rendered.prose
-    start = prose.find("<h2 id=what-is-tested>")
+def tests(rendered: Rendered) -> list[tuple[str | None, str]]:
+    """Give the tests that the page of a source lists, as the rows of its tables have them: class and name."""
+    return [key for _, key in _tests(rendered.prose)]
+
+
+def _tests(prose: str) -> Iterator[tuple[int, tuple[str | None, str]]]:
+    """Yield where the name of each test ends in its row, with its class and that name."""
+    start = prose.find(_TESTED)
+    if start < 0:
+        return
     end = prose.find("<h2 ", start + 1)
-    found = []
-    for row in _ROW.finditer(prose, start, end if end >= 0 else len(prose)) if start >= 0 else ():
-        link = _LINK.search(row[0].partition("</td>")[0])
-        line = _OWN_LINE.fullmatch(link[1]) if link else None
-        if link is not None and line is not None:
-            found.append((html.unescape(_TAG.sub("", link[0])), int(line[1])))
-    return found
+    end = end if end >= 0 else len(prose)
+    said = _ALL_OF.search(prose, start, end)
+    holder = _text(said["class"] or "") if said else None
+    has_tests = False
+    for part in _PART.finditer(prose, start, end):
+        if part["row"] is None:
+            name = _CODE.search(part["class"])
+            holder = _text(name[1]) if name else ""
+        elif "<th" in part["row"]:
+            has_tests = _HEAD.match(prose, part.start("row")) is not None
+        elif has_tests and (cell := _NAME.match(prose, part.start("row"))) is not None:
+            yield cell.end(), (holder, _text(cell["name"]))
+
+
+def _text(body: str) -> str:
+    return html.unescape(_TAG.sub("", body))
 
 
 def _article(leaf: Leaf, body: str, addresses: Addresses) -> str:
@@ -129,22 +148,24 @@ def _proved(leaf: Leaf, proof: PageProof, body: str) -> str:
     shown = {LAST_RUN: proof.last_run, ROLLUP: proof.rollup}
     if proof.badge:
         body = _TITLE_END.sub(lambda _: f" {proof.badge}", body, count=1)
-    if proof.lines or proof.otherwise or proof.rows:
-        body = _ROW.sub(lambda match: _row(match, leaf, proof), body)
+    body = _with_badges(body, proof.tests)
+    if proof.rows:
+        body = _ROW.sub(lambda match: _row(match[0], leaf, proof), body)
     return _MARKER.sub(lambda match: shown[match[1]], body)
 
 
-def _row(match: re.Match[str], leaf: Leaf, proof: PageProof) -> str:
-    """Put badges into a row: behind the link to a line in its first cell, and behind its first link to a page that has one."""
-    row = match[0]
-    first, end, rest = row.partition("</td>")
-    if (link := _LINK.search(first)) is not None and (line := _OWN_LINE.fullmatch(link[1])) is not None:
-        badge = proof.lines.get(int(line[1]), proof.otherwise)
-        return f"{first[: link.end()]} {badge}{first[link.end() :]}{end}{rest}" if badge else row
-    if proof.rows and (link := _LINK.search(row)) is not None:
-        badge = proof.rows.get(_target(leaf.path, link[1]), "")
-        return f"{row[: link.end()]} {badge}{row[link.end() :]}" if badge else row
-    return row
+def _with_badges(body: str, badges: Mapping[tuple[str | None, str], str]) -> str:
+    """Put badges behind the names of tests."""
+    places = [(place, badges[key]) for place, key in _tests(body) if key in badges] if badges else []
+    pieces = [body[start:end] for start, end in pairwise([0, *(place for place, _ in places), len(body)])]
+    return "".join(f"{piece} {badge}" for piece, (_, badge) in zip(pieces, places, strict=False)) + pieces[-1]
+
+
+def _row(row: str, leaf: Leaf, proof: PageProof) -> str:
+    """Put a badge into a row: behind its first link to a page that has one."""
+    link = _LINK.search(row)
+    badge = proof.rows.get(_target(leaf.path, link[1]), "") if link is not None else ""
+    return f"{row[: link.end()]} {badge}{row[link.end() :]}" if link is not None and badge else row
 
 
 def _target(page: str, address: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rankbook import front_matter
+from rankbook import front_matter, git
 from rankbook.config import Settings, real
 from rankbook.errors import SourceError
 from rankbook.sources.globs import matcher
@@ -60,7 +60,8 @@ def discover(settings: Settings) -> Found:
     out = settings.below_root(settings.out)
     _check_folders(settings, root, out)
     warnings: list[str] = []
-    candidates = {path for source in settings.sources for path in _below(root, _relative(root, source), warnings)}
+    search = _Search(root, warnings)
+    candidates = {path for source in settings.sources for path in search.below(_relative(root, source))}
     taken, left = matcher(settings.include), matcher(settings.exclude)
     wanted = [path for path in sorted(candidates) if (not settings.include or taken(path)) and not left(path)]
     check = _Check(root, out, warnings)
@@ -73,7 +74,7 @@ def discover(settings: Settings) -> Found:
         for path in settings.package_path
         if path != INSTALLED and not settings.below_root(path).is_dir()
     ]
-    surroundings = _surroundings(root, settings.sources, candidates, out)
+    surroundings = _surroundings(root, settings.sources, candidates, out, search)
     return Found(paths, tuple(dict.fromkeys(warnings)), (*surroundings, *check.pages))
 
 
@@ -97,20 +98,102 @@ def _relative(root: Path, source: str) -> str:
     return "" if relative == "." else relative
 
 
-def _below(root: Path, source: str, warnings: list[str]) -> Iterator[str]:
-    if not (root / source).is_dir():
-        yield source
-        return
-    listed = _git_files(root, source, warnings)
-    if listed is None:
-        yield from _walk(root, source)
-        return
-    for path in listed:
-        # Git lists a submodule, or a repository within, as its folder.
-        if _is_folder(f"{root}/{path}"):
-            yield from _walk(root, path.rstrip("/"))
-        else:
-            yield path
+class _Search:
+    """Finds the files below folders: each repository says which of its own files it ignores.
+
+    Args:
+        root: folder that paths start from.
+        warnings: takes a sentence for each repository that Git cannot read.
+    """
+
+    def __init__(self, root: Path, warnings: list[str]) -> None:
+        self.root = root
+        self.warnings = warnings
+        self.asked: list[str] = []
+        """Folders below which Git was asked for the files, each of another repository or source."""
+        self.has_say: dict[str, bool] = {}
+        """Of each folder that was searched on its own, whether Git has named its files."""
+
+    def below(self, source: str) -> Iterator[str]:
+        """Give the file that a source is, or those in its folder; of what Git tracks also what is not there."""
+        if not (self.root / source).is_dir():
+            yield source
+            return
+        listed = self._git_files(source)
+        self.has_say[source] = listed is not None
+        if listed is None:
+            yield from self._walk(source)
+            return
+        folders = []
+        for path in listed:
+            if _is_folder(f"{self.root}/{path}"):
+                folders.append(path)
+            else:
+                yield path
+        # Git lists a submodule, or a repository within, as its folder; of a file that has become a folder it lists the files, too.
+        around = {folder for path in listed for folder in _above(path)} if folders else set()
+        for folder in folders:
+            if folder in around:
+                continue
+            if _is_repository(self.root / folder):
+                yield from self.below(folder)
+            else:
+                self.has_say[folder] = False
+                yield from self._walk(folder)
+
+    def _git_files(self, source: str) -> list[str] | None:
+        """List what Git tracks or would track; None where Git has no say."""
+        folder = self.root / source
+        if not any(map(_is_repository, (folder, *folder.parents))):
+            return None
+        self.asked.append(source)
+        if _repository(folder) is None:  # the top of a repository is not ignored by itself
+            ignored = git.asked(folder, "check-ignore", "-q", "--", ".")
+            if ignored is not None and ignored.returncode == 0:
+                return None
+        listing = git.asked(folder, "ls-files", "-co", "--exclude-standard", "-z", "--", ".")
+        if listing is None or listing.returncode != 0:
+            why = "git is not installed" if listing is None else os.fsdecode(listing.stderr).strip().partition("\n")[0]
+            self.warnings.append(f"Git could not list the files of {source or 'the root'} ({why}), so ignored files are not left out")
+            return None
+        return [*dict.fromkeys(_joined(source, name.rstrip("/")) for name in _names(listing))]
+
+    def _walk(self, source: str) -> Iterator[str]:
+        """Give all files below a folder of which Git says nothing, and what the repositories within say of theirs."""
+        for place, folders, files in os.walk(self.root / source):
+            below = Path(place).relative_to(self.root).as_posix()
+            below = "" if below == "." else below
+            if below != source and (".git" in folders or ".git" in files):
+                folders.clear()
+                yield from self.below(below)
+                continue
+            folders[:] = [name for name in folders if name not in _LEFT_OUT]
+            yield from (_joined(below, name) for name in files if name != ".git")
+
+
+def _is_repository(folder: Path) -> bool:
+    """Tell whether a folder is the top of a working tree: of a submodule and a linked one, `.git` is a file."""
+    return (folder / ".git").exists()
+
+
+def _repository(folder: Path) -> Path | None:
+    """Find what Git keeps of the working tree that a folder is the top of; None where it is no top, or Git has to be asked."""
+    own = folder / ".git"
+    if own.is_file():
+        try:
+            word, _, place = os.fsdecode(own.read_bytes()).partition(": ")
+        except OSError:
+            return None
+        own = folder / place.rstrip("\r\n") if word == "gitdir" else own
+    return own if (own / "HEAD").is_file() else None
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _names(listing: subprocess.CompletedProcess[bytes]) -> Iterator[str]:
+    return (os.fsdecode(name) for name in listing.stdout.split(b"\0") if name)
 
 
 def _is_folder(path: str) -> bool:
@@ -120,58 +203,31 @@ def _is_folder(path: str) -> bool:
         return False
 
 
-def _git_files(root: Path, source: str, warnings: list[str]) -> list[str] | None:
-    """List what Git tracks or would track; None where Git has no say."""
-    if not any((folder / ".git").exists() for folder in (root / source, *(root / source).parents)):
-        return None
-    ignored = _git(root, "check-ignore", "-q", "--", source or ".")
-    if ignored is not None and ignored.returncode == 0:
-        return None
-    listing = _git(root, "--literal-pathspecs", "ls-files", "-co", "--exclude-standard", "-z", "--", source or ".")
-    if listing is None or listing.returncode != 0:
-        why = "git is not installed" if listing is None else os.fsdecode(listing.stderr).strip().partition("\n")[0]
-        warnings.append(f"Git could not list the files of {source or 'the root'} ({why}), so ignored files are not left out")
-        return None
-    return [os.fsdecode(name) for name in listing.stdout.split(b"\0") if name]
-
-
-def _git(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:
-    # A hook that runs us sets GIT_DIR and its kin for another repository.
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    command = ["git", "-C", os.fspath(root), *arguments]
-    try:
-        return subprocess.run(command, capture_output=True, check=False, env=environment)
-    except OSError:
-        return None
-
-
-def _walk(root: Path, source: str) -> Iterator[str]:
-    for folder, folders, files in os.walk(root / source):
-        folders[:] = [name for name in folders if name not in _LEFT_OUT]
-        below = Path(folder).relative_to(root).as_posix()
-        yield from (name if below == "." else f"{below}/{name}" for name in files)
-
-
-def _surroundings(root: Path, sources: tuple[str, ...], files: set[str], out: Path) -> list[str]:
+def _surroundings(root: Path, sources: tuple[str, ...], files: set[str], out: Path, search: _Search) -> list[str]:
     """Name the folders in which a file may appear, and the files by which Git may ignore it."""
     folders = {folder for path in files for folder in _above(path)} | {_relative(root, source) or "." for source in sources}
-    ignored = _ignored_folders(root, sources)
+    known = folders | search.has_say.keys()
     found: set[str] = set()
     waiting = [folder for folder in folders if (root / folder).is_dir()]
     rules: list[str] = []
     while waiting:
-        folder = waiting.pop()
-        if folder in found:
-            continue
-        found.add(folder)
-        with os.scandir(root / folder) as entries:
-            for entry in entries:
-                path = entry.name if folder == "." else f"{folder}/{entry.name}"
-                if entry.name == ".gitignore":
-                    rules.append(path)
-                elif entry.is_dir(follow_symlinks=False) and not (entry.name in _LEFT_OUT or path in ignored or root / path == out):
-                    waiting.append(path)
-    return [*sorted(found), *sorted(rules), *_git_rules(root)]
+        unknown: set[str] = set()
+        while waiting:
+            folder = waiting.pop()
+            if folder in found:
+                continue
+            found.add(folder)
+            with os.scandir(root / folder) as entries:
+                for entry in entries:
+                    path = entry.name if folder == "." else f"{folder}/{entry.name}"
+                    if entry.name == ".gitignore":
+                        rules.append(path)
+                    elif entry.is_dir(follow_symlinks=False) and not (entry.name in _LEFT_OUT or root / path == out):
+                        (waiting.append if path in known else unknown.add)(path)
+        # Git is asked once for all the folders without a source that are seen from those before.
+        waiting = [*(unknown - _ignored(root, unknown, search.has_say))]
+    told = {path for folder in dict.fromkeys(search.asked) for path in _git_rules(root / folder)}
+    return [*sorted(found), *sorted(rules), *sorted(told)]
 
 
 def _above(path: str) -> Iterator[str]:
@@ -180,17 +236,38 @@ def _above(path: str) -> Iterator[str]:
         yield path
 
 
-def _ignored_folders(root: Path, sources: tuple[str, ...]) -> frozenset[str]:
-    names = [_relative(root, source) or "." for source in sources]
-    listing = _git(root, "--literal-pathspecs", "ls-files", "-oi", "--exclude-standard", "--directory", "-z", "--", *names)
-    if listing is None or listing.returncode != 0:
-        return frozenset()
-    return frozenset(os.fsdecode(name).rstrip("/") for name in listing.stdout.split(b"\0") if name.endswith(b"/"))
+def _ignored(root: Path, folders: set[str], has_say: dict[str, bool]) -> set[str]:
+    """Ask the repository of each folder whether it ignores it."""
+    asked: dict[str, list[str]] = {}
+    for folder in folders:
+        searched = next((each for each in (*_above(folder), "") if each in has_say), None)
+        if searched is not None and has_say[searched]:
+            asked.setdefault(searched, []).append(folder[len(searched) :].lstrip("/"))
+    ignored: set[str] = set()
+    for searched, names in asked.items():
+        given = b"".join(b"%b\0" % os.fsencode(name) for name in names)
+        told = git.asked(root / searched, "check-ignore", "-z", "--stdin", given=given)
+        ignored.update(_joined(searched, name) for name in (_names(told) if told is not None else ()))
+    return ignored
 
 
-def _git_rules(root: Path) -> list[str]:
-    answer = _git(root, "rev-parse", "--path-format=absolute", "--git-path", "index", "--git-path", "info/exclude")
-    return [] if answer is None or answer.returncode != 0 else os.fsdecode(answer.stdout).splitlines()
+def _git_rules(folder: Path) -> Iterator[str]:
+    """Name the files by which Git ignores files in a folder and below, besides those that lie there."""
+    own = _repository(folder)
+    if own is not None:
+        common = own / "commondir"
+        shared = own / os.fsdecode(common.read_bytes()).strip() if common.is_file() else own  # of a linked working tree
+        yield from (os.path.normpath(own / "index"), os.path.normpath(shared / "info/exclude"))
+        return
+    answer = git.asked(
+        folder, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index", "--git-path", "info/exclude"
+    )
+    if answer is None or answer.returncode != 0:
+        return
+    top, *files = os.fsdecode(answer.stdout).splitlines()
+    yield from files
+    above = [parent for parent in folder.parents if parent.is_relative_to(top)]
+    yield from (f"{parent}/.gitignore" for parent in above)
 
 
 class _Check:

@@ -6,7 +6,24 @@ from rankbook.starter.declared import Declared
 from rankbook.starter.drafts import Draft, Kind, drafts
 from rankbook.starter.facts import Demands, Facts, Wishes
 from rankbook.starter.finding import Found, find_facts
-from rankbook.starter.repository import top
+from rankbook.starter.repository import Ignored, changed, ignored, is_there, top
 from rankbook.starter.suites import Sources, find_tests
 
-__all__ = ["Declared", "Demands", "Draft", "Facts", "Found", "Kind", "Sources", "Wishes", "drafts", "find_facts", "find_tests", "top"]
+__all__ = [
+    "Declared",
+    "Demands",
+    "Draft",
+    "Facts",
+    "Found",
+    "Ignored",
+    "Kind",
+    "Sources",
+    "Wishes",
+    "changed",
+    "drafts",
+    "find_facts",
+    "find_tests",
+    "ignored",
+    "is_there",
+    "top",
+]

@@ -89,14 +89,42 @@ class Declared(Struct, frozen=True, dict=True):
         """Whether torch is among its requirements, the optional ones included."""
         return any(_TORCH.search(text) for text in self._requirements())
 
+    def brings_torch(self, extra: str, group: str, listed: str) -> bool:
+        """Say whether torch is among what is installed with the project.
+
+        Args:
+            extra: name of the optional requirements that are taken; empty for none.
+            group: name of the group that is taken; empty for none.
+            listed: file of requirements that is taken, below the root; empty for none.
+        """
+        return any(_TORCH.search(text) for text in self._installed(extra, group, listed))
+
+    def _installed(self, extra: str, group: str, listed: str) -> Iterator[str]:
+        groups = (table(self.pyproject, "dependency-groups").get(group), table(self._poetry, "group", group, "dependencies"))
+        optional = (table(self._project, "optional-dependencies").get(extra), table(self._poetry, "extras").get(extra))
+        for container in (self._project.get("dependencies"), table(self._poetry, "dependencies"), *optional, *groups):
+            yield _unquoted(container)
+        yield self.setup_cfg.get("options", "install_requires", fallback="")
+        yield self.setup_cfg.get("options.extras_require", extra, fallback="")
+        yield from self._written_in_setup()
+        yield from _listed(self.root / listed, set()) if listed else ()
+        if "dependencies" in self._project.get("dynamic", ()):
+            yield from map(_text, requirement_files(self.root))
+        for lock in ("uv.lock", "poetry.lock"):
+            yield from re.findall(r'^name = "(torch)"$', _text(self.root / lock), re.MULTILINE)
+
+    def _written_in_setup(self) -> Iterator[str]:
+        yield " ".join(node.value for node in ast.walk(self._setup) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
     def _requirements(self) -> Iterator[str]:
         for container in (self._project.get("dependencies"), table(self._project, "optional-dependencies")):
-            yield repr(container).replace("'", " ").replace('"', " ")
+            yield _unquoted(container)
+        yield _unquoted(table(self.pyproject, "dependency-groups"))
         yield " ".join(table(self._poetry, "dependencies"))
         for section in ("options", "options.extras_require"):
             if self.setup_cfg.has_section(section):
                 yield " ".join(value for _, value in self.setup_cfg.items(section))
-        yield " ".join(node.value for node in ast.walk(self._setup) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+        yield from self._written_in_setup()
         for path in requirement_files(self.root):
             yield _text(path)
 
@@ -152,6 +180,21 @@ def table(values: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
         inner = values.get(name)
         values = inner if isinstance(inner, Mapping) else {}
     return values
+
+
+def _unquoted(container: object) -> str:
+    """Write out what a list or a table holds, with spaces around each word."""
+    return repr(container).replace("'", " ").replace('"', " ")
+
+
+def _listed(path: Path, seen: set[Path]) -> Iterator[str]:
+    """Yield the text of a file of requirements, and of those that it takes in."""
+    if path not in seen:
+        seen.add(path)
+        text = _text(path)
+        yield text
+        for name in re.findall(r"^\s*(?:-r|--requirement)[ =]*(\S+)", text, re.MULTILINE):
+            yield from _listed(path.parent / name, seen)
 
 
 def _text(path: Path) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from rankbook.remotes import Remote
+from rankbook.terminal import word
 
 WRITTEN_BY = "# Written by `rankbook init`; yours to change."
 """First line of the files that are written whole."""
@@ -21,6 +22,8 @@ class Install(Struct, frozen=True):
     """What says so: `pyproject.toml with the extra test`."""
     folder: str = ""
     """Folder of programs that they make, which later steps need on their path; empty for none."""
+    paths: tuple[str, ...] = ()
+    """Folders from which the tests import what nothing installs, below the root."""
 
 
 class Wishes(Struct, frozen=True):
@@ -41,6 +44,10 @@ class Demands(Struct, frozen=True):
     """The most GPUs that a test needs."""
     torch: bool = False
     """Whether a test imports torch."""
+    imports: frozenset[str] = frozenset()
+    """First parts of the names of the modules that the tests import."""
+    clash: tuple[str, ...] = ()
+    """Two generated pages, below their folder, that would have one address as folders; empty when each has its own."""
 
 
 class Facts(Struct, frozen=True):
@@ -59,6 +66,10 @@ class Facts(Struct, frozen=True):
     """Folder of the site's pages."""
     is_docs_new: bool
     """Whether no page of a person stands in it."""
+    out: str
+    """Folder of the generated pages, below the root."""
+    site_dir: str
+    """Folder of the built site, below the root; empty for one that lies elsewhere."""
     config: str
     """The site's settings: `mkdocs.yml`."""
     remote: Remote | None
@@ -81,16 +92,29 @@ class Facts(Struct, frozen=True):
     """Whether Git does not keep the generated pages."""
     stage: str = ""
     """Stage that jobs of GitLab take; empty for GitLab's own."""
+    has_submodules: bool = False
+    """Whether other repositories hold some of the sources."""
+    clash: tuple[str, ...] = ()
+    """Two generated pages, as the site names them, that would have one address as folders; empty when each has its own."""
 
     @property
-    def out(self) -> str:
-        """Folder of the generated pages, below the root."""
-        return f"{self.docs}/suite"
+    def shown(self) -> str:
+        """Folder of the generated pages, below that of the site's pages; empty where it lies elsewhere."""
+        return self.out.removeprefix(f"{self.docs}/") if self.out.startswith(f"{self.docs}/") else ""
 
     @property
     def proved(self) -> str:
         """What pytest executes: the whole book where all of it is ours, else the generated pages."""
         return f"{self.docs}/" if self.is_docs_new else f"{self.out}/"
+
+    def prove(self, options: str = "") -> str:
+        """Give the command that executes the book.
+
+        Args:
+            options: of pytest, each with a space before it.
+        """
+        paths = f"PYTHONPATH={':'.join(self.install.paths)} " if self.install.paths else ""
+        return f"{paths}pytest --doctest-glob='*.md' {word(self.proved)}{options}"
 
     def at_top(self, path: str) -> str:
         """Name a path of the project as the top of the repository has it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,11 +10,12 @@ import yaml
 from msgspec import Struct
 
 from rankbook.remotes import Remote
-from rankbook.starter import repository
-from rankbook.starter.declared import Declared
+from rankbook.starter import repository, yaml_edits
+from rankbook.starter.declared import Declared, table
 from rankbook.starter.facts import WRITTEN_BY, Demands, Facts, Wishes
 from rankbook.starter.installing import install_for_site, install_for_tests, python_for, rankbook_requirement
 from rankbook.starter.suites import Sources
+from rankbook.starter.yaml_edits import CannotEdit
 
 _CONFIGS = ("mkdocs.yml", "mkdocs.yaml", "properdocs.yml", "properdocs.yaml")
 _CI: dict[str, tuple[str, ...]] = {"github": (".github/workflows",), "gitlab": (".gitlab-ci.yml",)}
@@ -29,6 +31,10 @@ class Docs(Struct, frozen=True):
     """Whether they are still to be written, or were written by `rankbook init`."""
     folder: str
     """Folder of its pages."""
+    out: str
+    """Folder of the generated pages."""
+    built: str
+    """Folder of the built site; empty for one outside of the root."""
     is_new: bool
     """Whether nothing stands in the folder that a person made."""
 
@@ -43,39 +49,55 @@ class Found(Struct, frozen=True):
     """What was not found, each as a sentence that says what is taken instead."""
 
 
-def find_docs(root: Path) -> Docs:
-    """Find the site's settings and its folder; where there are none, choose them so that they meet nothing that is there."""
+def find_docs(declared: Declared) -> Docs:
+    """Find the site's settings and its folders; where there are none, choose them so that they meet nothing that is there."""
+    root, out = declared.root, _out(declared)
     config = next((name for name in _CONFIGS if (root / name).is_file()), "")
     if config:
-        folder = _docs_dir(root / config)
-        return Docs(config, _is_written_by_us(root / config), folder, _is_ours(root / folder))
-    folder = next(name for name in ("docs", "book", "rankbook-docs") if name == "rankbook-docs" or _is_ours(root / name))
-    return Docs(_CONFIGS[0], is_config_ours=True, folder=folder, is_new=True)
+        text = _text(root / config)
+        folder = _folder_of(text, "docs_dir", "docs")
+        out, built = out or f"{folder}/suite", _folder_of(text, "site_dir", "site")
+        return Docs(config, text.startswith(WRITTEN_BY), folder, out, built, _is_ours(root / folder, out))
+    names = [_normal(out).rpartition("/")[0]] if "/" in _normal(out) else ["docs", "book", "rankbook-docs"]
+    folder = next(name for name in names if name == names[-1] or _is_ours(root / name, out))
+    return Docs(
+        _CONFIGS[0], is_config_ours=True, folder=folder, out=out or f"{folder}/suite", built="site", is_new=_is_ours(root / folder, out)
+    )
 
 
-def _is_written_by_us(config: Path) -> bool:
-    return config.read_text(encoding="utf-8", errors="replace").startswith(WRITTEN_BY)
+def _out(declared: Declared) -> str:
+    """Give the folder of the generated pages that the settings name; empty for none."""
+    named = table(declared.pyproject, "tool", "rankbook").get("out", "")
+    return (_normal(named) or named) if isinstance(named, str) else ""
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_ours(folder: Path, out: str) -> bool:
     """Say whether a folder is missing or empty, or holds only what `rankbook init` and `rankbook gen` write."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    return not folder.exists() or names <= {"suite"} or (names <= {"suite", "index.md"} and _is_marked(folder / "index.md"))
+    made = {out.rpartition("/")[2] or "suite"}
+    return not folder.exists() or names <= made or (names <= {*made, "index.md"} and _is_marked(folder / "index.md"))
 
 
 def _is_marked(page: Path) -> bool:
-    return "<!-- rankbook:proof -->" in page.read_text(encoding="utf-8", errors="replace")
+    return "<!-- rankbook:proof -->" in _text(page)
 
 
-def _docs_dir(config: Path) -> str:
-    """Read `docs_dir` of MkDocs' settings without obeying their tags."""
+def _folder_of(text: str, key: str, usual: str) -> str:
+    """Read a folder of MkDocs' settings without obeying their tags; empty for one outside of the project."""
     try:
-        node = yaml.compose(config.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, ValueError, yaml.YAMLError):
-        return "docs"
-    entries = node.value if isinstance(node, yaml.MappingNode) else ()
-    named = (str(value.value) for key, value in entries if key.value == "docs_dir" and isinstance(value, yaml.ScalarNode))
-    return next(named, "docs").strip("/").removeprefix("./") or "docs"
+        return _normal(yaml_edits.scalar(text, key) or usual)
+    except CannotEdit:
+        return usual
+
+
+def _normal(folder: str) -> str:
+    """Write a folder below the root as others do; empty for one that is not below it."""
+    normal = posixpath.normpath(folder) if folder else ""
+    return "" if normal in ("", ".", "..") or normal.startswith(("/", "../")) else normal
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> Found:
@@ -87,21 +109,25 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         demands: what they need.
         wishes: what the user asks for.
     """
-    declared, docs, remote = Declared(root), find_docs(root), repository.remote(root)
+    declared, remote = Declared(root), repository.remote(root)
+    docs = find_docs(declared)
     top = repository.top(root)
+    below = root.relative_to(top).as_posix() if root != top and root.is_relative_to(top) else ""
     branch = repository.default_branch(root)
     python, python_said = python_for(declared)
     rankbook, lacking = rankbook_requirement()
-    install = install_for_tests(declared)
+    install = install_for_tests(declared, demands.imports)
     chosen = wishes.forges or tuple(_forges(top, remote))
     facts = Facts(
         root=root,
-        below=root.relative_to(top).as_posix() if root != top and root.is_relative_to(top) else "",
+        below=below,
         title=wishes.title or declared.name or (remote.path.rpartition("/")[2] if remote else root.name),
         sources=tests.sources,
         include=tests.include,
         docs=docs.folder,
         is_docs_new=docs.is_new,
+        out=docs.out,
+        site_dir=docs.built,
         config=docs.config,
         remote=remote,
         branch=branch or "main",
@@ -112,16 +138,20 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         needs_torch=demands.torch or declared.names_torch,
         gpus=demands.gpus,
         forges=chosen or ("github",),
-        is_ignored=wishes.ignores_pages or repository.is_ignored(root, f"{docs.folder}/suite/index.md"),
+        is_ignored=wishes.ignores_pages or repository.is_ignored(root, f"{docs.out}/index.md"),
         stage=_last_stage(top / ".gitlab-ci.yml"),
+        has_submodules=repository.has_submodules(top, [_normal(posixpath.join(below, source)) for source in tests.sources]),
+        clash=tuple(f"{docs.out}/{page}" for page in demands.clash),
     )
-    refused = repository.refusal(root)
+    refused, named = repository.refusal(root), repository.remote_name(root)
     lacks = {
         f"Git does not read the repository: {refused}": bool(refused),
         "no branch was found: main is taken for the one that the site is published from": not branch,
         f"rankbook runs on Python 3.11 and newer, and {python_said}: 3.11 is taken for CI": not python,
-        "no remote was found: the site has no address, and no links to its repository": remote is None,
+        "no remote was found: the site has no address, and no links to its repository": remote is None and not named,
+        f"no browser opens the address of the remote {named}: the site has no links to its repository": remote is None and bool(named),
         "nothing says which CI is used: GitHub Actions is taken; --ci gitlab takes the other": not chosen,
+        f"Git ignores the pages in {docs.out}/: CI generates them, and looks for no drift": facts.is_ignored and not wishes.ignores_pages,
         lacking: bool(lacking),
     }
     return Found(facts, tuple(_said(facts, tests, python_said)), tuple(sentence for sentence, is_lacking in lacks.items() if is_lacking))
@@ -137,7 +167,7 @@ def _last_stage(config: Path) -> str:
     """Name the last stage of a GitLab pipeline that has stages of its own, all of which take jobs that wait for each other."""
     try:
         node = yaml.compose(config.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, ValueError, yaml.YAMLError):
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return ""
     entries = node.value if isinstance(node, yaml.MappingNode) else ()
     stages = [value.value for key, value in entries if key.value == "stages" and isinstance(value, yaml.SequenceNode)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
+from collections.abc import Collection
 from importlib import metadata
 from pathlib import Path
 
@@ -31,11 +33,15 @@ _TEST_FILES = (
     "requirements/dev.txt",
     "dev-requirements.txt",
 )
+_FOLDERS_OF_TESTS = ("test", "tests")
+"""What tests import of these, they import of each other."""
 _DOCS_WORDS = ("docs", "doc", "documentation")
 _DOCS_FILES = ("requirements-docs.txt", "requirements/docs.txt", "requirements/doc.txt", "docs/requirements.txt", "doc/requirements.txt")
 _PIP = "python -m pip install"
 _RANKBOOK = '"$RANKBOOK"'
 """What the files for CI call rankbook: a variable that stands once, at their top."""
+_WITH_TORCH = '"rankbook[torch]"'
+"""What the rankbook that is installed needs for listings that use torch."""
 
 
 def python_for(declared: Declared) -> tuple[str, str]:
@@ -61,42 +67,75 @@ def python_for(declared: Declared) -> tuple[str, str]:
     return _USUAL_PYTHON if _USUAL_PYTHON in taken else taken[0], said
 
 
-def install_for_tests(declared: Declared) -> Install:
-    """Say how the project is installed so that its tests run: by its lock file, else by pip."""
+def install_for_tests(declared: Declared, imports: Collection[str] = ()) -> Install:
+    """Say how the project is installed so that its tests run: by its lock file, else by pip.
+
+    Args:
+        declared: the project, in its own words.
+        imports: first parts of the names that the tests import: torch comes with rankbook where the project does not bring it, and what
+            nothing installs is imported from the project's folder where it lies there.
+    """
     root = declared.root
     extra, group = _first(_TEST_WORDS, declared.extras), _first(_TEST_WORDS, declared.groups)
+    listed, run, folder = "", "python -m ", ""
     if (root / "uv.lock").is_file():
         options = [*(["--extra", extra] if extra else []), *(["--group", group] if group else [])]
-        commands = (f"{_PIP} uv", shlex.join(["uv", "sync", "--frozen", *options]), f"uv pip install {_RANKBOOK}")
-        return Install(commands, "uv.lock", ".venv/bin")
-    if (root / "poetry.lock").is_file():
+        commands, said = [f"{_PIP} uv", shlex.join(["uv", "sync", "--frozen", *options])], ["uv.lock"]
+        run, folder = "uv ", ".venv/bin"
+    elif (root / "poetry.lock").is_file():
         options = [*(["--extras", extra] if extra else []), *(["--with", group] if group else [])]
         installed = shlex.join(["poetry", "install", "--no-interaction", *options])
-        into = "poetry config virtualenvs.in-project true --local"
-        return Install((f"{_PIP} poetry", into, installed, f"poetry run pip install {_RANKBOOK}"), "poetry.lock", ".venv/bin")
-    return _by_pip(declared, extra, group)
+        commands, said = [f"{_PIP} poetry", "poetry config virtualenvs.in-project true --local", installed], ["poetry.lock"]
+        run, folder = "poetry run ", ".venv/bin"
+    else:
+        listed = _there(root, _TEST_FILES if declared.is_package or group else (*_TEST_FILES, "requirements.txt"))
+        commands, said = _by_pip(declared, extra, group, listed)
+    commands.append(f"{run}pip install {_RANKBOOK}")
+    lacks_torch = "torch" in imports and not declared.brings_torch(extra, group, listed)
+    if lacks_torch:
+        # By a command of its own: beside a requirement that names a commit, pip takes no other one with more extras.
+        commands.append(f"{run}pip install {_WITH_TORCH}")
+    brought = "rankbook with torch" if lacks_torch else "rankbook"
+    found = " and ".join([*said, *([brought] if lacks_torch else [])]) if said else f"nothing: pip installs {brought} only"
+    beside = {} if declared.is_package or folder else _beside(root, imports)
+    if beside:
+        found += f"; {', '.join(sorted(beside))} of this folder is imported as it lies there"
+    return Install(tuple(commands), found, folder, tuple(dict.fromkeys(beside.values())))
 
 
-def _by_pip(declared: Declared, extra: str, group: str) -> Install:
+def _beside(root: Path, imports: Collection[str]) -> dict[str, str]:
+    """Find the modules and packages of the project's own folder that its tests import: each with the folder from which that works."""
+    found: dict[str, str] = {}
+    for name in sorted(set(imports) - {""} - sys.stdlib_module_names - set(_FOLDERS_OF_TESTS)):
+        for folder in (".", "src"):
+            place = root / folder / name
+            if place.with_suffix(".py").is_file() or (place.is_dir() and any(place.glob("*.py"))):
+                found.setdefault(name, folder)
+    return found
+
+
+def _by_pip(declared: Declared, extra: str, group: str, listed: str) -> tuple[list[str], list[str]]:
+    """Give the commands that install what a project says it needs, and what says so."""
     words, said = [], []
     if declared.is_package:
-        written = "pyproject.toml" if (declared.root / "pyproject.toml").is_file() and not _is_setup(declared) else "setup.py"
+        written = next(name for name in ("setup.py", "setup.cfg", "pyproject.toml") if _is_told_by(declared, name))
         words += ["--editable", shlex.quote(f".[{extra}]" if extra else ".")]
         said.append(f"{written} with the extra {extra}" if extra else written)
     if group:
         words += ["--group", group]
         said.append(f"the group {group}")
-    listed = _there(declared.root, _TEST_FILES if words else (*_TEST_FILES, "requirements.txt"))
     if listed:
         words += ["--requirement", listed]
         said.append(listed)
-    install = (" ".join((_PIP, *words)),) if words else ()
-    upgrade = (f'{_PIP} --upgrade "pip>=25.1"',) if group else ()
-    return Install((*upgrade, *install, f"{_PIP} {_RANKBOOK}"), " and ".join(said) or "nothing: pip installs rankbook only")
+    upgrade = [f'{_PIP} --upgrade "pip>=25.1"'] if group else []
+    return [*upgrade, *([" ".join((_PIP, *words))] if words else [])], said
 
 
-def _is_setup(declared: Declared) -> bool:
-    return "project" not in declared.pyproject and (declared.root / "setup.py").is_file()
+def _is_told_by(declared: Declared, name: str) -> bool:
+    """Say whether a file is the first of those by which pip installs the project."""
+    if name == "pyproject.toml" or "project" in declared.pyproject:
+        return name == "pyproject.toml"
+    return (declared.root / name).is_file() and (name == "setup.py" or declared.setup_cfg.has_section("metadata"))
 
 
 def install_for_site(declared: Declared, *, is_ours: bool) -> Install:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from rankbook import remotes
 from rankbook.remotes import Remote
 
@@ -28,7 +30,12 @@ def refusal(root: Path) -> str:
 def remote(root: Path) -> Remote | None:
     """Find where the repository is published: at `origin`, else at its first remote; None where no browser can open that."""
     found = Remote.of(remotes.address(root, remotes.chosen(root)))
-    return found if found and "/" in found.path and not re.search(r"\s", found.path) else None
+    return found if found and "/" in found.path else None
+
+
+def remote_name(root: Path) -> str:
+    """Name the remote at which the repository is published, whatever its address is; empty without any."""
+    return remotes.chosen(root)
 
 
 def default_branch(root: Path) -> str:
@@ -52,9 +59,45 @@ def is_ignored(root: Path, path: str) -> bool:
     return bool(git(root, "check-ignore", "--no-index", path))
 
 
+class Ignored(Struct, frozen=True):
+    """A path that Git leaves out, and says so."""
+
+    path: str
+    pattern: str
+    """What says so: `docs/`."""
+    place: str
+    """Where it stands: `.gitignore:3`."""
+
+
+def ignored(root: Path, paths: Sequence[str]) -> list[Ignored]:
+    """Name the paths that Git refuses to add, as seen from a folder."""
+    asked = ((path, _SAYS.match(git(root, "check-ignore", "--verbose", "--", path))) for path in paths)
+    return [Ignored(path, said[2], said[1]) for path, said in asked if said and not said[2].startswith("!")]
+
+
+_SAYS = re.compile(r"(.*?:\d+):(.*)\t")
+"""What Git says of a path that it leaves out: file and line, pattern, path."""
+
+
+def has_submodules(top: Path, folders: Sequence[str]) -> bool:
+    """Say whether one of some folders below the top lies in a submodule, or holds one."""
+    names = [f"{path}/" for path in remotes.submodules(top)]
+    return any(not folder or f"{folder}/".startswith(name) or name.startswith(f"{folder}/") for name in names for folder in folders)
+
+
+def changed(root: Path, paths: Sequence[str]) -> list[str]:
+    """Name those of some paths, as seen from a folder, that the next commit would not hold as they are unless Git is told to."""
+    return [path for path in paths if git(root, "status", "--porcelain", "--", path)]
+
+
+def is_there(root: Path) -> bool:
+    """Say whether a folder lies in the working tree of a repository."""
+    return git(root, "rev-parse", "--is-inside-work-tree") == "true"
+
+
 def tracked(root: Path, patterns: Sequence[str]) -> list[str]:
     """List the files of some names that Git keeps, or would keep; without Git, those that are there."""
-    if git(root, "rev-parse", "--is-inside-work-tree"):
+    if is_there(root):
         said = git(root, "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", *(f":(glob)**/{name}" for name in patterns))
         return sorted(name for name in said.split("\0") if name)
     return sorted(path.relative_to(root).as_posix() for name in patterns for path in root.rglob(name) if path.is_file())

@@ -9,20 +9,24 @@ import yaml
 
 Path = Sequence[str]
 """Keys from the top of a file down to a list or a table."""
+_MOST_NESTED = 100
+"""Lists and tables within each other."""
+_MOST_WORDS = 100_000
+"""Words of a file, those that aliases repeat included."""
 
 
 class CannotEdit(Exception):  # noqa: N818 - a refusal, which its caller turns into a sentence
     """The file is not as the edit needs it."""
 
 
-def added(text: str, path: Path, entry: str, *, key: str = "") -> str:
+def added(text: str, path: Path, entry: str, *, pair: str = "") -> str:
     """Add an entry to the list that stands at a path, or to the table there, and make sure that nothing else has changed.
 
     Args:
         text: the whole file.
         path: keys that lead to the list.
         entry: the item, as it stands behind its dash; with line breaks where it is longer, indented as below `- `.
-        key: the item's key where a table stands in the place of the list; empty where that cannot be.
+        pair: the item with its key where a table stands in the place of the list; empty where that cannot be.
 
     Raises:
         CannotEdit: the file cannot be read, or holds something else there.
@@ -30,10 +34,12 @@ def added(text: str, path: Path, entry: str, *, key: str = "") -> str:
     before = _read(text)
     node = _at(before, path)
     table = isinstance(node, yaml.MappingNode)
-    if not isinstance(node, (yaml.SequenceNode, yaml.MappingNode)) or (table and not key) or not node.value:
+    if _is_tagged(node):
+        raise CannotEdit(f"the tag {node.tag} makes something else of `{'.'.join(path)}` than its entries")
+    if not isinstance(node, (yaml.SequenceNode, yaml.MappingNode)) or (table and not pair) or not node.value:
         raise CannotEdit(f"`{'.'.join(path)}` is no list with entries")
-    changed = _with(text, node, f"{key}: {{}}" if table else entry)
-    alone = _plain(_read(f"{key}: {{}}" if table else f"- {_indented(entry, '  ')}"))[1][0]
+    changed = _with(text, node, pair if table else entry)
+    alone = _plain(_read(pair if table else f"- {_indented(entry, '  ')}"))[1][0]
     if _plain(before, node, alone) != _plain(_read(changed)):
         raise CannotEdit(f"nothing can be added to `{'.'.join(path)}` without changing more")
     return changed
@@ -61,25 +67,60 @@ def has(text: str, path: Path, is_there: Callable[[str], bool]) -> bool:
         CannotEdit: the file cannot be read.
     """
     node = _at(_read(text), path)
-    return node is not None and any(is_there(word) for word in _words(node))
+    return node is not None and not _is_tagged(node) and any(is_there(word) for word in _words(node))
+
+
+def scalar(text: str, *path: str) -> str:
+    """Give the text of a value below a path; empty where none is written out there.
+
+    Raises:
+        CannotEdit: the file cannot be read.
+    """
+    node = _at(_read(text), path)
+    return str(node.value) if isinstance(node, yaml.ScalarNode) and not _is_tagged(node) else ""
 
 
 def names(text: str) -> tuple[str, ...]:
     """Give the keys at the top of a file.
 
     Raises:
-        CannotEdit: the file cannot be read.
+        CannotEdit: the file cannot be read, or has no keys.
     """
     node = _read(text)
-    return tuple(str(key.value) for key, _ in node.value) if isinstance(node, yaml.MappingNode) else ()
+    if node is not None and not isinstance(node, yaml.MappingNode):
+        raise CannotEdit("it is no table of settings")
+    return tuple(str(key.value) for key, _ in node.value) if node is not None else ()
 
 
 def _read(text: str) -> Any:
     # Composed, not constructed: tags such as `!!python/name:` and `!ENV` are neither obeyed nor refused.
     try:
-        return yaml.compose(text, Loader=yaml.SafeLoader)
+        top = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise CannotEdit("it is no valid YAML") from error
+    except RecursionError as error:
+        raise CannotEdit("it is nested too deeply") from error
+    _check_ends(top)
+    return top
+
+
+def _check_ends(top: Any) -> None:
+    """Make sure that a file can be walked through: its aliases may lead back to where they stand, or double each other."""
+    waiting, count = [(top, 0)], 0
+    while waiting:
+        node, depth = waiting.pop()
+        count += 1
+        if depth > _MOST_NESTED:
+            raise CannotEdit("it is nested too deeply, or without end by its aliases")
+        if count > _MOST_WORDS:
+            raise CannotEdit("it is too large, with what its aliases repeat")
+        if isinstance(node, (yaml.SequenceNode, yaml.MappingNode)):
+            waiting += ((part, depth + 1) for part in _parts(node))
+
+
+def _parts(node: Any) -> list[Any]:
+    """List what a list or a table holds; of a table the keys, too."""
+    return [part for each in node.value for part in (each if isinstance(each, tuple) else (each,))]
 
 
 def _at(node: Any, path: Path) -> Any:
@@ -89,11 +130,15 @@ def _at(node: Any, path: Path) -> Any:
     return node
 
 
+def _is_tagged(node: Any) -> bool:
+    """Tell whether a tag of its own makes something else of a node: `!ENV`."""
+    return node is not None and node.tag.startswith("!")
+
+
 def _words(node: Any) -> list[str]:
     if isinstance(node, yaml.ScalarNode):
         return [str(node.value)]
-    parts = [part for each in node.value for part in (each if isinstance(each, tuple) else (each,))]
-    return [word for part in parts for word in _words(part)]
+    return [word for part in _parts(node) for word in _words(part)]
 
 
 def _with(text: str, node: Any, entry: str) -> str:

@@ -296,9 +296,17 @@
     if (!theirs || !results) return;
     const text = element("span", { "data-md-score": "0" }); // Enter takes the entry with the highest score
     const link = element("a", { href: "#__search", class: "rankbook-search-bridge", hidden: "" }, text);
-    const tell = () => {
-      link.hidden = !theirs.value.trim();
-      text.textContent = `Find “${theirs.value.trim()}” among tests, APIs, keywords and owners`;
+    // With what it finds: that the prose has no match is no news then, and the style sheet leaves it out.
+    const tell = async () => {
+      const query = theirs.value.trim();
+      const said = `Find “${query}” among tests, APIs, keywords and owners`;
+      link.hidden = !query;
+      text.textContent = said;
+      delete link.dataset.found;
+      const found = query ? await find(query, "").catch(() => null) : null;
+      if (!found?.rows.length || query !== theirs.value.trim()) return;
+      link.dataset.found = found.rows.length;
+      text.textContent = `${said}: ${found.isCut ? "more than " : ""}${plural(found.rows.length, "result")}`;
     };
     theirs.addEventListener("input", tell);
     theirs.addEventListener("focus", tell);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rankbook.site.tokens.table import Rule, Table, double, nested, spanned, tagged
+from rankbook.site.tokens.table import ESCAPE, Rule, Table, double, nested, spanned, tagged
 
 LINE_COMMENT = r"//(?>[^\\\n]++|\\.?+)*+"
 BLOCK_COMMENT = r"/\*(?>[^*]++|\*(?!/))*+(?:\*/|\Z)"
@@ -28,7 +28,7 @@ def string(name: str, token: str) -> str:
         name: its class.
         token: its escaped text.
     """
-    return nested(name, "se", _ESCAPE, token) if "\\" in token else spanned(name, token)
+    return nested(name, ESCAPE, _ESCAPE, token) if "\\" in token else spanned(name, token)
 
 
 def double_quoted(_: re.Match[str], token: str) -> str:

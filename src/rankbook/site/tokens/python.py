@@ -6,7 +6,7 @@ import re
 
 from msgspec.structs import replace
 
-from rankbook.site.tokens.table import NUMBER, TAGS, Rule, Table, double, nested, spanned, starts_line, tagged
+from rankbook.site.tokens.table import ESCAPE, NUMBER, TAGS, Rule, Table, double, nested, spanned, starts_line, tagged
 
 _LEVELS = 3
 """Depth of braces in a replacement field that is followed."""
@@ -64,7 +64,7 @@ def _escaped(name: str, token: str) -> str:
     """Write a string with its escapes."""
     if "\\" not in token or token[:2].lower().rstrip("'\"").endswith("r") or token[:1] in "rR":
         return spanned(name, token)
-    return nested(name, "se", _ESCAPE, token)
+    return nested(name, ESCAPE, _ESCAPE, token)
 
 
 def _formatted_string(_: re.Match[str], token: str) -> str:

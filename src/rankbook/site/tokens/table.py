@@ -30,13 +30,21 @@ def double(quote: str, *, over_lines: bool = False) -> str:
     return rf"{quote}(?>[^{quote}\\{'' if over_lines else chr(92) + 'n'}]++|\\.?+)*+{quote}?+"
 
 
-_PLAIN = {"b": "k kd kn kp kr kt nd ni nl nt", "i": "cpf l s s1 s2 sb sc si ss", "u": "c c1 ch cm cs sd"}
-"""Elements that need no class: `<b>` is a keyword, `<i>` a string, `<u>` a comment. These three are most of all tokens."""
+_PLAIN = {
+    "b": "k kd kn kp kr kt nd ni nl nt ow",
+    "i": "cpf l s s1 s2 sb sc si ss",
+    "u": "c c1 ch cm cs sd",
+    "em": "il m mb mf mh mi mo",
+    "var": "nb",
+}
+"""Elements that need no class: `<b>` is a keyword, `<i>` a string, `<u>` a comment, `<em>` a number, `<var>` a builtin. These are most of
+all tokens; a word such as `not` is a keyword."""
 _ELEMENT_OF = {name: element for element, names in _PLAIN.items() for name in names.split()}
-_SHORT = dict.fromkeys(("il", "mb", "mf", "mh", "mi", "mo"), "m")
-"""Classes for which there is a shorter one of the same colour."""
-UNCOLOURED = frozenset({"", "err", "esc", "kc", "n", "nx", "o", "p", "pm", "w", "x"})
-"""Classes that say nothing of a text, or to which themes give the colour of a name."""
+UNCOLOURED = frozenset({"", "bp", "err", "esc", "kc", "n", "nx", "o", "p", "pm", "w", "x"})
+"""Classes that say nothing of a text (`self` is a name like others), or to which themes give the colour of a name."""
+
+ESCAPE = "k"
+"""Class of an escape in a string: no keyword stands in there, so that `<b>` can be one."""
 
 
 class _Tags(dict[str, tuple[str, str]]):
@@ -50,7 +58,7 @@ class _Tags(dict[str, tuple[str, str]]):
         if name in UNCOLOURED:
             return "", ""
         element = _ELEMENT_OF.get(name)
-        return (f"<{element}>", f"</{element}>") if element else (f"<i class={_SHORT.get(name, name)}>", "</i>")
+        return (f"<{element}>", f"</{element}>") if element else (f"<i class={name}>", "</i>")
 
 
 TAGS: Mapping[str, tuple[str, str]] = _Tags()

@@ -1,0 +1,121 @@
+"""Where imports of listings are looked up besides the tree and what is installed: in the folders that pytest would put on `sys.path`.
+
+They are the folders themselves, not copies, so that data files and compiled modules are where their package expects them. What is imported
+from them is part of what a run proves; so its hashes are taken. Where a page shows another text than the file that would be imported, the
+tree that is made of the pages goes before the folders: what runs is what the book shows.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from rankbook.harness.imported import Imported
+
+
+class ImportPath(Struct, frozen=True, dict=True):
+    """Folders of the project in which imports are looked up."""
+
+    root: Path = Path()
+    """Root of the project: files are named from there."""
+    first: tuple[Path, ...] = ()
+    """Folders before all others, as pytest puts them there."""
+    last: tuple[Path, ...] = ()
+    """Folders behind all others: trees that the user names."""
+    watched: tuple[Path, ...] = ()
+    """Folders of the project that `PYTHONPATH` names: they are searched anyway, and what comes from there is part of a proof, too."""
+    imported: Imported = field(default_factory=Imported)
+    """Remembers what was read."""
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """All of them."""
+        return tuple(dict.fromkeys((*self.first, *self.last)))
+
+    @cached_property
+    def _not_installed(self) -> frozenset[str]:
+        """Folders whose modules this process may know, and that are not where packages are installed."""
+        standard = sysconfig.get_path("stdlib")
+        behind = sys.path[sys.path.index(standard) :] if standard in sys.path else []  # what `.pth` files name stands there
+        kept = {*behind, *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+        return frozenset(map(str, (*self.first, Path.cwd()))) - {os.path.realpath(entry) for entry in kept if entry}
+
+    def is_installed(self, name: str) -> bool:
+        """Say whether a top-level module can be imported here without any tree of the book, and lies in no folder of the project."""
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            return False
+        if spec is None:
+            return False
+        places = [*(spec.submodule_search_locations or ()), *([spec.origin] if spec.has_location and spec.origin else [])]
+        return not places or os.path.realpath(Path(places[0]).parent) not in self._not_installed
+
+    def hashes(self, files: Iterable[bytes]) -> dict[str, str]:
+        """Give the SHA-256 of each file of these folders that Python files import, directly or in turn, by its path below the root.
+
+        Args:
+            files: what the files hold.
+        """
+        found = self.imported.hashes(self._all, files) if self._all else {}
+        start = f"{self.root}/"
+        return {
+            place[len(start) :] if place.startswith(start) else Path(os.path.relpath(place, self.root)).as_posix(): digest
+            for place, digest in sorted(found.items())
+        }
+
+    def digest(self, path: str) -> str:
+        """Give the SHA-256 of a file below the root; empty where there is none."""
+        return self.imported.digest(f"{self.root}/{path}")
+
+    @property
+    def below(self) -> tuple[str, ...]:
+        """Those of the folders that lie below the root, or are it, as paths from there."""
+        return tuple(folder.relative_to(self.root).as_posix() for folder in self.folders if folder.is_relative_to(self.root))
+
+    @cached_property
+    def _all(self) -> tuple[str, ...]:
+        return tuple(map(str, dict.fromkeys((*self.folders, *self.watched))))
+
+
+def import_path(root: Path, files: Iterable[Path], pythonpath: Iterable[Path], trees: Iterable[Path], mode: str) -> ImportPath:
+    """Give the folders that pytest would put on `sys.path`, and the trees that the user names.
+
+    Args:
+        root: of the project.
+        files: those that pytest would import, in the order in which their folders are searched; what is not there adds none.
+        pythonpath: setting of pytest.
+        trees: source trees.
+        mode: pytest's `--import-mode`; with `importlib` the import of a file adds no folder.
+    """
+    added = [] if mode == "importlib" else [_start_of(file) for file in files if file.is_file()]
+    settled = [Path(os.path.realpath(folder)) for folder in pythonpath]
+    first, last = (settled, added[::-1]) if mode == "append" else ([*added, *settled], [])
+    told = [Path(os.path.realpath(entry)) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    watched = tuple(folder for folder in told if folder.is_relative_to(root))
+    return ImportPath(root, tuple(dict.fromkeys(first)), tuple(dict.fromkeys((*last, *trees))), watched)
+
+
+def conftest_files(file: Path, root: Path) -> Iterator[Path]:
+    """Yield where the conftest files of a file may lie, the nearest first.
+
+    Args:
+        file: of the project.
+        root: of the project.
+    """
+    return (folder / "conftest.py" for folder in file.parents if folder == root or root in folder.parents)
+
+
+def _start_of(file: Path) -> Path:
+    """Give the folder from which a file is imported: the first one upwards that is no package."""
+    folder = file.parent
+    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
+        folder = folder.parent
+    return folder

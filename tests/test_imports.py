@@ -1,0 +1,228 @@
+"""What passes under pytest passes as a listing, also where the project is not installed: its own folders are where pytest has them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SETTINGS = '[tool.rankbook]\nsources = ["tests"]\n'
+TEST = "from pk import v\n\n\ndef test_v():\n    assert v() == 1\n"
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder, as a user does who has installed nothing of the project."""
+    return subprocess.run([Path(sys.executable).parent / command[0], *command[1:]], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def project(folder: Path, package: str, settings: str = "", test: str = TEST) -> Path:
+    """Write a project of a package with data and a test, and generate its book."""
+    for name, text in {
+        f"{package}/__init__.py": "import json\nimport pathlib\n\nfrom pk import inner\n\n\n"
+        'def v():\n    return inner.W + json.loads(pathlib.Path(__file__).with_name("data.json").read_text())\n',
+        f"{package}/inner.py": "W = 0\n",
+        f"{package}/data.json": "1\n",
+        "tests/test_v.py": test,
+        "pyproject.toml": SETTINGS + settings,
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    assert run(folder, "rankbook", "gen").returncode == 0
+    return folder
+
+
+def proof(folder: Path, *arguments: str) -> str:
+    """Prove the book of a project; gives the last line."""
+    done = run(folder, "pytest", "-q", "--doctest-glob=*.md", "docs", "-k", "test_v", *arguments)
+    return done.stdout.strip().splitlines()[-1]
+
+
+PYTHONPATH = '[tool.pytest.ini_options]\npythonpath = ["src"]\n'
+
+
+@pytest.mark.parametrize("engine", ["local", "fresh"])
+def test_pythonpath(tmp_path, engine):
+    """A package in a folder that the setting `pythonpath` names is imported, whole, with its data."""
+    folder = project(tmp_path, "src/pk", PYTHONPATH)
+    assert "1 passed" in run(folder, "pytest", "-q", "tests").stdout
+    assert proof(folder, f"--engine={engine}").startswith("2 passed")
+
+
+@pytest.mark.parametrize("has_init", [False, True])
+def test_folder_of_a_conftest_file(tmp_path, has_init):
+    """A package beside the tests is imported where a conftest file lies beside it, or the tests are a package: as pytest does."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / ("tests/__init__.py" if has_init else "conftest.py")).touch()
+    folder = project(tmp_path, "pk")
+    assert "1 passed" in run(folder, "pytest", "-q", "tests").stdout
+    assert proof(folder).startswith("2 passed")
+    assert "1 error" in run(folder, "pytest", "-q", "tests", "--import-mode=importlib").stdout
+    assert " failed" in proof(folder, "--import-mode=importlib")
+
+
+@pytest.mark.parametrize(("package", "tree"), [("src/pk", "src"), ("pk", ".")])
+def test_source_path(tmp_path, package, tree):
+    """A package in a tree that `--source-path` names is imported, as the guide says."""
+    folder = project(tmp_path, package)
+    assert proof(folder, f"--source-path={tree}").startswith("2 passed")
+
+
+def test_nothing_else_is_imported(tmp_path):
+    """What only this process has on its path is not imported, and the message says what would be right."""
+    folder = project(tmp_path, "pk")
+    done = run(folder, "python", "-m", "pytest", "-q", "--doctest-glob=*.md", "docs")
+    assert (
+        "No module named 'pk'; no page shows tests/pk.py, and no folder named by pytest's `pythonpath` or by --source-path" in done.stdout
+    )
+    assert 'install the package that has it, or name its folder in pytest\'s settings: pythonpath = ["src"], say' in done.stdout
+
+
+def test_a_page_by_hand(tmp_path):
+    """A listing that people wrote imports what the tests import; a command that a shell listing starts does not, as under pytest."""
+    folder = project(tmp_path, "src/pk", PYTHONPATH)
+    (folder / "docs" / "guide.md").write_text(
+        "# Guide\n\n```python\nfrom pk import v\nassert v() == 1\n```\n\n```pycon\n>>> from pk import v\n>>> v()\n1\n```\n"
+        "\n```bash\n! python -c 'import pk' 2> /dev/null\n```\n"
+    )
+    done = run(folder, "pytest", "-q", "--doctest-glob=*.md", "docs/guide.md")
+    assert "3 passed" in done.stdout
+
+
+def stale(folder: Path) -> dict[str, int]:
+    """Prove what is stale of the whole site; gives the number of tests and listings by their end."""
+    run(folder, "pytest", "-q", "--doctest-glob=*.md", "docs", "--stale", "--listings-report=report.json")
+    return json.loads((folder / "report.json").read_text())["endings"]
+
+
+def test_what_is_imported_is_part_of_the_proof(tmp_path):
+    """A proof is stale when a file has changed that its listing imports from such a folder, directly or in turn."""
+    folder = project(tmp_path, "src/pk", PYTHONPATH)
+    (folder / "docs" / "guide.md").write_text("# Guide\n\n```pycon\n>>> from pk import v\n>>> v()\n1\n```\n")
+    assert stale(folder)["passed"] == 3
+    assert stale(folder)["proved earlier"] == 3
+    (folder / "src" / "pk" / "inner.py").write_text("W = 0  # changed\n")
+    assert stale(folder)["passed"] == 3
+    (folder / "src" / "pk" / "unused.py").write_text("")
+    assert stale(folder)["proved earlier"] == 3
+
+
+def test_ranks_import_it_too(tmp_path):
+    """Processes that a test spawns have the same folders."""
+    text = (
+        "import multiprocessing\n\n\ndef rank():\n    from pk import v\n\n    assert v() == 1\n\n\n"
+        'def test_v():\n    process = multiprocessing.get_context("spawn").Process(target=rank)\n'
+        "    process.start()\n    process.join()\n    assert process.exitcode == 0\n"
+    )
+    folder = project(tmp_path, "src/pk", PYTHONPATH, text)
+    assert proof(folder).startswith("2 passed")
+
+
+@pytest.mark.parametrize("name", ["tests/test_[v].py", "tests [1]/test_v.py"])
+def test_brackets_in_a_path(tmp_path, name):
+    """A test file is proved whose path pytest does not take as an argument; tests of it can be chosen."""
+    folder = project(tmp_path, "src/pk", PYTHONPATH)
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("import pytest\n\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_v(n):\n    assert n == 1\n")
+    (folder / "pyproject.toml").write_text(f'[tool.rankbook]\nsources = ["{Path(name).parent}"]\n{PYTHONPATH}')
+    assert run(folder, "rankbook", "gen").returncode == 0
+    done = run(folder, "pytest", "-q", "--doctest-glob=*.md", "docs", "-rA", "-k", "test_v[")
+    assert [line.rpartition("::")[2].partition(" ")[0] for line in done.stdout.splitlines() if "::test_v[" in line and line[0] in "PF"] == [
+        "test_v[1]",
+        "test_v[2]",
+    ]
+    assert "1 failed, 1 passed" in done.stdout
+    assert "1 passed, " in run(folder, "pytest", "-q", "--doctest-glob=*.md", "docs", "-k", "test_v[1]").stdout
+
+
+def page_of(folder: Path, source: str) -> Path:
+    return folder / f"docs/suite/{source}_docs.md"
+
+
+def write(folder: Path, files: dict[str, str], settings: str = "") -> Path:
+    """Write a project whose package and tests have pages both."""
+    for name, text in {"pyproject.toml": '[tool.rankbook]\nsources = ["src", "tests"]\nfindings = []\n' + settings, **files}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    assert run(folder, "rankbook", "gen").returncode == 0
+    return folder
+
+
+PACKAGE = {"src/pkg/__init__.py": '"""P."""\n', "src/pkg/b.py": "VALUE = 1\n"}
+
+
+def test_a_page_that_shows_another_text_is_what_a_library_imports(tmp_path):
+    """A module of a package imports its siblings as their pages show them, not as they lie on disk."""
+    folder = write(
+        tmp_path, {**PACKAGE, "src/pkg/a.py": "from .b import VALUE\nassert VALUE == 1, f'VALUE is {VALUE}'\n", "tests/t.py": ""}
+    )
+    proven = "pytest", "-q", "--doctest-glob=*.md", f"{page_of(folder, 'src/pkg/a.py').relative_to(folder)}"
+    assert "1 passed" in run(folder, *proven).stdout
+    page = page_of(folder, "src/pkg/b.py")
+    page.write_text(page.read_text().replace("VALUE = 1", "VALUE = 2"))
+    assert "VALUE is 2" in run(folder, *proven).stdout
+
+
+@pytest.mark.parametrize("settings", [PYTHONPATH, '[tool.pytest.ini_options]\npythonpath = ["src", "."]\n'])
+def test_a_page_that_shows_another_text_is_what_a_test_imports(tmp_path, settings):
+    """A test imports modules as their pages show them, wherever pytest finds them; with a page that is in step, from disk."""
+    test = "from pkg.b import VALUE\n\n\ndef test_v():\n    assert VALUE == 1, f'VALUE is {VALUE}'\n"
+    folder = write(tmp_path, {**PACKAGE, "tests/test_v.py": test}, settings)
+    assert proof(folder).startswith("2 passed")
+    page = page_of(folder, "src/pkg/b.py")
+    page.write_text(page.read_text().replace("VALUE = 1", "VALUE = 2"))
+    assert "2 failed" in proof(folder)
+    assert "2 failed" in proof(folder, "--stale")
+
+
+def test_a_source_that_has_changed_since_is_not_what_runs(tmp_path):
+    """What the book shows is what is proved, also where the file on disk has changed since its page was made."""
+    folder = write(
+        tmp_path, {**PACKAGE, "tests/test_v.py": "from pkg.b import VALUE\n\n\ndef test_v():\n    assert VALUE == 1\n"}, PYTHONPATH
+    )
+    assert proof(folder).startswith("2 passed")
+    (folder / "src/pkg/b.py").write_text("VALUE = 2\n")
+    assert proof(folder).startswith("2 passed")
+    assert run(folder, "rankbook", "gen").returncode == 0
+    assert "2 failed" in proof(folder, "--stale")
+
+
+def test_what_is_recorded_is_what_ran(tmp_path):
+    """The digest of a module in the ledger is that of the text that was imported."""
+    files = {
+        "tests/common.py": "LIMIT = 1\n",
+        "tests/test_v.py": "from tests.common import LIMIT\n\n\ndef test_v():\n    assert LIMIT == 1\n",
+    }
+    folder = write(tmp_path, {**PACKAGE, **files}, '[tool.pytest.ini_options]\npythonpath = ["."]\n')
+    page = page_of(folder, "tests/common.py")
+    page.write_text(page.read_text().replace("LIMIT = 1", "LIMIT = 2"))
+    assert "2 failed" in proof(folder)
+    page.write_text(page.read_text().replace("LIMIT = 2", "LIMIT = 1"))
+    assert proof(folder).startswith("2 passed")
+
+
+def test_more_dots_than_folders(tmp_path):
+    """A relative import that leads above all folders is no module, and nothing else is lost."""
+    odd = f"try:\n    from {60 * '.'} import x\nexcept ImportError:\n    pass\n"
+    folder = write(
+        tmp_path,
+        {"src/odd.py": odd, "tests/test_v.py": "import odd\n\n\ndef test_v():\n    assert odd\n"},
+        PYTHONPATH,
+    )
+    (folder / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["tests"]\nfindings = []\n' + PYTHONPATH)
+    assert run(folder, "rankbook", "gen").returncode == 0
+    assert proof(folder).startswith("2 passed")
+
+
+def test_what_pythonpath_names_in_the_project_is_part_of_the_proof(tmp_path, monkeypatch):
+    """A module that is found by the variable `PYTHONPATH` makes a proof stale when it changes."""
+    monkeypatch.setenv("PYTHONPATH", ".")
+    folder = write(
+        tmp_path, {"src/.keep": "", "helper.py": "X = 1\n", "tests/test_v.py": "from helper import X\n\n\ndef test_v():\n    assert X\n"}
+    )
+    assert proof(folder).startswith("2 passed")
+    assert proof(folder, "--stale").startswith("2 proved")
+    (folder / "helper.py").write_text("X = 0\n")
+    assert "2 failed" in proof(folder, "--stale")
