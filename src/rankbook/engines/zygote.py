@@ -100,10 +100,11 @@ def main(control: str, scratch: str, *others: str) -> NoReturn:
     os._exit(0)
 
 
-def _use_the_time(steps: Iterator[object], engine: socket.socket) -> None:
-    """Go on with something until there is a request."""
-    while not select.select([engine], [], [], 0)[0] and next(steps, None) is not None:
-        pass
+def _use_the_time(steps: Iterator[float], engine: socket.socket) -> None:
+    """Go on with something, whose steps say how long to wait before the next, until there is a request."""
+    pause: float | None = 0
+    while pause is not None and not select.select([engine], [], [], pause)[0]:
+        pause = next(steps, None)
 
 
 def _clean_up(folders: Iterable[str]) -> None:
