@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import configparser
-import tomllib
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+
+from rankbook.pytest_settings import settings_in
 
 
 class Rules(Struct, frozen=True):
@@ -35,53 +35,24 @@ class Rules(Struct, frozen=True):
         return _matches(name, self.functions)
 
 
+USUAL = Rules()
+"""The rules of a project that has none of its own."""
+
+
 def rules_of(root: Path) -> Rules:
     """Read the patterns of the project at `root`, from the file that pytest would read; one that cannot be read has none.
 
     Args:
         root: folder with `pytest.ini`, `pyproject.toml`, `tox.ini` or `setup.cfg`; it may lack them all.
     """
-    for name, section in _PLACES:
-        found = _read(root / name, section)
-        if found is not None:
-            return _rules(found)
-    return Rules()
-
-
-_PLACES = (
-    ("pytest.toml", "pytest"),
-    (".pytest.toml", "pytest"),
-    ("pytest.ini", "pytest"),
-    (".pytest.ini", "pytest"),
-    ("pyproject.toml", "tool.pytest.ini_options"),
-    ("pyproject.toml", "tool.pytest"),
-    ("tox.ini", "pytest"),
-    ("setup.cfg", "tool:pytest"),
-)
-"""Files and sections in the order in which pytest looks for its configuration."""
-
-
-def _read(path: Path, section: str) -> Mapping[str, Any] | None:
-    try:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".toml":
-            table: Any = tomllib.loads(text)
-            for key in section.split("."):
-                table = table.get(key) if isinstance(table, dict) else None
-            return table if isinstance(table, dict) else None
-        parser = configparser.ConfigParser(interpolation=None, strict=False)
-        parser.read_string(text)
-        return dict(parser[section]) if parser.has_section(section) else None
-    except (OSError, ValueError, configparser.Error):
-        return None
+    return _rules(settings_in(root))
 
 
 def _rules(table: Mapping[str, Any]) -> Rules:
-    known = Rules()
     return Rules(
-        files=_words(table.get("python_files")) or known.files,
-        classes=_words(table.get("python_classes")) or known.classes,
-        functions=_words(table.get("python_functions")) or known.functions,
+        files=_words(table.get("python_files")) or USUAL.files,
+        classes=_words(table.get("python_classes")) or USUAL.classes,
+        functions=_words(table.get("python_functions")) or USUAL.functions,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rankbook.collecting import USUAL, Rules
 from rankbook.harness import KINDS, Kind, kind_of, misplaced, shared, shell
 from rankbook.languages import by_fence
 from rankbook.listing import Listing, Outcome
@@ -77,36 +78,37 @@ class Collected(Struct, frozen=True):
     line: int | None = None
 
 
-def plan(found: Sequence[Listing], parents: tuple[str, ...] = (), holder: Listing | None = None) -> Iterator[Job]:
+def plan(found: Sequence[Listing], rules: Rules = USUAL, parents: tuple[str, ...] = (), holder: Listing | None = None) -> Iterator[Job]:
     """Say what each listing of a page is, inner listings included, in page order.
 
     Args:
         found: the page's listings.
+        rules: what pytest takes for tests in their project.
         parents: names of the listings that hold them.
         holder: the listing of the Markdown source that holds them.
     """
     about = next((listing for listing in found if listing.about is not None), None)
-    own = _own_runs(found, about)
+    own = _own_runs(found, about, rules)
     ranks = max((run.ranks for run in own.values()), default=0)
     wholes = shared.wholes(found)
     for listing in found:
         current = replace(listing, options={**listing.options, "ranks": str(ranks)}) if listing is about and ranks else listing
-        kind = kind_of(current)
+        kind = kind_of(current, rules)
         current = replace(current, problem=current.problem or misplaced(current, kind))
         primary = listing is about and kind.has_tests and not parents
         names = parents if primary else (*parents, listing.name)
         beside = about or holder if listing is not about else None
         yield Job(current, kind, names, beside=beside, same_as=about if id(listing) in own else None, whole=wholes.get(listing.line))
-        yield from plan(listing.children, (*parents, listing.name), listing)
+        yield from plan(listing.children, rules, (*parents, listing.name), listing)
 
 
-def _own_runs(found: Sequence[Listing], about: Listing | None) -> dict[int, shell.OwnRun]:
+def _own_runs(found: Sequence[Listing], about: Listing | None, rules: Rules) -> dict[int, shell.OwnRun]:
     language = by_fence(about.language) if about is not None else None
     if about is None or about.about is None or language is None or language.name != "python":
         return {}
     runs = {id(listing): shell.own_run(listing, about.about.source) for listing in found if shell.accepts(listing)}
     # Tests are run by pytest: a page that starts them by torchrun shows another run.
-    return {key: run for key, run in runs.items() if run is not None and not (run.ranks and kind_of(about).has_tests)}
+    return {key: run for key, run in runs.items() if run is not None and not (run.ranks and kind_of(about, rules).has_tests)}
 
 
 def _said(listing: Listing) -> tuple[dict[str, str], list[tuple[str, str]]]:
@@ -121,4 +123,4 @@ def _said(listing: Listing) -> tuple[dict[str, str], list[tuple[str, str]]]:
 
 def as_program(job: Job) -> Job:
     """Take a listing that looks like a test module, but of which pytest collects no test, for the program that it is."""
-    return replace(job, kind=next(kind for kind in KINDS if not kind.has_tests and kind.accepts(job.listing)))
+    return replace(job, kind=next(kind for kind in KINDS if not kind.has_tests and kind.accepts(job.listing, USUAL)))

@@ -61,12 +61,14 @@ class Prover:
     Args:
         settings: engine, timeout, GPUs and source trees.
         options: options of the surrounding pytest that the pytest of a test module gets too.
+        settings_of_tests: settings of the project's pytest that bear on its tests, each as `NAME=VALUE`.
         jobs: listings that run at the same time.
     """
 
-    def __init__(self, settings: Settings, options: Sequence[str] = (), jobs: int = 1) -> None:
+    def __init__(self, settings: Settings, options: Sequence[str] = (), jobs: int = 1, settings_of_tests: Sequence[str] = ()) -> None:
         self.settings = settings
         self.options = tuple(options)
+        self.settings_of_tests = tuple(settings_of_tests)
         self.jobs = jobs
         self.temporary = tempfile.TemporaryDirectory(prefix="rankbook-", ignore_cleanup_errors=True)
         self.mirror = Mirror(Path(self.temporary.name) / "tree")
@@ -153,7 +155,7 @@ class Prover:
         if given.get("fixtures"):
             given |= {"page": str(sources.page), "top": str(self.settings.root)}
         if job.kind.has_tests:
-            given["options"] = list(self.options)
+            given["options"] = [*self.options, *(word for each in self.settings_for(job) for word in ("--override-ini", each))]
         program = Program(
             name=job.name,
             entry=job.kind.entry,
@@ -170,6 +172,10 @@ class Prover:
             imports_last=self._looked_up(sources.import_path.last, placed),
         )
         return Start(program, placed.modules)
+
+    def settings_for(self, job: Job) -> tuple[str, ...]:
+        """Give the settings of pytest that a job's tests run with: those of the project for its own; a guide's tests have none."""
+        return self.settings_of_tests if job.kind.has_tests and job.placed.about is not None else ()
 
     def _looked_up(self, folders: Iterable[Path], placed: Placed) -> tuple[str, ...]:
         """Name folders in which imports are looked up, each behind its like in the tree where that goes first."""
@@ -316,12 +322,14 @@ class PageSources(Struct):
     about: About | None
     trees: tuple[Path, ...] = ()
     import_path: ImportPath = field(default_factory=ImportPath)
+    project: Path | None = None
+    """Root of the project whose `conftest.py` files count where no page shows them; None for none."""
     _known: dict[str, bytes | None] = field(default_factory=dict)
 
     def data(self, path: str) -> bytes | None:
-        """Give a file's bytes, None when neither a page nor a tree has it."""
+        """Give a file's bytes, None when no page and no tree has it, and it is no conftest file of the project."""
         if path not in self._known:
-            self._known[path] = self._from_page(path) or self._from_tree(path)
+            self._known[path] = self._from_page(path) or self._from_tree(path) or self._from_project(path)
         return self._known[path]
 
     def digest(self, path: str) -> str | None:
@@ -375,6 +383,11 @@ class PageSources(Struct):
             if target.is_file():
                 return target.read_bytes()
         return None
+
+    def _from_project(self, path: str) -> bytes | None:
+        is_conftest = PurePosixPath(path).name == "conftest.py" and is_inside(path)
+        target = self.project / path if self.project is not None and self.about is not None and is_conftest else None
+        return target.read_bytes() if target is not None and target.is_file() else None
 
 
 def _pages_in(folder: Path) -> list[str]:

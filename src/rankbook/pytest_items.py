@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from rankbook import listings, machine, proofs, updating
+from rankbook.collecting import USUAL, Rules
 from rankbook.config import Settings
 from rankbook.errors import PageError, RankbookError
 from rankbook.harness.import_path import ImportPath, conftest_files, import_path
@@ -59,6 +60,9 @@ class Session(Struct):
     """Whether expected outputs that differ are written anew."""
     is_over: bool = False
     """Whether nothing is waited for any more."""
+
+    rules: Rules = USUAL
+    """What pytest takes for tests in the project."""
 
     imported: Imported = field(default_factory=Imported)
     """What the project's own modules import."""
@@ -141,7 +145,7 @@ class PageFile(pytest.File):
     earlier: dict[int, dict[str, Run]]
     """By identity of the job: the last run of each of its tests, or of the listing (`""`), where the ledger has them all."""
     _modules: dict[int, Mapping[str, str]]
-    _sources: dict[int, PageSources]
+    _sources: dict[tuple[int, bool], PageSources]
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """Give the page's listings: the tests of its own source directly below it, everything else below its listing's name."""
@@ -180,7 +184,7 @@ class PageFile(pytest.File):
         except PageError as error:
             found = (_unreadable(self.where, str(error)),)
         self._complain_of_site()
-        self.jobs = list(plan(found))
+        self.jobs = list(plan(found, state.rules))
         self.rows = [(job.listing.line, job.is_code, _is_inside(job, found)) for job in self.jobs if not job.listing.output_of]
         for job in self.jobs:
             if not job.is_code or job.listing.problem is not None:
@@ -206,7 +210,9 @@ class PageFile(pytest.File):
         if id(job) not in self._modules:
             collecting = self.collecting.get(id(job))
             found = collecting.modules if collecting is not None else modules_of(job.placed, self.sources(job), job.beside)
-            self._modules[id(job)] = {**found, **self._conftest_files(job)}
+            runs = next((other for other in self.jobs if job.same_as is not None and other.listing.line == job.same_as.line), None)
+            more = self.modules(runs) if runs is not None else {}
+            self._modules[id(job)] = {**found, **more, **self._conftest_files(job), **self._settings_of_tests(job)}
         return self._modules[id(job)]
 
     def _conftest_files(self, job: Job) -> Mapping[str, str]:
@@ -216,6 +222,11 @@ class PageFile(pytest.File):
             return {}
         files = [file for file in conftest_files(self.path, top) if file.is_file()]
         return {file.relative_to(top).as_posix(): sha256(file.read_bytes()).hexdigest() for file in files}
+
+    def _settings_of_tests(self, job: Job) -> Mapping[str, str]:
+        """Give the SHA-256 of the settings of pytest that bear on a job's tests, under a name that no file has."""
+        found = self.session_state.prover.settings_for(job)
+        return {"[pytest]": sha256("\0".join(found).encode()).hexdigest()} if found else {}
 
     def _add(self, job: Job, nodes: list[pytest.Item | pytest.Collector]) -> None:
         if not job.is_code:
@@ -267,13 +278,16 @@ class PageFile(pytest.File):
         return holder, nodes
 
     def sources(self, job: Job) -> PageSources:
-        """Say where a job finds the other files of its tree."""
+        """Say where a job finds the other files of its tree; conftest files without a page are for tests alone."""
         about = job.listing.about or (job.beside.about if job.beside else None)
-        if id(about) not in self._sources:
+        runs_tests = job.kind.has_tests and not self.config.option.noconftest
+        key = id(about), runs_tests
+        if key not in self._sources:
             settings = self.session_state.settings
             trees = tuple(settings.below_root(entry) for entry in settings.source_path)
-            self._sources[id(about)] = PageSources(self.path, about, trees, self._import_path(about, trees))
-        return self._sources[id(about)]
+            project = settings.root if runs_tests else None
+            self._sources[key] = PageSources(self.path, about, trees, self._import_path(about, trees), project)
+        return self._sources[key]
 
     def _import_path(self, about: About | None, trees: tuple[Path, ...]) -> ImportPath:
         """Give the folders that pytest would put on `sys.path` for the source of a page, or for a page of its own."""

@@ -12,6 +12,7 @@ import pytest
 from rankbook import config as configuration
 from rankbook import machine
 from rankbook.canary import Canary, differences
+from rankbook.collecting import rules_of
 from rankbook.errors import RankbookError
 from rankbook.ledger import Ledger
 from rankbook.ledger.values import values_of
@@ -21,6 +22,7 @@ from rankbook.proofs import Proofs
 from rankbook.prove import Prover
 from rankbook.pytest_items import STASH, ListingItem, PageFile, Session, sections_of
 from rankbook.pytest_private import is_text_doctest, wanted_by_glob
+from rankbook.pytest_settings import bearing, settings_of
 from rankbook.recording import Recorder
 from rankbook.reports import Report
 from rankbook.required import Required
@@ -87,10 +89,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _session(config: pytest.Config, settings: configuration.Settings) -> Session:
     option = config.option
-    prover = Prover(settings, ["--noconftest"] if option.noconftest else [], _jobs(config, settings))
+    table = settings_of(config.inipath) if config.inipath else {}
+    prover = Prover(
+        settings,
+        ["--noconftest"] if option.noconftest else [],
+        _jobs(config, settings),
+        list(bearing(table, option.override_ini or ())),
+    )
     outlook = Outlook(settings, prover, [Required.parse(text) for text in option.require or ()])
     config.stash[CANARY] = Canary.of(settings.canary)
-    return Session(settings, prover, outlook, _proofs(settings) if option.stale else None, updates=option.update_output)
+    known = _proofs(settings) if option.stale else None
+    return Session(settings, prover, outlook, known, updates=option.update_output, rules=rules_of(settings.root))
 
 
 def _proofs(settings: configuration.Settings) -> Proofs:

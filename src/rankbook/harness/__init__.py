@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from rankbook.collecting import USUAL, Rules
 from rankbook.harness import data, not_code, outputs, script, session, shared, shell, test_listing, unrunnable
 from rankbook.listing import Listing
 
@@ -19,12 +20,18 @@ PROCESS = frozenset({"env", "engine", "gpus", "share"})
 """Options of whatever runs code."""
 
 
+def by_itself(accepts: Callable[[Listing], bool]) -> Callable[[Listing, Rules], bool]:
+    """Let a listing decide alone, whatever the project takes for tests."""
+    return lambda listing, _rules: accepts(listing)
+
+
 class Kind(Struct, frozen=True):
     """One way to run a listing."""
 
     name: str
     """What the ledger and the summary call it."""
-    accepts: Callable[[Listing], bool]
+    accepts: Callable[[Listing, Rules], bool]
+    """Whether it takes a listing of a project that has these rules of what is a test."""
     entry: str = ""
     """Entry of the program, as `module:function`; empty when nothing is started."""
     arguments: Callable[[Listing], Mapping[str, Any]] = field(default=lambda _listing: {})
@@ -43,14 +50,14 @@ class Kind(Struct, frozen=True):
 
 
 KINDS: tuple[Kind, ...] = (
-    Kind("output", outputs.is_expected),
-    Kind("not code", not_code.accepts),
+    Kind("output", by_itself(outputs.is_expected)),
+    Kind("not code", by_itself(not_code.accepts)),
     Kind(
-        "shared session", shared.accepts, entry="rankbook.harness.shared:run", arguments=shared.arguments, preload=True,
+        "shared session", by_itself(shared.accepts), entry="rankbook.harness.shared:run", arguments=shared.arguments, preload=True,
         options=PROCESS | {"session", "raises", "fixtures", "hidden", "output"},
     ),
     Kind(
-        "session", session.accepts, entry="rankbook.harness.session:run", arguments=session.arguments, preload=True,
+        "session", by_itself(session.accepts), entry="rankbook.harness.session:run", arguments=session.arguments, preload=True,
         options=PROCESS | {"hidden"},
     ),
     Kind(
@@ -58,19 +65,19 @@ KINDS: tuple[Kind, ...] = (
         options=PROCESS | {"hidden"},
     ),
     Kind(
-        "script", script.accepts, entry="rankbook.harness.start:run", arguments=script.arguments, on_ranks=True, preload=True,
+        "script", by_itself(script.accepts), entry="rankbook.harness.start:run", arguments=script.arguments, on_ranks=True, preload=True,
         options=PROCESS | {"ranks", "init", "backend", "raises", "fixtures", "hidden", "output"},
     ),
     Kind(
-        "import", script.is_library, entry="rankbook.harness.start:run", arguments=script.library_arguments, preload=True,
+        "import", by_itself(script.is_library), entry="rankbook.harness.start:run", arguments=script.library_arguments, preload=True,
         options=PROCESS,
     ),
     Kind(
-        "shell", shell.accepts, entry="rankbook.harness.shell:run", arguments=shell.arguments,
+        "shell", by_itself(shell.accepts), entry="rankbook.harness.shell:run", arguments=shell.arguments,
         options=PROCESS | {"hidden", "output"},
     ),
-    Kind("data", data.accepts, entry="rankbook.harness.data:run", arguments=data.arguments, options=frozenset()),
-    Kind("unrunnable", unrunnable.accepts, reason=unrunnable.reason),
+    Kind("data", by_itself(data.accepts), entry="rankbook.harness.data:run", arguments=data.arguments, options=frozenset()),
+    Kind("unrunnable", by_itself(unrunnable.accepts), reason=unrunnable.reason),
 )  # fmt: skip
 
 REASONS: Mapping[tuple[str, str], str] = {
@@ -111,6 +118,11 @@ def preloaded() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*entries, "rankbook.harness.fixtured", *test_listing.preloaded())))
 
 
-def kind_of(listing: Listing) -> Kind:
-    """Give the first kind that accepts a listing; every known language has one."""
-    return next(kind for kind in KINDS if kind.accepts(listing))
+def kind_of(listing: Listing, rules: Rules = USUAL) -> Kind:
+    """Give the first kind that accepts a listing; every known language has one.
+
+    Args:
+        listing: the listing.
+        rules: what pytest takes for tests in its project.
+    """
+    return next(kind for kind in KINDS if kind.accepts(listing, rules))

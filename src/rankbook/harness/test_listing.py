@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ast
 import pkgutil
-import re
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 
+from rankbook.collecting import Rules
 from rankbook.languages import by_fence
 from rankbook.listing import Listing
-
-TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$")
-"""File names that pytest collects by default (`python_files`)."""
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -25,13 +22,13 @@ def preloaded() -> Iterator[str]:
     yield from (entry.module for entry in metadata.entry_points(group="pytest11") if not entry.module.startswith("rankbook."))
 
 
-def accepts(listing: Listing) -> bool:
+def accepts(listing: Listing, rules: Rules) -> bool:
     """Say whether a listing is a test module: by its file name as pytest does, else by what it defines."""
     language = by_fence(listing.language)
     if language is None or language.name != "python":
         return False
     if listing.about is not None:
-        return TEST_FILE.search(listing.about.source) is not None
+        return rules.is_test_file(listing.about.source)
     try:
         statements = list(_statements(ast.parse(listing.data())))
     except (SyntaxError, ValueError, RecursionError):

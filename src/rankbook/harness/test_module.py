@@ -16,8 +16,19 @@ from msgspec import Struct
 from rankbook.harness import evidence, script
 from rankbook.listing import Program, Runtime
 
-QUIET = ("-q", "-p", "no:cacheprovider", "-p", "no:rankbook", "-W", "ignore::pytest.PytestAssertRewriteWarning")
-"""Options of every run; what the process has imported already, rankbook among it, pytest cannot rewrite, and need not."""
+QUIET = (
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:rankbook",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+    "-W",
+    "ignore::pytest.PytestConfigWarning",
+)
+"""Options of every run; what the process has imported already, rankbook among it, pytest cannot rewrite, and need not; and
+a setting of a plugin that is left out is unknown."""
 LEFT_OUT = "PYTEST_"
 """Variables of the surrounding pytest that the inner one must not see."""
 
