@@ -226,3 +226,44 @@ def test_what_pythonpath_names_in_the_project_is_part_of_the_proof(tmp_path, mon
     assert proof(folder, "--stale").startswith("2 proved")
     (folder / "helper.py").write_text("X = 0\n")
     assert "2 failed" in proof(folder, "--stale")
+
+
+INSIDE = {
+    "whole/__init__.py": "",
+    "whole/value.py": "VALUE = 3\n",
+    "whole/reader.py": "from .value import VALUE\n\nREAD = VALUE\n",
+    "whole/conftest.py": "import pytest\n\n\n@pytest.fixture\ndef three():\n    return 3\n",
+    "whole/tests/__init__.py": "",
+    "whole/tests/helper.py": "from ..reader import READ\n",
+    "whole/tests/test_v.py": "import multiprocessing\n\nfrom .helper import READ\n\n\ndef rank():\n    assert READ == 3\n\n\n"
+    "def test_v(three):\n    assert READ == three\n"
+    "    process = multiprocessing.get_context('spawn').Process(target=rank)\n    process.start()\n    process.join()\n"
+    "    assert process.exitcode == 0\n",
+}
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_tests_within_a_package(tmp_path, monkeypatch, installed):
+    """A test that is a module of its package has its siblings and fixtures, by relative imports too, and past empty `__init__.py` files."""
+    if installed:
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    folder = write(tmp_path, INSIDE | {"pyproject.toml": '[tool.rankbook]\nsources = ["whole"]\nfindings = []\n'})
+    assert "1 passed" in run(folder, "pytest", "-q", "whole").stdout
+    done = run(folder, "pytest", "-q", "--doctest-glob=*.md", "docs")
+    assert "6 passed" in done.stdout, done.stdout
+    page = page_of(folder, "whole/value.py")
+    page.write_text(page.read_text().replace("VALUE = 3", "VALUE = 4"))
+    assert "2 failed" in proof(folder)
+
+
+def test_what_only_an_installed_package_has(tmp_path, monkeypatch):
+    """A test of a package that is installed finds what no page shows: data, and modules that it imports by name."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    test = (
+        "import importlib\nfrom pathlib import Path\n\nimport whole\n\n\ndef test_v():\n"
+        "    assert importlib.import_module('whole.value').VALUE == 3\n"
+        "    assert (Path(whole.__file__).parent / 'data.bin').read_bytes() == b'3'\n"
+    )
+    book = '[tool.rankbook]\nsources = ["whole"]\ninclude = ["whole/tests", "whole/__init__.py"]\nfindings = []\n'
+    folder = write(tmp_path, INSIDE | {"whole/tests/test_v.py": test, "whole/data.bin": "3", "pyproject.toml": book})
+    assert proof(folder).startswith("2 passed")

@@ -156,6 +156,7 @@ class Prover:
             given |= {"page": str(sources.page), "top": str(self.settings.root)}
         if job.kind.has_tests:
             given["options"] = [*self.options, *(word for each in self.settings_for(job) for word in ("--override-ini", each))]
+            given["package"] = placed.package
         program = Program(
             name=job.name,
             entry=job.kind.entry,
@@ -329,7 +330,8 @@ class PageSources(Struct):
     def data(self, path: str) -> bytes | None:
         """Give a file's bytes, None when no page and no tree has it, and it is no conftest file of the project."""
         if path not in self._known:
-            self._known[path] = self._from_page(path) or self._from_tree(path) or self._from_project(path)
+            found = (look(path) for look in (self._from_page, self._from_tree, self._from_project))
+            self._known[path] = next((data for data in found if data is not None), None)  # a file may be empty
         return self._known[path]
 
     def digest(self, path: str) -> str | None:
@@ -412,4 +414,5 @@ def _source_on(page: Path, path: str) -> bytes | None:
         if listing.about is not None and listing.about.source == path:
             return listing.data()
         waiting += listing.children
-    return None
+    about = listings.about(page)
+    return b"" if about is not None and (about.source, about.size) == (path, 0) else None

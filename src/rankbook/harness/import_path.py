@@ -11,7 +11,7 @@ import importlib.util
 import os
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -58,14 +58,14 @@ class ImportPath(Struct, frozen=True, dict=True):
         places = [*(spec.submodule_search_locations or ()), *([spec.origin] if spec.has_location and spec.origin else [])]
         return not places or os.path.realpath(Path(places[0]).parent) not in self._not_installed
 
-    def hashes(self, files: Iterable[bytes]) -> dict[str, str]:
+    def hashes(self, files: Mapping[str, bytes]) -> dict[str, str]:
         """Give the SHA-256 of each file of these folders that Python files import, directly or in turn, by its path below the root.
 
         Args:
-            files: what the files hold.
+            files: what the files hold, by their paths below the root.
         """
-        found = self.imported.hashes(self._all, files) if self._all else {}
         start = f"{self.root}/"
+        found = self.imported.hashes(self._all, {f"{start}{path}": data for path, data in files.items()}) if self._all else {}
         return {
             place[len(start) :] if place.startswith(start) else Path(os.path.relpath(place, self.root)).as_posix(): digest
             for place, digest in sorted(found.items())

@@ -6,7 +6,7 @@ import ast
 import doctest
 import functools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 
 from msgspec import Struct, field
@@ -44,15 +44,15 @@ class Imported:
         found = self._file(file)
         return found.sha256 if found is not None else ""
 
-    def hashes(self, folders: Folders, files: Iterable[bytes]) -> dict[str, str]:
+    def hashes(self, folders: Folders, files: Mapping[str, bytes]) -> dict[str, str]:
         """Give the SHA-256 of each file below folders that Python files import, directly or in turn, by its path.
 
         Args:
             folders: in which imports are looked up.
-            files: what the files hold.
+            files: what the files hold, by the path of each.
         """
         found: dict[str, str] = {}
-        waiting = [place for data in files for name in imports_of(data).names for place in self._found(folders, name)]
+        waiting = [place for path, data in files.items() for place in self._places_of(path, imports_of(data), folders)]
         while waiting:
             place = waiting.pop()
             file = None if place in found else self._file(place)
@@ -63,14 +63,17 @@ class Imported:
 
     def _direct(self, place: str, file: _File, folders: Folders) -> tuple[str, ...]:
         if folders not in file.direct:
-            places = [each for name in file.imports.names for each in self._found(folders, name)]
-            for level, name in file.imports.relative:
-                folder = place
-                for _ in range(level):
-                    folder = os.path.dirname(folder)  # noqa: PTH120 - this runs for each import
-                places += self._below(folder, name)
-            file.direct[folders] = tuple(dict.fromkeys(places))
+            file.direct[folders] = tuple(dict.fromkeys(self._places_of(place, file.imports, folders)))
         return file.direct[folders]
+
+    def _places_of(self, path: str, imports: Imports, folders: Folders) -> Iterator[str]:
+        for name in imports.names:
+            yield from self._found(folders, name)
+        for level, name in imports.relative:
+            folder = path
+            for _ in range(level):
+                folder = os.path.dirname(folder)  # noqa: PTH120 - this runs for each import
+            yield from self._below(folder, name)
 
     def _found(self, folders: Folders, name: str) -> Iterator[str]:
         for folder in folders:

@@ -55,6 +55,8 @@ class Placed(Struct, frozen=True):
     """SHA-256 of each of these, and of each file that is imported from the project's own folders, by path."""
     pages_first: bool = False
     """Whether imports are looked up in the tree before the project's own folders, because they are not the same."""
+    package: str = ""
+    """Package that is installed and that the listing is a module of, in the place of the one that is there; empty for none."""
 
 
 class Mirror:
@@ -85,9 +87,11 @@ class Mirror:
             root = self.folder / str(self._count)
         path = file_of(listing)
         others, modules, pages_first = _settled(listing, sources, beside)
+        package = _package_of(path, sources) if listing.about is not None and not pages_first else ()
+        is_installed = bool(package) and sources.import_path.is_installed(package[0])
         for other, data in ((path, listing.data()), *others.items()):
             write(root / other, data)
-        return Placed(root, path, others, modules, pages_first)
+        return Placed(root, path, others, modules, pages_first, ".".join(package) if is_installed else "")
 
     def clear(self) -> None:
         """Remove the folders of all listings."""
@@ -116,17 +120,19 @@ def _settled(listing: Listing, sources: Sources, beside: Listing | None) -> tupl
 
 
 def _imported_hashes(listing: Listing, others: Mapping[str, bytes], known: ImportPath) -> dict[str, str]:
-    return known.hashes((listing.data(), *(data for path, data in others.items() if path.endswith(".py"))))
+    return known.hashes({file_of(listing): listing.data()} | {path: data for path, data in others.items() if path.endswith(".py")})
 
 
-def surroundings(listing: Listing, sources: Sources, beside: Listing | None = None, starts: tuple[str, ...] = ()) -> dict[str, bytes]:
+def surroundings(
+    listing: Listing, sources: Sources, beside: Listing | None = None, starts: tuple[str, ...] | None = None
+) -> dict[str, bytes]:
     """Give the files that stand beside a listing in its tree, by path; see `Mirror.place`.
 
     Args:
         listing: what will run.
         sources: where the other files of its tree are.
         beside: the listing of the source that the page is about.
-        starts: further folders of the tree in which imports are looked up.
+        starts: see `needed`.
     """
     own = file_of(listing)
     start = listing if listing.about is not None else beside
@@ -169,24 +175,23 @@ def is_inside(path: str) -> bool:
     return bool(parts) and not path.startswith("/") and ".." not in parts and "\0" not in path
 
 
-def needed(path: str, data: bytes, sources: Sources, starts: tuple[str, ...] = ()) -> Iterator[str]:
+def needed(path: str, data: bytes, sources: Sources, starts: tuple[str, ...] | None = None) -> Iterator[str]:
     """Yield the files of the tree that a Python file needs: imported modules in turn, packages above, conftest files, files that it names.
-
-    A module of a package that is installed needs none: the installed package is what it runs with.
 
     Args:
         path: of the file.
         data: what it holds.
         sources: where the others are.
-        starts: further folders of the tree in which imports are looked up.
+        starts: further folders of the tree in which imports are looked up; None lets a module of a package that is installed stand in
+            that one, so that it needs no more than the files above it.
     """
-    top = _top_package(path, sources)
-    if top and sources.import_path.is_installed(top):
-        return
+    package = _package_of(path, sources)[:1]
+    stands_in = starts is None and bool(package) and sources.import_path.is_installed(package[0])
     seen, waiting = {path}, [(path, data)]
     while waiting:
         current, text = waiting.pop()
-        for candidate in (*_above(current), *_imported(current, text, sources.import_path, starts), *_named(current, text, sources)):
+        more = () if stands_in else (*_imported(current, text, sources.import_path, starts or (), package), *_named(current, text, sources))
+        for candidate in (*_above(current), *more):
             if candidate in seen or not is_inside(candidate):
                 continue
             seen.add(candidate)
@@ -196,11 +201,13 @@ def needed(path: str, data: bytes, sources: Sources, starts: tuple[str, ...] = (
                 waiting.append((candidate, found))
 
 
-def _top_package(path: str, sources: Sources) -> str:
-    folder, top = PurePosixPath(path).parent, ""
+def _package_of(path: str, sources: Sources) -> tuple[str, ...]:
+    """Give the names of the packages that a file lies in, the outermost first."""
+    folder = PurePosixPath(path).parent
+    names: tuple[str, ...] = ()
     while folder.name and sources.data(str(folder / "__init__.py")) is not None:
-        folder, top = folder.parent, folder.name
-    return top
+        folder, names = folder.parent, (folder.name, *names)
+    return names
 
 
 def _above(path: str) -> Iterator[str]:
@@ -210,8 +217,8 @@ def _above(path: str) -> Iterator[str]:
             yield str(folder / "__init__.py")
 
 
-def _imported(path: str, data: bytes, known: ImportPath, starts: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files that the import statements may mean: in the file's folder, and above it for what is not installed."""
+def _imported(path: str, data: bytes, known: ImportPath, starts: tuple[str, ...], own: tuple[str, ...]) -> Iterator[str]:
+    """Yield the files that the import statements may mean: in the file's folder, and above it for what is not installed, or is its own."""
     try:
         nodes = list(ast.walk(ast.parse(data)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -220,16 +227,17 @@ def _imported(path: str, data: bytes, known: ImportPath, starts: tuple[str, ...]
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield from _modules([*_starts(folders, alias.name, known), *starts], alias.name)
+                yield from _modules([*_starts(folders, alias.name, known, own), *starts], alias.name)
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
-            places = folders[node.level - 1 : node.level] if node.level else [*_starts(folders, base, known), *starts]
+            places = folders[node.level - 1 : node.level] if node.level else [*_starts(folders, base, known, own), *starts]
             for name in (base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)):
                 yield from _modules(places, name) if name else ()
 
 
-def _starts(folders: list[str], name: str, known: ImportPath) -> list[str]:
-    return folders[:1] if known.is_installed(name.partition(".")[0]) else folders
+def _starts(folders: list[str], name: str, known: ImportPath, own: tuple[str, ...]) -> list[str]:
+    top = name.partition(".")[0]
+    return folders[:1] if top not in own and known.is_installed(top) else folders
 
 
 def _modules(folders: list[str], name: str) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import inspect
 import os
 import re
@@ -34,7 +36,11 @@ LEFT_OUT = "PYTEST_"
 
 
 def run(program: Program, runtime: Runtime) -> int:
-    """Collect or run the listing's tests; `arguments` holds `collect`, `select` (ids within the file) and `options` of pytest."""
+    """Collect or run the listing's tests.
+
+    `arguments` holds `collect`, `select` (ids within the file), `options` of pytest, and `package`, whose installed modules stand beside
+    the listing's.
+    """
     for name in [name for name in os.environ if name.startswith(LEFT_OUT)]:
         del os.environ[name]
     path = str(Path(program.root) / program.path)
@@ -45,11 +51,22 @@ def run(program: Program, runtime: Runtime) -> int:
     collect = bool(program.arguments.get("collect"))
     reporter = Collector(runtime, path) if collect else Reporter(runtime, path)
     options = [*(program.arguments.get("options") or ()), *(["--collect-only"] if collect else [])]
+    if package := program.arguments.get("package"):
+        options += ["--import-mode=importlib"]  # with its package there already, the module is imported from its file under its full name
+        _import_outwards(package)
     only = [Only(Path(path), frozenset(ids))] if "[" in path else []
     named = ["-o", "norecursedirs=", program.root] if only else [f"{path}::{entry}" for entry in ids] or [path]
     status = int(pytest.main([*QUIET, "--rootdir", program.root, *options, *named], plugins=[reporter, *only]))
     runtime.emit({"type": "finished", "status": status})
     return 0
+
+
+def _import_outwards(package: str) -> None:
+    """Import a package, or the outer ones of it that there are; what cannot be imported pytest will meet again and report."""
+    with contextlib.suppress(Exception, SystemExit):
+        for end, letter in enumerate(f"{package}."):
+            if letter == ".":
+                importlib.import_module(package[:end])
 
 
 class Only(Struct, frozen=True):

@@ -58,6 +58,16 @@ def collect(path: Path, page: str, site: Site | None = None) -> tuple[Listing, .
     return _known(text, page, site or site_of(path))
 
 
+def about(path: Path) -> About | None:
+    """Tell which source a page is about, also where it shows no listing of it, as of an empty one; None for none, and for no page."""
+    try:
+        lines = split(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError):
+        return None
+    values, skipped = front_matter(lines)
+    return about_of(values, lines[skipped:])
+
+
 def _known(text: str, page: str, site: Site) -> tuple[Listing, ...]:
     """Give the listings of a text from the user's cache, where nothing that they depend on has changed."""
     key = kept.key_of(text, page, site.fingerprint)
