@@ -14,10 +14,12 @@ import pytest
 from msgspec import Struct
 
 from rankbook.harness import evidence, script
-from rankbook.listing import Program, Runtime
+from rankbook.listing import Outcome, Program, Runtime
 
 QUIET = ("-q", "-p", "no:cacheprovider", "-p", "no:rankbook", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 """Options of every run; what the process has imported already, rankbook among it, pytest cannot rewrite, and need not."""
+AGAIN = "rerun"
+"""Outcome of an attempt that plugins for tests that fail now and then make again."""
 LEFT_OUT = "PYTEST_"
 """Variables of the surrounding pytest that the inner one must not see."""
 
@@ -153,6 +155,13 @@ class Reporter(Collector):
         self.watch: evidence.Watch | None = None
         self.first_failed: dict[type | None, str] = {}
         """By class the first of its tests that failed."""
+        self.parts: list[dict[str, Any]] = []
+        """What the subtests of the test under way have reported."""
+        self.held: list[dict[str, Any]] = []
+        """Phases of an attempt of which it is not known yet whether it counts."""
+        self.is_over = False
+        self.is_again = False
+        """Whether another attempt follows the one that is reported."""
         self.blamed: set[int] = set()
         """Ranks, by process id, for whose death a test has answered."""
         evidence.watch_looks(runtime)
@@ -164,6 +173,9 @@ class Reporter(Collector):
         """Report that a test starts."""
         self.before = len(self.runtime.ranks)
         self.watch = None
+        self.is_again = False
+        self.parts.clear()
+        self.held.clear()
         self.runtime.emit({"type": "start", "id": inner_id(nodeid)})
 
     @pytest.hookimpl(tryfirst=True)
@@ -207,8 +219,31 @@ class Reporter(Collector):
         """Remember which test comes next: the last of a class answers for the ranks that the class shared."""
         item._rankbook_next = nextitem
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        """Begin an attempt."""
+        self.is_over = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self) -> None:
+        """End an attempt: reports that come now are not pytest's own, but those of a plugin that may make another attempt."""
+        self.is_over = True
+
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Report one phase of one test."""
+        """Report one phase of one test; an attempt that a plugin makes again says nothing of how the test ends."""
+        self.is_again |= report.outcome == AGAIN
+        if not self.is_again:
+            self._report(report)
+        if report.when == "teardown" or not self.is_over:
+            for event in self.held if not self.is_again else ():
+                self.runtime.emit(event)
+            self.held.clear()
+        if report.when == "teardown" and self.is_again:
+            self.is_again = False
+            self.parts.clear()
+            self.before = len(self.runtime.ranks)
+
+    def _report(self, report: Any) -> None:
         event: dict[str, Any] = {
             "type": "report", "id": inner_id(report.nodeid), "when": report.when, "outcome": report.outcome, "duration": report.duration,
             "sections": [(title, script.both_ends_of(text)) for title, text in report.sections],
@@ -225,7 +260,36 @@ class Reporter(Collector):
         verdict: evidence.Verdict | None = getattr(report, "rankbook_verdict", None)
         if verdict is not None and "wasxfail" not in event:
             event |= {"outcome": str(verdict.outcome), "reason": verdict.reason}
-        self.runtime.emit(event)
+        if hasattr(report, "context"):  # a subtest: pytest reports the test that it is a part of behind it, as passed if nothing else failed
+            own = "" if "wasxfail" in event else _name_of(report.context)
+            self.parts.append(event | {"reason": own + (event.get("reason") or "")})
+            return
+        self.held.append(_whole(event, self.parts) if report.when == "call" else event)
+
+
+def _whole(event: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Let a test end no better than its subtests: one that failed is its failure; one that passed says which of them were skipped."""
+    failed = next((part for part in parts if Outcome(part["outcome"]).is_failure), None)
+    if failed is not None:
+        own = {name: value for name, value in event.items() if name != "wasxfail"}
+        return own | {name: failed[name] for name in _END if name in failed}
+    if event["outcome"] != "passed":
+        return event
+    expected = next((part for part in parts if "wasxfail" in part), None)
+    if expected is not None:
+        return event | {name: expected[name] for name in ("outcome", "reason", "wasxfail")}
+    skipped = [part["reason"] for part in parts if part["outcome"] == "skipped"]
+    return event | ({"reason": f"{len(skipped)} of {len(parts)} subtests skipped: {skipped[0]}"} if skipped else {})
+
+
+_END = ("outcome", "reason", "text", "line", "missing")
+"""What an event says of a failure."""
+
+
+def _name_of(context: Any) -> str:
+    """Name a subtest by what it was given: `subtest ring (size=2): `."""
+    said = ", ".join(f"{name}={value}" for name, value in context.kwargs.items())
+    return f"{' '.join(filter(None, ('subtest', context.msg, f'({said})' if said else '')))}: "
 
 
 def _overrule(report: Any, verdict: evidence.Verdict | None, path: str) -> None:
