@@ -260,7 +260,7 @@ class Reporter(Collector):
         verdict: evidence.Verdict | None = getattr(report, "rankbook_verdict", None)
         if verdict is not None and "wasxfail" not in event:
             event |= {"outcome": str(verdict.outcome), "reason": verdict.reason}
-        if hasattr(report, "context"):  # a subtest: pytest reports the test that it is a part of behind it, as passed if nothing else failed
+        if hasattr(report, "context"):  # a subtest: its test is reported behind it, as passed where nothing else of it failed
             own = "" if "wasxfail" in event else _name_of(report.context)
             self.parts.append(event | {"reason": own + (event.get("reason") or "")})
             return
