@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct, field
 
 from rankbook import engines, gpus, listings
+from rankbook.collecting import PytestSettings
 from rankbook.config import Settings
 from rankbook.errors import PageError
 from rankbook.harness import preloaded
@@ -153,7 +154,8 @@ class Prover:
         if given.get("fixtures"):
             given |= {"page": str(sources.page), "top": str(self.settings.root)}
         if job.kind.has_tests:
-            given["options"] = list(self.options)
+            told = sources.pytest_settings
+            given |= {"options": [*told.options, *self.options], "settings": told.toml if told.table else ""}
         program = Program(
             name=job.name,
             entry=job.kind.entry,
@@ -316,12 +318,15 @@ class PageSources(Struct):
     about: About | None
     trees: tuple[Path, ...] = ()
     import_path: ImportPath = field(default_factory=ImportPath)
+    root: Path | None = None
+    """Root of the project, whose `conftest.py` files count without a page; None where they do not count."""
+    pytest_settings: PytestSettings = field(default_factory=PytestSettings)
     _known: dict[str, bytes | None] = field(default_factory=dict)
 
     def data(self, path: str) -> bytes | None:
         """Give a file's bytes, None when neither a page nor a tree has it."""
         if path not in self._known:
-            self._known[path] = self._from_page(path) or self._from_tree(path)
+            self._known[path] = self._from_page(path) or self._from_tree(path) or self._from_project(path)
         return self._known[path]
 
     def digest(self, path: str) -> str | None:
@@ -375,6 +380,11 @@ class PageSources(Struct):
             if target.is_file():
                 return target.read_bytes()
         return None
+
+    def _from_project(self, path: str) -> bytes | None:
+        """Give a `conftest.py` that has no page: pytest would read it all the same."""
+        file = self.root / path if self.root is not None and path.rpartition("/")[2] == "conftest.py" and is_inside(path) else None
+        return file.read_bytes() if file is not None and file.is_file() else None
 
 
 def _pages_in(folder: Path) -> list[str]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 
 from rankbook import __version__, freshness, searching
+from rankbook.collecting import NAMED
 from rankbook.config import Settings
 from rankbook.errors import RankbookError
 from rankbook.front_matter import Stamp
@@ -352,7 +353,7 @@ class Ledgered:
             return self._docs.site.kept.beside
         trees = ("", *(f"{tree.strip('/')}/" for tree in self._settings.source_path))
         try:
-            return self._look([f"{tree}{path}" for path in self._files for tree in trees])
+            return self._look([f"{tree}{path.removesuffix(NAMED)}" for path in self._files for tree in trees])
         except RankbookError:
             return ()
 

@@ -16,8 +16,10 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from rankbook import listings, machine, proofs, updating
+from rankbook.collecting import NAMED, pytest_settings_of
 from rankbook.config import Settings
 from rankbook.errors import PageError, RankbookError
+from rankbook.harness import kind_of
 from rankbook.harness.import_path import ImportPath, conftest_files, import_path
 from rankbook.harness.imported import Imported
 from rankbook.harness.mirror import is_inside, modules_of
@@ -206,8 +208,14 @@ class PageFile(pytest.File):
         if id(job) not in self._modules:
             collecting = self.collecting.get(id(job))
             found = collecting.modules if collecting is not None else modules_of(job.placed, self.sources(job), job.beside)
-            self._modules[id(job)] = {**found, **self._conftest_files(job)}
+            self._modules[id(job)] = {**found, **self._conftest_files(job), **self._pytest_settings(job)}
         return self._modules[id(job)]
+
+    def _pytest_settings(self, job: Job) -> Mapping[str, str]:
+        """Give what pytest is told of how tests run, where a job's listing holds some."""
+        told = self.sources(job).pytest_settings
+        kind = job.kind if job.same_as is None else kind_of(job.same_as)
+        return {f"{told.file}{NAMED}": told.digest} if kind.has_tests and told.digest else {}
 
     def _conftest_files(self, job: Job) -> Mapping[str, str]:
         """Give the conftest files that may define the fixtures of a job's listing."""
@@ -272,7 +280,10 @@ class PageFile(pytest.File):
         if id(about) not in self._sources:
             settings = self.session_state.settings
             trees = tuple(settings.below_root(entry) for entry in settings.source_path)
-            self._sources[id(about)] = PageSources(self.path, about, trees, self._import_path(about, trees))
+            root = None if self.config.option.noconftest else settings.root
+            where = about.source if about is not None and is_inside(about.source) else os.path.relpath(self.path, settings.root)
+            told = pytest_settings_of(settings.root, where)
+            self._sources[id(about)] = PageSources(self.path, about, trees, self._import_path(about, trees), root, told)
         return self._sources[id(about)]
 
     def _import_path(self, about: About | None, trees: tuple[Path, ...]) -> ImportPath:

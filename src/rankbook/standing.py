@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from rankbook.collecting import NAMED, pytest_settings_of
 from rankbook.config import Settings
 from rankbook.debt import is_real, smallest_machine
 from rankbook.errors import RankbookError
@@ -98,7 +99,7 @@ def beside(settings: Settings, shown: Collection[str] = ()) -> dict[str, str]:
     """
     wanted = sorted(recorded_beside(settings.below_root(settings.ledger)).difference(shown))
     trees = (settings.root, *(settings.below_root(tree) for tree in settings.source_path))
-    found = {path: next(filter(None, (_digest(tree / path) for tree in trees)), "") for path in wanted}
+    found = {path: _told(settings.root, path) or next(filter(None, (_digest(tree / path) for tree in trees)), "") for path in wanted}
     ignored = _ignored(settings.root, wanted)
     return {path: digest for path, digest in found.items() if path not in ignored and (digest or _is_missed(settings.root, path))}
 
@@ -106,7 +107,13 @@ def beside(settings: Settings, shown: Collection[str] = ()) -> dict[str, str]:
 def _is_missed(root: Path, path: str) -> bool:
     """Tell whether a file that is not there must have been: its folder still is, and is none that any tree has."""
     folder, _, name = path.rpartition("/")
-    return name == "conftest.py" or (bool(folder) and not path.startswith("../") and (root / folder).is_dir())
+    return name.endswith(("conftest.py", NAMED)) or (bool(folder) and not path.startswith("../") and (root / folder).is_dir())
+
+
+def _told(root: Path, path: str) -> str:
+    """Give the digest of what pytest is told, where that is meant and not a file."""
+    file = path.removesuffix(NAMED)
+    return pytest_settings_of(root, file).digest if file != path else ""
 
 
 def _ignored(root: Path, paths: Iterable[str]) -> frozenset[str]:

@@ -20,12 +20,14 @@ QUIET = ("-q", "-p", "no:cacheprovider", "-p", "no:rankbook", "-W", "ignore::pyt
 """Options of every run; what the process has imported already, rankbook among it, pytest cannot rewrite, and need not."""
 AGAIN = "rerun"
 """Outcome of an attempt that plugins for tests that fail now and then make again."""
+SETTINGS = ".rankbook-pytest.toml"
+"""File of the tree that tells pytest the project's settings."""
 LEFT_OUT = "PYTEST_"
 """Variables of the surrounding pytest that the inner one must not see."""
 
 
 def run(program: Program, runtime: Runtime) -> int:
-    """Collect or run the listing's tests; `arguments` holds `collect`, `select` (ids within the file) and `options` of pytest."""
+    """Collect or run the listing's tests; `arguments` has `collect`, `select` (ids within the file), `options` and `settings` of pytest."""
     for name in [name for name in os.environ if name.startswith(LEFT_OUT)]:
         del os.environ[name]
     path = str(Path(program.root) / program.path)
@@ -36,6 +38,10 @@ def run(program: Program, runtime: Runtime) -> int:
     collect = bool(program.arguments.get("collect"))
     reporter = Collector(runtime, path) if collect else Reporter(runtime, path)
     options = [*(program.arguments.get("options") or ()), *(["--collect-only"] if collect else [])]
+    if program.arguments.get("settings"):
+        settings = Path(program.root) / SETTINGS
+        settings.write_text(program.arguments["settings"], encoding="utf-8")
+        options += ["-c", str(settings)]
     only = [Only(Path(path), frozenset(ids))] if "[" in path else []
     named = ["-o", "norecursedirs=", program.root] if only else [f"{path}::{entry}" for entry in ids] or [path]
     status = int(pytest.main([*QUIET, "--rootdir", program.root, *options, *named], plugins=[reporter, *only]))
