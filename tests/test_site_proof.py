@@ -154,6 +154,19 @@ def test_an_older_version_says_what_became_of_it(proof_of):
     assert "older version" in page.tests["TestA", "test_a"]
 
 
+def test_a_module_that_can_be_collected_again(proof_of):
+    """What was said of a whole module is shown and counted until its tests have been run on that hardware."""
+    whole = a_run("a.py", Outcome.FAILED, day=18, reason="RuntimeError: not here")
+    assert "1 failed" in proof_of(whole, a_run(day=17)).front()
+    elsewhere = proof_of(a_run(day=19, machine=TWO_GPUS))
+    assert "RuntimeError: not here" in elsewhere.page(PAGE).last_run
+    after = proof_of(a_run(day=20))
+    assert "RuntimeError: not here" not in after.page(PAGE).last_run
+    assert "failed" not in after.front()
+    assert "A machine has run 1 of 2 tests" in after.front()
+    assert "RuntimeError: not here" in proof_of(replace(whole, when="2026-11-21T10:00:00+00:00")).page(PAGE).last_run
+
+
 BASE = "sub/b.py"
 """Another file, whose page shows it as `NOW`."""
 

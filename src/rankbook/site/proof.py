@@ -203,7 +203,7 @@ class Proof:
         if stamp is None:
             present = self._standing.listings.get(self._prefix + path)
             return _View(tuple(self._by_hand(path, present)), {})
-        known = list(self._sources.get(stamp.source, {}).values())
+        known = _without_whole(self._sources.get(stamp.source, {}))
         current = (stamp.sha256 or "",)
         is_current = [any(run.listing in current for run in _runs(found)) for found in known]
         wanted = expected.tests(stamp.needs)
@@ -367,6 +367,19 @@ def _with_parents(folders: Iterable[str]) -> set[str]:
             found.add(folder)
             folder = posixpath.dirname(folder)  # noqa: PLW2901 - the way up
     return found
+
+
+def _without_whole(known: Mapping[str, Recorded]) -> list[Recorded]:
+    """Leave out a module that could not be collected, or skipped itself, where its tests have been run since on the same hardware."""
+    whole = next((name for name, found in known.items() if name == posixpath.basename(found.newest.source)), None)
+    tests = [found for name, found in known.items() if name != whole and found.newest.kind == "test"]
+    if whole is None or not all(_is_later(tests, where, known[whole].last(where).when) for where in known[whole].beats):
+        return list(known.values())
+    return [found for name, found in known.items() if name != whole]
+
+
+def _is_later(tests: Iterable[Recorded], where: str, when: int) -> bool:
+    return any(where in found.beats and found.last(where).when > when for found in tests)
 
 
 def _runs(found: Recorded) -> Iterator[Run]:
