@@ -417,6 +417,17 @@ def test_what_a_pytest_that_ends_early_says_is_said_in_full(project):
     assert {reason.removeprefix("the same run as docs/suite/test_x.py_docs.md: ") for reason in reasons} == {said}
 
 
+def test_a_selection_of_tests_is_not_the_run_of_all(project):
+    """The command that runs a whole file has not passed where only some of its tests are selected; one that fails is enough to fail."""
+    generated(project / "docs", "test_x.py", "def test_one():\n    pass\n\n\ndef test_two():\n    assert False\n")
+    page = "docs/suite/test_x.py_docs.md"
+    result = prove(project, page, "--deselect", f"{page}::test_two")
+    assert result.outcomes() == {f"{page}::how-to-run-it": "skipped", f"{page}::test_one": "passed"}
+    assert f"of the 2 tests of {page} only 1 is run" in result.output
+    assert prove(project, page, "--deselect", f"{page}::test_one").outcomes()[f"{page}::how-to-run-it"] == "failed"
+    assert prove(project, page, "-k", "how").outcomes() == {f"{page}::how-to-run-it": "failed"}
+
+
 AGAIN = """
 import pytest
 from _pytest.runner import runtestprotocol

@@ -531,6 +531,9 @@ class ListingItem(pytest.Item):
             return replace(reports[0], text="", sections=(), wasxfail=None)
         if not reports:
             return Report(Outcome.SKIPPED, f"none of the tests of {name} is run")
+        selected, whole = sum(item.job is job for item in self.state.items), len(found.cases) if found is not None else 0
+        if 0 < selected < whole:
+            return Report(Outcome.SKIPPED, f"of the {whole} tests of {name} only {selected} {'is' if selected == 1 else 'are'} run")
         return Report(Outcome.PASSED, f"the same run as {' '.join(job.names) or 'the tests of this page'}")
 
     def _ends_of(self, job: Job) -> Iterator[Report]:
