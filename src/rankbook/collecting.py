@@ -8,6 +8,7 @@ import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,16 @@ def _deciding(words: Sequence[str]) -> Iterator[str]:
 
 
 def _read(path: Path, section: str) -> Mapping[str, Any] | None:
+    try:
+        seen = path.stat()
+    except OSError:
+        return None
+    return _section(path, section, seen.st_mtime_ns, seen.st_size)
+
+
+@lru_cache(maxsize=256)
+def _section(path: Path, section: str, _changed: int, _size: int) -> Mapping[str, Any] | None:
+    """Read one section of a file, which holds until the file changes: it is asked for with every page."""
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".toml":
