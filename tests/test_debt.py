@@ -83,6 +83,15 @@ def test_a_listing_that_has_changed(ledger):
     assert said(ledger) == ["1 test needs 4 GPUs, backend nccl; last run: 2026-11-01, before the listing changed"]
 
 
+def test_a_file_beside_it_that_has_changed(ledger):
+    """A run beside another file than the last one was beside is none; what only one of them was beside tells nothing."""
+    ran = run(machine=TWO_GPUS, when=EARLY, needs=FOUR, modules={"conftest.py": "aa", "only/here.py": "00"})
+    ledger.record([ran, skipped(ran.node_id, modules={"conftest.py": "aa", "only/there.py": "00"})])
+    assert said(ledger) == []
+    ledger.record([skipped(ran.node_id, when=f"{DAY}T10:00:00+00:00", modules={"conftest.py": "bb"})])
+    assert said(ledger) == ["1 test needs 4 GPUs, backend nccl; last run: 2026-11-01, before a file beside the listing changed"]
+
+
 def test_an_old_run(ledger):
     """With a limit in days an old run counts no more."""
     ledger.record([run("docs/p.md::a", needs=("2 GPUs",), when=EARLY), run("docs/p.md::b", needs=("2 GPUs",), when=LATE)])

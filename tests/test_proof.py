@@ -417,6 +417,93 @@ def test_what_a_pytest_that_ends_early_says_is_said_in_full(project):
     assert {reason.removeprefix("the same run as docs/suite/test_x.py_docs.md: ") for reason in reasons} == {said}
 
 
+def test_a_selection_of_tests_is_not_the_run_of_all(project):
+    """The command that runs a whole file has not passed where only some of its tests are selected; one that fails is enough to fail."""
+    generated(project / "docs", "test_x.py", "def test_one():\n    pass\n\n\ndef test_two():\n    assert False\n")
+    page = "docs/suite/test_x.py_docs.md"
+    result = prove(project, page, "--deselect", f"{page}::test_two")
+    assert result.outcomes() == {f"{page}::how-to-run-it": "skipped", f"{page}::test_one": "passed"}
+    assert f"of the 2 tests of {page} only 1 is run" in result.output
+    assert prove(project, page, "--deselect", f"{page}::test_one").outcomes()[f"{page}::how-to-run-it"] == "failed"
+    assert prove(project, page, "-k", "how").outcomes() == {f"{page}::how-to-run-it": "failed"}
+
+
+AGAIN = """
+import pytest
+from _pytest.runner import runtestprotocol
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for attempt in range(3):
+        item._initrequest()
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        failed = next((report for report in reports if report.failed), None)
+        if failed is not None and attempt < 2:
+            failed.outcome = "rerun"
+        for report in reports:
+            item.ihook.pytest_runtest_logreport(report=report)
+        if failed is None:
+            break
+    return True
+"""
+ATTEMPTS = """
+import pytest
+
+seen = {"call": 0, "setup": 0, "teardown": 0, "then": 0}
+
+
+@pytest.fixture
+def slow_start():
+    seen["setup"] += 1
+    assert seen["setup"] == 2
+
+
+@pytest.fixture
+def slow_end():
+    yield
+    seen["teardown"] += 1
+    assert seen["teardown"] > 1
+
+
+def test_never():
+    assert False
+
+
+def test_at_last():
+    seen["call"] += 1
+    assert seen["call"] == 3
+
+
+def test_setup(slow_start):
+    pass
+
+
+def test_teardown(slow_end):
+    pass
+
+
+def test_only_before(slow_end):
+    seen["then"] += 1
+    seen["teardown"] = seen["then"] - 1
+    assert seen["then"] < 2
+"""
+
+
+def test_attempts_that_a_plugin_makes_again(project):
+    """A test that a plugin runs again ends as its last attempt does, whichever phase an earlier one failed in."""
+    from rankbook.ledger import Ledger
+
+    generated(project / "docs", "conftest.py", AGAIN)
+    generated(project / "docs", "test_x.py", ATTEMPTS)
+    result = prove(project, "docs/suite/test_x.py_docs.md")
+    assert "not a valid Outcome" not in result.output
+    ends = {run.node_id.rpartition("::")[2]: str(run.outcome) for run in Ledger(project / ".rankbook/ledger.sqlite").latest()}
+    expected = {"never": "failed", "at_last": "passed", "setup": "passed", "teardown": "passed", "only_before": "failed"}
+    assert {name: ends[f"test_{name}"] for name in expected} == expected, result.output
+
+
 def test_interrupted(project):
     """Ctrl-C ends what runs at once, and what has ended is in the ledger."""
     from rankbook.ledger import Ledger

@@ -154,6 +154,52 @@ def test_an_older_version_says_what_became_of_it(proof_of):
     assert "older version" in page.tests["TestA", "test_a"]
 
 
+def test_a_module_that_can_be_collected_again(proof_of):
+    """What was said of a whole module is shown and counted until its tests have been run on that hardware."""
+    whole = a_run("a.py", Outcome.FAILED, day=18, reason="RuntimeError: not here")
+    assert "1 failed" in proof_of(whole, a_run(day=17)).front()
+    elsewhere = proof_of(a_run(day=19, machine=TWO_GPUS))
+    assert "RuntimeError: not here" in elsewhere.page(PAGE).last_run
+    after = proof_of(a_run(day=20))
+    assert "RuntimeError: not here" not in after.page(PAGE).last_run
+    assert "failed" not in after.front()
+    assert "A machine has run 1 of 2 tests" in after.front()
+    assert "RuntimeError: not here" in proof_of(replace(whole, when="2026-11-21T10:00:00+00:00")).page(PAGE).last_run
+
+
+BASE = "sub/b.py"
+"""Another file, whose page shows it as `NOW`."""
+
+
+@pytest.mark.parametrize(
+    ("recorded", "css", "note"),
+    [
+        ([a_run(modules={BASE: NOW})], "passed", ""),
+        ([a_run(modules={BASE: BEFORE})], "older", f"it passed, but {BASE} has changed since"),
+        ([a_run(outcome=Outcome.FAILED, modules={BASE: BEFORE})], "older", ""),
+        ([a_run(modules={BASE: BEFORE}, day=18), a_run(modules={BASE: NOW}, day=19)], "passed", ""),
+        ([a_run(modules={BASE: NOW}, day=18), a_run(modules={BASE: BEFORE}, day=19)], "passed", ""),
+        ([a_run(modules={BASE: BEFORE}, day=18), a_run(outcome=Outcome.SKIPPED, modules={BASE: NOW})], "skipped", ""),
+        ([a_run(machine=TWO_GPUS, modules={BASE: NOW}), a_run(modules={}, day=19)], "passed", ""),
+        ([a_run(modules={"elsewhere/x.py": NOW})], "passed", ""),
+    ],
+)
+def test_a_run_proves_a_test_beside_the_same_files(proof_of, recorded, css, note):
+    """What was run beside another file than there is now is an older version; what was run as it is now stands, whichever was last."""
+    page = proof_of(*recorded).page(PAGE)
+    assert f"rankbook-outcome rankbook-{css}" in page.last_run
+    assert note in page.last_run
+
+
+def test_an_outcome_that_changes_with_a_file_beside_it_is_not_flaky(proof_of):
+    """Who ends otherwise because a file beside it has changed is no flaky test, and is one where nothing has."""
+    ends = [Outcome.PASSED, Outcome.FAILED, Outcome.PASSED, Outcome.FAILED]
+    digests = [BEFORE, NOW, BEFORE, NOW]
+    runs_of_a = [a_run("TestA::a", end, day=10 + at, modules={BASE: digests[at]}) for at, end in enumerate(ends)]
+    assert "Flakiest" not in proof_of(*runs_of_a).front()
+    assert "Flakiest" in proof_of(*(a_run("TestA::b", end, day=10 + at, modules={BASE: NOW}) for at, end in enumerate(ends))).front()
+
+
 def test_tests_that_never_ran_are_named(proof_of):
     """The page of a source says which of its tests no machine has run, with what they need."""
     page = proof_of(a_run(), stamps=stamps_of("TestA::test_a", "TestA::test_new<x>", needs=[("gpus", "2")])).page(
@@ -270,7 +316,11 @@ def test_what_counts_as_run_is_what_owes_no_run(tmp_path_factory, recorded):
         if sum(one.when == newest.when for one in recorded if one.node_id == node) > 1 or found.newest.outcome is Outcome.NOT_CODE:
             continue
         assert found.newest.when == newest.when
-        assert shown(found, (found.newest.listing,)).group.ran is (node not in owing)
+
+        def changed(other, now=newest.modules):
+            return next((path for path, digest in other.modules.items() if now.get(path, digest) != digest), "")
+
+        assert shown(found, (found.newest.listing,), changed).group.ran is (node not in owing)
 
 
 # What is kept of a ledger
@@ -550,6 +600,43 @@ def test_the_page_of_a_book_that_was_proved(tmp_path):
     said = text.partition('<div class="rankbook-runs">')[2]
     assert said.startswith("<p>3 tests: 2 passed, 1 failed. 1 other listing: 1 failed. Hardware: ")
     assert "<th scope=col>Ranks" not in said
+
+
+LIBRARY = {
+    "pyproject.toml": '\n[tool.pytest.ini_options]\npythonpath = ["lib"]\n',
+    ".gitignore": "made.py\n",
+    "lib/number.py": "from made import ONE\n\nTWO = ONE + 1\n",
+    "lib/made.py": "ONE = 1\n",
+    "suite/conftest.py": "import pytest\n\n\n@pytest.fixture\ndef three():\n    return 3\n",
+    "suite/test_number.py": "from number import TWO\n\n\ndef test_number(three):\n    assert TWO < three\n",
+}
+
+
+def test_what_has_changed_beside_a_test_takes_its_proof(tmp_path):
+    """The badge tells of a conftest file and of an imported module without a page that have changed, and comes back with them."""
+    write_project(tmp_path)
+    for path, text in LIBRARY.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        with (tmp_path / path).open("a") as file:
+            file.write(text)
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=tmp_path, check=True, capture_output=True)
+    page = "docs/book/suite/test_number.py_docs.md"
+    subprocess.run([sys.executable, "-m", "pytest", "--doctest-glob=*.md", page], cwd=tmp_path, check=False, capture_output=True)
+
+    def badge() -> str:
+        text = (build(tmp_path) / "book/suite/test_number.py_docs.html").read_text()
+        return re.search(r"<code>test_number</code></a> <a class=rankbook-run [^>]*><span class=\"rankbook-outcome rankbook-(\w+)", text)[1]
+
+    assert badge() == "passed"
+    for path, found in (("suite/conftest.py", "older"), ("lib/number.py", "older"), ("lib/made.py", "passed")):
+        before = (tmp_path / path).read_text()
+        (tmp_path / path).write_text(f"{before}\nMORE = 1\n")
+        assert badge() == found, path
+        (tmp_path / path).write_text(before)
+        assert badge() == "passed", path
+    (tmp_path / "lib/number.py").unlink()
+    assert badge() == "older"
 
 
 SHOTS = {"light": {"color_scheme": "light"}, "dark": {"color_scheme": "dark"}, "phone": {"viewport": {"width": 390, "height": 844}}}

@@ -78,11 +78,13 @@ def owed(ledger: Ledger, current: Iterable[Run], days: int = 0, today: date | No
     for run in current:
         if run.kind in _NEVER_RUN or run.outcome is Outcome.NOT_CODE:
             continue
-        last = max(run.when if is_real(run) else "", same.get((run.node_id, run.listing), ""))
+        times = [at for modules, at in same.get((run.node_id, run.listing), ()) if not _differ(modules, run.modules)]
+        last = max(run.when if is_real(run) else "", *times, "")
         if last and not (days and _age(last, now) >= days):
             continue
         before = last or any_listing.get(run.node_id, "")
-        why = "old" if last else "changed" if before else "never"
+        changed = "beside" if (run.node_id, run.listing) in same else "changed"
+        why = "old" if last else changed if before else "never"
         groups[run.needs, "" if run.needs else run.reason, why][run.node_id] = before
     debts = [
         Debt(needs, reason, max(found.values())[:10], _NOTES[why](max(found.values()), now), tuple(sorted(found)))
@@ -102,6 +104,7 @@ def _age(when: str, today: date) -> int:
 _NOTES: Mapping[str, Callable[[str, date], str]] = {
     "never": lambda _last, _today: "",
     "changed": lambda _last, _today: "before the listing changed",
+    "beside": lambda _last, _today: "before a file beside the listing changed",
     "old": lambda last, today: f"{_age(last, today)} {'day' if _age(last, today) == 1 else 'days'} ago",
 }
 """Why a last run does not count, in words."""
@@ -133,13 +136,23 @@ def current_runs(ledger: Ledger) -> list[Run]:
     return [last[node] for node in ledger.present() if node in last]
 
 
-def _real_runs(ledger: Ledger) -> tuple[Mapping[tuple[str, str], str], Mapping[str, str]]:
+_Beside = list[tuple[Mapping[str, str], str]]
+"""Files beside which a test was run, and the time of its last run beside them."""
+
+
+def _real_runs(ledger: Ledger) -> tuple[Mapping[tuple[str, str], _Beside], Mapping[str, str]]:
     """Give the times of last real runs: by node id and listing, and by node id."""
-    same = {(node, listing): when for node, listing, when in ledger.times(REAL, EXPECTED, NOT_STARTED, BROKEN)}
+    same: dict[tuple[str, str], _Beside] = defaultdict(list)
     last: dict[str, str] = {}
-    for (node, _), when in same.items():
+    for node, listing, modules, when in ledger.times(REAL, EXPECTED, NOT_STARTED, BROKEN):
+        same[node, listing].append((modules, when))
         last[node] = max(last.get(node, ""), when)
     return same, last
+
+
+def _differ(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Say whether a file is another one now: only what both runs were beside tells, for machines may have more of it installed."""
+    return before is not now and any(now.get(path, digest) != digest for path, digest in before.items())
 
 
 def smallest_machine(needs: Iterable[str]) -> str:

@@ -27,6 +27,7 @@ from rankbook.harness.without_torch import may_import_torch
 from rankbook.jobs import Case, Collected, Job
 from rankbook.leases import Leases
 from rankbook.listing import About, Ended, Engine, Event, Execution, Outcome, Program
+from rankbook.pytest_settings import PytestSettings
 from rankbook.reports import abnormal, broken_pytest, on_page, report_of
 from rankbook.running import Running, Start
 from rankbook.schedule import Scheduler, Task, Ticket
@@ -61,14 +62,12 @@ class Prover:
     Args:
         settings: engine, timeout, GPUs and source trees.
         options: options of the surrounding pytest that the pytest of a test module gets too.
-        settings_of_tests: settings of the project's pytest that bear on its tests, each as `NAME=VALUE`.
         jobs: listings that run at the same time.
     """
 
-    def __init__(self, settings: Settings, options: Sequence[str] = (), jobs: int = 1, settings_of_tests: Sequence[str] = ()) -> None:
+    def __init__(self, settings: Settings, options: Sequence[str] = (), jobs: int = 1) -> None:
         self.settings = settings
         self.options = tuple(options)
-        self.settings_of_tests = tuple(settings_of_tests)
         self.jobs = jobs
         self.temporary = tempfile.TemporaryDirectory(prefix="rankbook-", ignore_cleanup_errors=True)
         self.mirror = Mirror(Path(self.temporary.name) / "tree")
@@ -155,8 +154,12 @@ class Prover:
         if given.get("fixtures"):
             given |= {"page": str(sources.page), "top": str(self.settings.root)}
         if job.kind.has_tests:
-            given["options"] = [*self.options, *(word for each in self.settings_for(job) for word in ("--override-ini", each))]
-            given["package"] = placed.package
+            told = sources.pytest_settings
+            given |= {
+                "options": [*told.options, *self.options],
+                "settings": told.toml if told.table else "",
+                "package": placed.package,
+            }
         program = Program(
             name=job.name,
             entry=job.kind.entry,
@@ -173,10 +176,6 @@ class Prover:
             imports_last=self._looked_up(sources.import_path.last, placed),
         )
         return Start(program, placed.modules)
-
-    def settings_for(self, job: Job) -> tuple[str, ...]:
-        """Give the settings of pytest that a job's tests run with: those of the project for its own; a guide's tests have none."""
-        return self.settings_of_tests if job.kind.has_tests and job.placed.about is not None else ()
 
     def _looked_up(self, folders: Iterable[Path], placed: Placed) -> tuple[str, ...]:
         """Name folders in which imports are looked up, each behind its like in the tree where that goes first."""
@@ -325,6 +324,8 @@ class PageSources(Struct):
     import_path: ImportPath = field(default_factory=ImportPath)
     project: Path | None = None
     """Root of the project whose `conftest.py` files count where no page shows them; None for none."""
+    pytest_settings: PytestSettings = field(default_factory=PytestSettings)
+    """What the project tells pytest of its tests."""
     _known: dict[str, bytes | None] = field(default_factory=dict)
 
     def data(self, path: str) -> bytes | None:

@@ -28,6 +28,7 @@ from rankbook.front_matter import Stamp
 from rankbook.garbage import uncollected
 from rankbook.markers import LAST_RUN, ROLLUP
 from rankbook.packed import columns_of, rows_of
+from rankbook.pytest_settings import NAMED
 from rankbook.site import checkout, lean, markdown, sheltering
 from rankbook.site.addresses import Addresses
 from rankbook.site.assets import script, style
@@ -47,7 +48,7 @@ STYLE = "assets/rankbook.css"
 """Where the built site holds the style of outcomes and of long names."""
 SCRIPT = "assets/rankbook.js"
 """Where it holds the script that filters long pages."""
-_FORMAT = 4
+_FORMAT = 5
 """Of what is kept."""
 _COPIED = ("imports.svg", "objects.inv")
 """What is generated beside the pages and stands on the site as it is."""
@@ -98,6 +99,8 @@ class _Kept(Struct):
     """State of the ledger."""
     ledger: Seen = _NOTHING
     """Its file, when that was its state."""
+    beside: tuple[tuple[str, int, int], ...] = ()
+    """Files without a page beside which runs were, and how they were seen then."""
     directories: bool = False
     problems: tuple[str, ...] = ()
 
@@ -207,7 +210,7 @@ class Site:
     def keep(self, kept: _Kept) -> None:
         """Leave for the next run what it can build on."""
         self.kept = kept
-        about = (_FORMAT, os.fspath(self.path), kept.setting, kept.proofs, kept.ledger, kept.directories, kept.problems)
+        about = (_FORMAT, os.fspath(self.path), kept.setting, kept.proofs, kept.ledger, kept.beside, kept.directories, kept.problems)
         _save(self.kept_in, about, (tuple(kept.rows), columns_of(tuple(kept.rows.values()))))
         _forget(self.kept_in.parent)
 
@@ -324,19 +327,49 @@ class Ledgered:
 
     @cached_property
     def state(self) -> str:
-        """Changes whenever the ledger does."""
+        """Changes whenever the ledger does, or a file without a page beside which runs were."""
         kept = self._docs.site.kept
-        if self.seen == kept.ledger != _NOTHING:
+        if self._is_as_kept:
             return kept.proofs
         if not self._file.exists():
             return ""
         from rankbook.ledger.recent import extent
 
         try:
-            return repr(extent(self._file))
+            return repr((*extent(self._file), _short(f"{path}={sha256}" for path, sha256 in self._files.items())))
         except RankbookError as error:
             self.seen = _NOTHING
             return str(error)
+
+    @property
+    def _is_as_kept(self) -> bool:
+        kept = self._docs.site.kept
+        return self.seen == kept.ledger != _NOTHING and self._look([path for path, *_ in kept.beside]) == kept.beside
+
+    @cached_property
+    def beside(self) -> tuple[tuple[str, int, int], ...]:
+        """The files without a page beside which runs were, wherever they may lie below the root, and how they are seen."""
+        if self._is_as_kept:
+            return self._docs.site.kept.beside
+        trees = ("", *(f"{tree.strip('/')}/" for tree in self._settings.source_path))
+        try:
+            return self._look([f"{tree}{path.removesuffix(NAMED)}" for path in self._files for tree in trees])
+        except RankbookError:
+            return ()
+
+    def _look(self, paths: Sequence[str]) -> tuple[tuple[str, int, int], ...]:
+        return tuple((path, *seen) for path, seen in zip(paths, _seen(self._settings.root, paths), strict=True))
+
+    @cached_property
+    def _files(self) -> dict[str, str]:
+        """The SHA-256 of these files.
+
+        Raises:
+            LedgerError: the ledger cannot be read.
+        """
+        from rankbook.standing import beside
+
+        return beside(self._settings, {told[2] for told in self._docs.stamps.told.values() if told[0] == "file" and told[4]})
 
     @cached_property
     def seen(self) -> Seen:
@@ -364,7 +397,8 @@ class Ledgered:
         """
         from rankbook.standing import standing
 
-        return standing(self._settings, [f"{self._folder}/{path}" for path in self._docs.by_hand], before=self._before)
+        by_hand = [f"{self._folder}/{path}" for path in self._docs.by_hand]
+        return standing(self._settings, by_hand, before=self._before, files=self._files)
 
     @property
     def _file(self) -> Path:
@@ -655,7 +689,8 @@ class _Run:
 
     def _keep(self, problems: tuple[str, ...]) -> None:
         ledger = self.ledgered.seen if self.ledgered else _NOTHING
-        self.site.keep(_Kept(self.rows, self.setting, self.state, ledger, self.addresses.directories, problems))
+        beside = self.ledgered.beside if self.ledgered else ()
+        self.site.keep(_Kept(self.rows, self.setting, self.state, ledger, beside, self.addresses.directories, problems))
 
 
 def _at(row: Row) -> Told:
@@ -723,10 +758,10 @@ def _load(path: Path) -> _Kept:
             about = marshal.load(file)  # noqa: S302 - it lies in the user's own cache
             if about[0] != _FORMAT:
                 return _Kept()
-            _, _, setting, proofs, ledger, directories, problems = about
+            _, _, setting, proofs, ledger, beside, directories, problems = about
             paths, columns = marshal.loads(file.read())  # noqa: S302 - as above; from a file it would be read bit by bit
         rows = dict(zip(paths, rows_of(Row, columns), strict=True))
-        return _Kept(rows, setting, proofs, ledger, directories, problems)
+        return _Kept(rows, setting, proofs, ledger, beside, directories, problems)
     except Exception:  # noqa: BLE001 - whatever is wrong with it, a run without it does the same
         return _Kept()
 

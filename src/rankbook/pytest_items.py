@@ -28,12 +28,13 @@ from rankbook.outlook import Outlook
 from rankbook.proofs import Proofs
 from rankbook.prove import Collecting, PageSources, Prover, Wish
 from rankbook.pytest_private import crash, mark
+from rankbook.pytest_settings import NAMED, PytestSettings, pytest_settings_of
 from rankbook.reports import PASSED, Report
 from rankbook.running import PHASES, Running
 from rankbook.tally import Register
 from rankbook.terminal import harmless, word
 
-ACTED_ON = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings"})
+ACTED_ON = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings", "flaky"})
 """Marks that the listing's own pytest acts on; the outer one must not act on them again."""
 
 
@@ -212,8 +213,13 @@ class PageFile(pytest.File):
             found = collecting.modules if collecting is not None else modules_of(job.placed, self.sources(job), job.beside)
             runs = next((other for other in self.jobs if job.same_as is not None and other.listing.line == job.same_as.line), None)
             more = self.modules(runs) if runs is not None else {}
-            self._modules[id(job)] = {**found, **more, **self._conftest_files(job), **self._settings_of_tests(job)}
+            self._modules[id(job)] = {**found, **more, **self._conftest_files(job), **self._pytest_settings(job)}
         return self._modules[id(job)]
+
+    def _pytest_settings(self, job: Job) -> Mapping[str, str]:
+        """Give what pytest is told of how a job's tests run."""
+        told = self.sources(job).pytest_settings
+        return {f"{told.file}{NAMED}": told.digest} if job.kind.has_tests and told.digest else {}
 
     def _conftest_files(self, job: Job) -> Mapping[str, str]:
         """Give the conftest files that may define the fixtures of a job's listing."""
@@ -222,11 +228,6 @@ class PageFile(pytest.File):
             return {}
         files = [file for file in conftest_files(self.path, top) if file.is_file()]
         return {file.relative_to(top).as_posix(): sha256(file.read_bytes()).hexdigest() for file in files}
-
-    def _settings_of_tests(self, job: Job) -> Mapping[str, str]:
-        """Give the SHA-256 of the settings of pytest that bear on a job's tests, under a name that no file has."""
-        found = self.session_state.prover.settings_for(job)
-        return {"[pytest]": sha256("\0".join(found).encode()).hexdigest()} if found else {}
 
     def _add(self, job: Job, nodes: list[pytest.Item | pytest.Collector]) -> None:
         if not job.is_code:
@@ -286,7 +287,8 @@ class PageFile(pytest.File):
             settings = self.session_state.settings
             trees = tuple(settings.below_root(entry) for entry in settings.source_path)
             project = settings.root if runs_tests else None
-            self._sources[key] = PageSources(self.path, about, trees, self._import_path(about, trees), project)
+            told = pytest_settings_of(settings.root, about.source) if about is not None and is_inside(about.source) else PytestSettings()
+            self._sources[key] = PageSources(self.path, about, trees, self._import_path(about, trees), project, told)
         return self._sources[key]
 
     def _import_path(self, about: About | None, trees: tuple[Path, ...]) -> ImportPath:
@@ -534,6 +536,9 @@ class ListingItem(pytest.Item):
             return replace(reports[0], text="", sections=(), wasxfail=None)
         if not reports:
             return Report(Outcome.SKIPPED, f"none of the tests of {name} is run")
+        selected, whole = sum(item.job is job for item in self.state.items), len(found.cases) if found is not None else 0
+        if 0 < selected < whole:
+            return Report(Outcome.SKIPPED, f"of the {whole} tests of {name} only {selected} {'is' if selected == 1 else 'are'} run")
         return Report(Outcome.PASSED, f"the same run as {' '.join(job.names) or 'the tests of this page'}")
 
     def _ends_of(self, job: Job) -> Iterator[Report]:

@@ -22,7 +22,6 @@ from rankbook.proofs import Proofs
 from rankbook.prove import Prover
 from rankbook.pytest_items import STASH, ListingItem, PageFile, Session, sections_of
 from rankbook.pytest_private import is_text_doctest, wanted_by_glob
-from rankbook.pytest_settings import bearing, settings_of
 from rankbook.recording import Recorder
 from rankbook.reports import Report
 from rankbook.required import Required
@@ -89,13 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _session(config: pytest.Config, settings: configuration.Settings) -> Session:
     option = config.option
-    table = settings_of(config.inipath) if config.inipath else {}
-    prover = Prover(
-        settings,
-        ["--noconftest"] if option.noconftest else [],
-        _jobs(config, settings),
-        list(bearing(table, option.override_ini or ())),
-    )
+    prover = Prover(settings, ["--noconftest"] if option.noconftest else [], _jobs(config, settings))
     outlook = Outlook(settings, prover, [Required.parse(text) for text in option.require or ()])
     config.stash[CANARY] = Canary.of(settings.canary)
     known = _proofs(settings) if option.stale else None

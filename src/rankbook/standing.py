@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -11,19 +12,25 @@ from msgspec.structs import replace
 from rankbook.config import Settings
 from rankbook.debt import is_real, smallest_machine
 from rankbook.errors import RankbookError
+from rankbook.git import asked
 from rankbook.ledger.recent import Brief, extent, recent, unreadable
+from rankbook.ledger.recent import beside as recorded_beside
 from rankbook.listing import Outcome, Run
+from rankbook.pytest_settings import NAMED, pytest_settings_of
 from rankbook.site.history import Recorded, beat
 from rankbook.site.standing import Standing
 
 
-def standing(settings: Settings, pages: Iterable[str] = (), before: Standing | None = None) -> Standing:
+def standing(
+    settings: Settings, pages: Iterable[str] = (), before: Standing | None = None, files: Mapping[str, str] | None = None
+) -> Standing:
     """Gather what the ledger knows.
 
     Args:
         settings: say where the ledger is.
         pages: pages made by people, as paths below the root: their listings are read, to tell which runs are of their present text.
         before: what was gathered before; with it only tests are looked at that have been run since.
+        files: what `beside` gives.
 
     Raises:
         LedgerError: the ledger cannot be read.
@@ -38,7 +45,7 @@ def standing(settings: Settings, pages: Iterable[str] = (), before: Standing | N
     texts = {page: _fingerprints(settings.root, page) for page in pages if page in ran}
     needs = {found.newest.needs for found in items.values()}
     machines = {wanted: known.machines.get(wanted) or smallest_machine(wanted) for wanted in needs if wanted}
-    return Standing(items, texts, machines, newest, count)
+    return Standing(items, texts, files or {}, machines, newest, count)
 
 
 def _has_only_grown(before: Standing, newest: int, count: int) -> bool:
@@ -58,23 +65,74 @@ def _items(path: Path, after: int) -> dict[str, Recorded]:
 
 def _recorded(runs: Sequence[tuple[str, Brief]]) -> Recorded:
     """Put together what was recorded of one test or listing."""
-    real: dict[tuple[str, str], Brief] = {}
+    real: dict[tuple[str, str, str], Brief] = {}
     other: Brief | None = None
     words: dict[str, int] = {}
     beats: dict[str, bytearray] = {}
     for hardware, run in runs:
         is_proof = _is_proof(run.outcome, run.reason, run.machine)
         if is_proof:
-            real.pop((hardware, run.listing), None)
-            real[hardware, run.listing] = run
+            real.pop((hardware, run.listing, run.beside), None)
+            real[hardware, run.listing, run.beside] = run
         else:
             other = run
-        listing, torch = (words.setdefault(word, len(words)) for word in (run.listing, run.torch))
-        beats.setdefault(hardware, bytearray()).extend(beat(run.outcome, is_proof, listing, torch, run.at, run.duration))
+        version, torch = (words.setdefault(word, len(words)) for word in (run.version, run.torch))
+        beats.setdefault(hardware, bytearray()).extend(beat(run.outcome, is_proof, version, torch, run.at, run.duration))
     packed = {hardware: bytes(data) for hardware, data in beats.items()}
     proofs = tuple(run.run() for run in real.values())
     without = other.run() if other is not None else None
-    return Recorded(without if without is not None and other is runs[-1][1] else proofs[-1], proofs, without, packed, tuple(words))
+    newest = without if without is not None and other is runs[-1][1] else proofs[-1]
+    return Recorded(newest, proofs, tuple(run.version for run in real.values()), without, packed, tuple(words))
+
+
+def beside(settings: Settings, shown: Collection[str] = ()) -> dict[str, str]:
+    """Give the SHA-256 of the files beside which runs were, by path, as they are now; empty for one that is gone.
+
+    What Git ignores is left out, because no two machines need to have it alike, and so is what may lie in a tree that is not known here.
+
+    Args:
+        settings: say where the ledger is, and where files may lie.
+        shown: files that have a page, which says what they hold.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    wanted = sorted(recorded_beside(settings.below_root(settings.ledger)).difference(shown))
+    trees = (settings.root, *(settings.below_root(tree) for tree in settings.source_path))
+    found = {path: _told(settings.root, path) or next(filter(None, (_digest(tree / path) for tree in trees)), "") for path in wanted}
+    ignored = _ignored(settings.root, wanted)
+    return {path: digest for path, digest in found.items() if path not in ignored and (digest or _is_missed(settings.root, path))}
+
+
+def _is_missed(root: Path, path: str) -> bool:
+    """Tell whether a file that is not there must have been: its folder still is, and is none that any tree has."""
+    folder, _, name = path.rpartition("/")
+    return name.endswith(("conftest.py", NAMED)) or (bool(folder) and not path.startswith("../") and (root / folder).is_dir())
+
+
+def _told(root: Path, path: str) -> str:
+    """Give the digest of what pytest is told, where that is meant and not a file."""
+    file = path.removesuffix(NAMED)
+    return pytest_settings_of(root, file).digest if file != path else ""
+
+
+def _ignored(root: Path, paths: Iterable[str]) -> frozenset[str]:
+    given = "".join(f"{path}\0" for path in paths if not path.startswith("../")).encode(errors="surrogateescape")
+    said = asked(root, "check-ignore", "-z", "--stdin", given=given) if given else None
+    return frozenset(said.stdout.decode(errors="surrogateescape").split("\0")) if said is not None else frozenset()
+
+
+def _digest(file: Path) -> str:
+    try:
+        found = file.stat()
+        return _digest_of(file, found.st_mtime_ns, found.st_size)
+    except (OSError, ValueError):
+        return ""
+
+
+@lru_cache(maxsize=65536)
+def _digest_of(file: Path, _changed: int, _size: int) -> str:
+    return sha256(file.read_bytes()).hexdigest()
 
 
 @lru_cache(maxsize=65536)

@@ -16,7 +16,7 @@ import pytest
 from msgspec import Struct
 
 from rankbook.harness import evidence, script
-from rankbook.listing import Program, Runtime
+from rankbook.listing import Outcome, Program, Runtime
 
 QUIET = (
     "-q",
@@ -31,6 +31,10 @@ QUIET = (
 )
 """Options of every run; what the process has imported already, rankbook among it, pytest cannot rewrite, and need not; and
 a setting of a plugin that is left out is unknown."""
+AGAIN = "rerun"
+"""Outcome of an attempt that plugins for tests that fail now and then make again."""
+SETTINGS = ".rankbook-pytest.toml"
+"""File of the tree that tells pytest the project's settings."""
 LEFT_OUT = "PYTEST_"
 """Variables of the surrounding pytest that the inner one must not see."""
 
@@ -38,8 +42,8 @@ LEFT_OUT = "PYTEST_"
 def run(program: Program, runtime: Runtime) -> int:
     """Collect or run the listing's tests.
 
-    `arguments` holds `collect`, `select` (ids within the file), `options` of pytest, and `package`, whose installed modules stand beside
-    the listing's.
+    `arguments` has `collect`, `select` (ids within the file), `options` and `settings` of pytest, and `package`, whose installed modules
+    stand beside the listing's.
     """
     for name in [name for name in os.environ if name.startswith(LEFT_OUT)]:
         del os.environ[name]
@@ -51,6 +55,10 @@ def run(program: Program, runtime: Runtime) -> int:
     collect = bool(program.arguments.get("collect"))
     reporter = Collector(runtime, path) if collect else Reporter(runtime, path)
     options = [*(program.arguments.get("options") or ()), *(["--collect-only"] if collect else [])]
+    if program.arguments.get("settings"):
+        settings = Path(program.root) / SETTINGS
+        settings.write_text(program.arguments["settings"], encoding="utf-8")
+        options += ["-c", str(settings)]
     if package := program.arguments.get("package"):
         options += ["--import-mode=importlib"]  # with its package there already, the module is imported from its file under its full name
         _import_outwards(package)
@@ -181,6 +189,13 @@ class Reporter(Collector):
         self.watch: evidence.Watch | None = None
         self.first_failed: dict[type | None, str] = {}
         """By class the first of its tests that failed."""
+        self.parts: list[dict[str, Any]] = []
+        """What the subtests of the test under way have reported."""
+        self.held: list[dict[str, Any]] = []
+        """Phases of an attempt of which it is not known yet whether it counts."""
+        self.is_over = False
+        self.is_again = False
+        """Whether another attempt follows the one that is reported."""
         self.blamed: set[int] = set()
         """Ranks, by process id, for whose death a test has answered."""
         evidence.watch_looks(runtime)
@@ -192,6 +207,9 @@ class Reporter(Collector):
         """Report that a test starts."""
         self.before = len(self.runtime.ranks)
         self.watch = None
+        self.is_again = False
+        self.parts.clear()
+        self.held.clear()
         self.runtime.emit({"type": "start", "id": inner_id(nodeid)})
 
     @pytest.hookimpl(tryfirst=True)
@@ -235,8 +253,31 @@ class Reporter(Collector):
         """Remember which test comes next: the last of a class answers for the ranks that the class shared."""
         item._rankbook_next = nextitem
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        """Begin an attempt."""
+        self.is_over = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self) -> None:
+        """End an attempt: reports that come now are not pytest's own, but those of a plugin that may make another attempt."""
+        self.is_over = True
+
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Report one phase of one test."""
+        """Report one phase of one test; an attempt that a plugin makes again says nothing of how the test ends."""
+        self.is_again |= report.outcome == AGAIN
+        if not self.is_again:
+            self._report(report)
+        if report.when == "teardown" or not self.is_over:
+            for event in self.held if not self.is_again else ():
+                self.runtime.emit(event)
+            self.held.clear()
+        if report.when == "teardown" and self.is_again:
+            self.is_again = False
+            self.parts.clear()
+            self.before = len(self.runtime.ranks)
+
+    def _report(self, report: Any) -> None:
         event: dict[str, Any] = {
             "type": "report", "id": inner_id(report.nodeid), "when": report.when, "outcome": report.outcome, "duration": report.duration,
             "sections": [(title, script.both_ends_of(text)) for title, text in report.sections],
@@ -253,7 +294,36 @@ class Reporter(Collector):
         verdict: evidence.Verdict | None = getattr(report, "rankbook_verdict", None)
         if verdict is not None and "wasxfail" not in event:
             event |= {"outcome": str(verdict.outcome), "reason": verdict.reason}
-        self.runtime.emit(event)
+        if hasattr(report, "context"):  # a subtest: its test is reported behind it, as passed where nothing else of it failed
+            own = "" if "wasxfail" in event else _name_of(report.context)
+            self.parts.append(event | {"reason": own + (event.get("reason") or "")})
+            return
+        self.held.append(_whole(event, self.parts) if report.when == "call" else event)
+
+
+def _whole(event: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Let a test end no better than its subtests: one that failed is its failure; one that passed says which of them were skipped."""
+    failed = next((part for part in parts if Outcome(part["outcome"]).is_failure), None)
+    if failed is not None:
+        own = {name: value for name, value in event.items() if name != "wasxfail"}
+        return own | {name: failed[name] for name in _END if name in failed}
+    if event["outcome"] != "passed":
+        return event
+    expected = next((part for part in parts if "wasxfail" in part), None)
+    if expected is not None:
+        return event | {name: expected[name] for name in ("outcome", "reason", "wasxfail")}
+    skipped = [part["reason"] for part in parts if part["outcome"] == "skipped"]
+    return event | ({"reason": f"{len(skipped)} of {len(parts)} subtests skipped: {skipped[0]}"} if skipped else {})
+
+
+_END = ("outcome", "reason", "text", "line", "missing")
+"""What an event says of a failure."""
+
+
+def _name_of(context: Any) -> str:
+    """Name a subtest by what it was given: `subtest ring (size=2): `."""
+    said = ", ".join(f"{name}={value}" for name, value in context.kwargs.items())
+    return f"{' '.join(filter(None, ('subtest', context.msg, f'({said})' if said else '')))}: "
 
 
 def _overrule(report: Any, verdict: evidence.Verdict | None, path: str) -> None:

@@ -118,8 +118,8 @@ class Ledger:
             pages[page][session].take(node, sizes[case], at)
         return list(dict.fromkeys(node for sittings in pages.values() for node in _held(sittings)))
 
-    def times(self, outcomes: Iterable[Outcome], beginning: str, without: str, ending: str) -> list[tuple[str, str, str]]:
-        """Give the node id, the listing and the time of last runs, one for each listing that a test had.
+    def times(self, outcomes: Iterable[Outcome], beginning: str, without: str, ending: str) -> list[_Last]:
+        """Give the node id, the listing, the files beside it and the time of last runs, one for each that a test had.
 
         Runs on GPUs that were only declared are left out.
 
@@ -134,12 +134,21 @@ class Ledger:
         pretended = "SELECT id FROM texts WHERE text LIKE 'CPU%; declared: %' AND text NOT LIKE '%; declared: no GPUs'"
         unreal = "SELECT id FROM texts WHERE substr(text, -?) = ?"
         query = (
-            "SELECT node.text, listing.text, found.at FROM (SELECT node, listing, max(at) AS at FROM runs WHERE (outcome IN "  # noqa: S608
+            "SELECT node.text, listing.text, found.modules, found.at "  # noqa: S608 - question marks
+            "FROM (SELECT node, listing, modules, max(at) AS at FROM runs WHERE (outcome IN "
             f"({', '.join([rows.NUMBER] * len(ends))}) OR reason IN ({reasons})) "
-            f"AND machine NOT IN ({pretended}) AND reason NOT IN ({unreal}) GROUP BY node, listing) AS found "
+            f"AND machine NOT IN ({pretended}) AND reason NOT IN ({unreal}) GROUP BY node, listing, modules) AS found "
             "JOIN texts AS node ON node.id = found.node JOIN texts AS listing ON listing.id = found.listing"
         )
-        return self._rows(query, *ends, len(beginning), beginning, without, len(ending), ending)
+        if not is_there(self.path):
+            return []
+        with reading(self.path) as connection:
+            found = connection.execute(query, (*ends, len(beginning), beginning, without, len(ending), ending)).fetchall()
+            texts = rows.Texts(connection)
+            lists = {modules for _, _, modules, _ in found}
+            texts.load(lists)
+            texts.load_modules(lists)
+            return [(node, listing, texts.modules(modules), at) for node, listing, modules, at in found]
 
     def _runs(self, query: str, *arguments: object) -> list[Run]:
         try:
@@ -158,6 +167,10 @@ class Ledger:
         if is_there(self.path):
             with reading(self.path, touch=touch) as connection:
                 yield from rows.read(connection, query, arguments)
+
+
+_Last = tuple[str, str, Mapping[str, str], str]
+"""Of the last run of a test: its node id, its listing, the SHA-256 of each file beside it, and its time."""
 
 
 class _Sizes(dict[str, int]):

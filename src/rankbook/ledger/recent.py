@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from functools import lru_cache, partial
+from hashlib import blake2b
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -47,8 +48,17 @@ class Brief(NamedTuple):
     duration: float
     ranks: int
     at: str
+    modules: Mapping[str, str]
+    """SHA-256 of each file beside it; runs that were beside the same ones share it."""
     receipt: str | None
     """JSON of the receipt of a failed run with several ranks."""
+    beside: str
+    """Digest of these files; empty where there are none."""
+
+    @property
+    def version(self) -> str:
+        """What it ran: the same for the same listing beside the same files."""
+        return f"{self.listing} {self.beside}" if self.beside else self.listing
 
     def run(self) -> Run:
         """Make the run; of its receipt it has the ranks only, of its case the line.
@@ -74,13 +84,14 @@ class Brief(NamedTuple):
             commit=self.commit_id,
             receipt=Receipt(Receipt.of(json.loads(self.receipt) or {}).ranks) if self.receipt else _NOTHING,
             needs=_needs(self.needs),
+            modules=self.modules,
             case=_case(self.test_case),
         )
 
 
 _NOTHING = Receipt()
 _TEXTS = Brief._fields[: Brief._fields.index("line")]
-_COLUMNS = Brief._fields[:-1]
+_COLUMNS = Brief._fields[:-2]
 _FAILURES = ", ".join(f"'{outcome}'" for outcome in Outcome if outcome.is_failure)
 _QUERY = f"""SELECT {", ".join(f"runs.{column}" for column in _COLUMNS)},
 CASE WHEN ranks > 1 AND outcome IN (SELECT id FROM texts WHERE text IN ({_FAILURES})) THEN receipt END
@@ -139,13 +150,37 @@ def recent(path: Path, after: int = 0, most: int = MOST) -> Iterator[list[tuple[
 
 def _rows(connection: sqlite3.Connection, query: str, arguments: tuple[int, ...]) -> Iterator[Brief]:
     texts = Texts(connection)
-    text = texts.text
+    text, modules, beside = texts.text, texts.modules, lru_cache(maxsize=None)(partial(_beside, texts))
     cursor = connection.execute(query, arguments)
     width = len(_TEXTS)
     while chunk := list(islice(cursor, _AT_ONCE)):
-        texts.load(set(chain.from_iterable(row[:width] for row in chunk)))
+        lists = {row[-2] for row in chunk}
+        texts.load({*lists, *chain.from_iterable(row[:width] for row in chunk)})
+        texts.load_modules(lists)
         for row in chunk:
-            yield Brief._make((*map(text, row[:width]), *row[width:]))
+            yield Brief._make((*map(text, row[:width]), *row[width:-2], modules(row[-2]), row[-1], beside(row[-2])))
+
+
+def _beside(texts: Texts, number: int) -> str:
+    """Give the digest of a list of files that was loaded."""
+    found = texts.modules(number)
+    return blake2b(repr(sorted(found.items())).encode(errors="backslashreplace"), digest_size=8).hexdigest() if found else ""
+
+
+def beside(path: Path) -> frozenset[str]:
+    """Give the paths of all files beside which runs were.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    if not is_there(path):
+        return frozenset()
+    with reading(path) as connection:
+        texts = Texts(connection)
+        lists = {number for (number,) in connection.execute("SELECT DISTINCT modules FROM runs")}
+        texts.load(lists)
+        texts.load_modules(lists)
+        return frozenset(chain.from_iterable(map(texts.modules, lists)))
 
 
 def _last(rows: list[tuple[str, Brief]], most: int) -> list[tuple[str, Brief]]:

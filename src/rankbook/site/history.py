@@ -18,7 +18,7 @@ OUTCOMES = tuple(Outcome)
 _NUMBERS = {outcome.value: number for number, outcome in enumerate(OUTCOMES)}
 _LONGEST = 1e9
 _BEAT = struct.Struct("<BBHHIf")
-"""Outcome, whether it left evidence, listing, version of torch, seconds since 1970, seconds that it took."""
+"""Outcome, whether it left evidence, what it ran, version of torch, seconds since 1970, seconds that it took."""
 
 
 class Beat(NamedTuple):
@@ -27,7 +27,8 @@ class Beat(NamedTuple):
     outcome: Outcome
     is_real: bool
     """Whether it left evidence that the test ran."""
-    listing: str
+    version: str
+    """What it ran: its listing, and the files beside it."""
     torch: str
     when: int
     """Seconds since 1970."""
@@ -41,13 +42,15 @@ class Recorded(Struct, frozen=True):
     newest: Run
     """The run that was recorded last."""
     real: tuple[Run, ...] = ()
-    """The newest run that left evidence on each class of hardware, of each version of its listing; oldest first."""
+    """The newest run that left evidence on each class of hardware, of each version of its listing and the files beside it; oldest first."""
+    versions: tuple[str, ...] = ()
+    """Of these runs, what each ran, as beats have it."""
     other: Run | None = None
     """The newest run that left none: skipped, vacuous, degenerate, not run, or on GPUs that were only declared."""
     beats: Mapping[str, bytes] = field(default_factory=dict)
     """By class of hardware: the last runs, packed, oldest first."""
     words: tuple[str, ...] = ()
-    """What beats refer to by number: hashes of listings, versions of torch."""
+    """What beats refer to by number: what they ran, versions of torch."""
 
     @property
     def name(self) -> str:
@@ -63,29 +66,29 @@ class Recorded(Struct, frozen=True):
         return self._beat(_BEAT.unpack(self.beats[hardware][-_BEAT.size :]))
 
     def _beat(self, packed: tuple[Any, ...]) -> Beat:
-        outcome, is_real, listing, torch, when, duration = packed
-        return Beat(OUTCOMES[outcome], bool(is_real), self.words[listing], self.words[torch], when, duration)
+        outcome, is_real, version, torch, when, duration = packed
+        return Beat(OUTCOMES[outcome], bool(is_real), self.words[version], self.words[torch], when, duration)
 
     def changes(self) -> tuple[int, int]:
-        """Count how often its outcome changed though its listing, hardware and torch did not, and out of how many pairs of such runs."""
+        """Count how often its outcome changed though what it ran, hardware and torch did not, and out of how many pairs of such runs."""
         if len({code for data in self.beats.values() for code in data[:: _BEAT.size]}) == 1:
             return 0, 0  # all ended alike
         pairs = [
             before.outcome.is_failure != after.outcome.is_failure
             for hardware in self.beats
             for before, after in pairwise(beat for beat in self.strip(hardware) if beat.is_real)
-            if (before.listing, before.torch) == (after.listing, after.torch)
+            if (before.version, before.torch) == (after.version, after.torch)
         ]
         return sum(pairs), len(pairs)
 
 
-def beat(outcome: str, is_real: bool, listing: int, torch: int, when: str, duration: float) -> bytes:  # noqa: FBT001, PLR0913, PLR0917
+def beat(outcome: str, is_real: bool, version: int, torch: int, when: str, duration: float) -> bytes:  # noqa: FBT001, PLR0913, PLR0917
     """Pack one run for a history.
 
     Args:
         outcome: how it ended.
         is_real: whether it left evidence that the test ran.
-        listing: number of its listing's hash among the words.
+        version: number of what it ran among the words.
         torch: number of its version of torch among them.
         when: its time, as a run has it.
         duration: seconds that it took.
@@ -93,7 +96,7 @@ def beat(outcome: str, is_real: bool, listing: int, torch: int, when: str, durat
     Raises:
         ValueError: it ended in a way that this rankbook does not know.
     """
-    return _BEAT.pack(_NUMBERS[outcome], is_real, listing, torch, _seconds(when), min(duration, _LONGEST))
+    return _BEAT.pack(_NUMBERS[outcome], is_real, version, torch, _seconds(when), min(duration, _LONGEST))
 
 
 def _seconds(when: str) -> int:

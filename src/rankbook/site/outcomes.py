@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from enum import Enum
 
 from msgspec import Struct
@@ -40,30 +40,43 @@ class Shown(Struct, frozen=True):
     run: Run
     """The run that the badge is about."""
     found: Recorded
+    present: frozenset[str] = frozenset()
+    """What was run of it, as beats have it, that is as it is now."""
 
 
-def shown(found: Recorded, current: Container[str] | None) -> Shown:
+def _unchanged(_run: Run) -> str:
+    return ""
+
+
+def shown(found: Recorded, current: Container[str] | None, changed: Callable[[Run], str] = _unchanged) -> Shown:
     """Decide how a test or a listing is shown.
 
-    Of the runs of its present text the newest on each class of hardware count; one that failed counts before one that passed.
+    Of the runs of its present text, beside the present files, the newest on each class of hardware count; one that failed counts before
+    one that passed.
 
     Args:
         found: what was recorded of it.
         current: hashes of which one is that of its present text; None when that is not known.
+        changed: names a file beside which a run was, and that is another now; empty when there is none.
     """
     if current is None:
         return _unknown(found)
-    real = [run for run in found.real if run.listing in current]
-    if real:
+    pairs = zip(found.real, found.versions, strict=True)
+    present = [(run, version) for run, version in pairs if run.listing in current and not changed(run)]
+    if present:
+        real = [run for run, _ in present]
         failed = [run for run in real if run.outcome.is_failure]
         run = max(failed or real, key=lambda run: run.when)
         group = Group.FAILED if failed else Group.PASSED if run.outcome is Outcome.PASSED else Group.EXPECTED
-        return Shown(group, Group.EXPECTED.word if group is Group.EXPECTED else run.outcome.value, "", run, found)
+        word = Group.EXPECTED.word if group is Group.EXPECTED else run.outcome.value
+        return Shown(group, word, "", run, found, frozenset(version for _, version in present))
     other = found.other
-    if other is not None and (other.listing in current or not found.real):
+    if other is not None and ((other.listing in current and not changed(other)) or not found.real):
         return _unreal(found, other, "" if other.listing in current else "that was an older version of this listing")
-    run = max(found.real, key=lambda run: run.when)
-    return Shown(Group.OLDER, Group.OLDER.word, f"an older version of this listing {_ENDED[run.outcome]}", run, found)
+    run = max(found.real, key=lambda run: (run.listing in current, run.when))
+    file = changed(run) if run.listing in current else ""
+    note = f"it {_ENDED[run.outcome]}, but {file} has changed since" if file else f"an older version of this listing {_ENDED[run.outcome]}"
+    return Shown(Group.OLDER, Group.OLDER.word, note, run, found)
 
 
 def _unknown(found: Recorded) -> Shown:

@@ -90,6 +90,8 @@ class Proof:
         self._stamps = stamps
         self._prefix = f"{docs.strip('/')}/" if docs.strip("/.") else ""
         self._addresses = addresses
+        self._compared: dict[int, tuple[Mapping[str, str], str]] = {}
+        """By the identity of files beside which runs were: these files, and the one that has changed since."""
         self._sources: dict[str, dict[str, Recorded]] = defaultdict(dict)
         self._pages: dict[str, dict[str, Recorded]] = defaultdict(dict)
         for found in standing.items.values():
@@ -134,10 +136,16 @@ class Proof:
         known = self._known(path, stamp)
         if stamp is None:
             present = self._standing.listings.get(self._prefix + path, {})
-            return _hash([*map(_facts, known), *(f"{name} {present[name]}" for name in sorted(present)), self._totals[""].facts()])
+            return _hash([*map(self._facts, known), *(f"{name} {present[name]}" for name in sorted(present)), self._totals[""].facts()])
         if not known:
             return "never" if stamp.page == "file" else ""
-        return _hash(map(_facts, known))
+        return _hash(map(self._facts, known))
+
+    def _facts(self, found: Recorded) -> str:
+        run = found.newest
+        said = "\0".join((run.node_id, run.when, run.reason, run.machine, run.engine, run.torch, *found.words))
+        changed = "\0".join(map(self._changed, _runs(found)))
+        return f"{said}\0{changed}" + "".join(f"\0{where}{data.hex()}" for where, data in found.beats.items())
 
     def _digest_of_rows(self, folder: str) -> str:
         return "".join(f"{page}{html}" for page, html in self._rows(folder).items())
@@ -195,7 +203,7 @@ class Proof:
         if stamp is None:
             present = self._standing.listings.get(self._prefix + path)
             return _View(tuple(self._by_hand(path, present)), {})
-        known = list(self._sources.get(stamp.source, {}).values())
+        known = _without_whole(self._sources.get(stamp.source, {}))
         current = (stamp.sha256 or "",)
         is_current = [any(run.listing in current for run in _runs(found)) for found in known]
         wanted = expected.tests(stamp.needs)
@@ -204,8 +212,8 @@ class Proof:
             for found, current_too in zip(known, is_current, strict=True)
             if current_too or not any(is_current) or expected.is_expected(wanted, found.name)
         ]
-        entries = [_entry(found, current) for found in kept]
-        others = [_entry(found, fences) for found in self._pages.get(self._prefix + path, {}).values()]
+        entries = [self._entry(found, current) for found in kept]
+        others = [self._entry(found, fences) for found in self._pages.get(self._prefix + path, {}).values()]
         seen = {entry.name for entry in entries if entry.is_test}
         return _View(tuple(sorted((*entries, *others), key=_place)), expected.missing(wanted, seen), wanted)
 
@@ -216,7 +224,31 @@ class Proof:
             while present is not None and holder not in present and "::" in holder:
                 holder = holder.rpartition("::")[0]
             if present is None or holder in present:
-                yield _entry(found, None if present is None else (present[holder],))
+                yield self._entry(found, None if present is None else (present[holder],))
+
+    def _entry(self, found: Recorded, current: Collection[str] | None) -> Entry:
+        one = shown(found, current, self._changed)
+        newest = found.newest
+        is_present = current is not None and newest.listing in current
+        return Entry(one, found.name, newest.case.get("line", 0) if is_present else 0, newest.kind == "test" and bool(newest.source))
+
+    @cached_property
+    def _files(self) -> Mapping[str, str]:
+        """The SHA-256 of each file as the book has it: on its page, or beside the book."""
+        shown = {stamp.source: stamp.sha256 for stamp in self._stamps.values() if stamp.page == "file" and stamp.sha256}
+        return {**self._standing.files, **shown}
+
+    def _changed(self, run: Run) -> str:
+        """Name a file beside which a run was, and that is another now; empty when there is none, as far as that is known."""
+        if not run.modules:
+            return ""
+        known = self._compared.get(id(run.modules))
+        if known is None:
+            files = self._files
+            found = (path for path, digest in sorted(run.modules.items()) if files.get(path, digest) != digest)
+            # It is kept with its answer, so that nothing else gets its identity.
+            known = self._compared[id(run.modules)] = (run.modules, next(found, ""))
+        return known[1]
 
     # What folders add up
 
@@ -337,17 +369,23 @@ def _with_parents(folders: Iterable[str]) -> set[str]:
     return found
 
 
+def _without_whole(known: Mapping[str, Recorded]) -> list[Recorded]:
+    """Leave out a module that could not be collected, or skipped itself, where its tests have been run since on the same hardware."""
+    whole = next((name for name, found in known.items() if name == posixpath.basename(found.newest.source)), None)
+    tests = [found for name, found in known.items() if name != whole and found.newest.kind == "test"]
+    if whole is None or not all(_is_later(tests, where, known[whole].last(where).when) for where in known[whole].beats):
+        return list(known.values())
+    return [found for name, found in known.items() if name != whole]
+
+
+def _is_later(tests: Iterable[Recorded], where: str, when: int) -> bool:
+    return any(where in found.beats and found.last(where).when > when for found in tests)
+
+
 def _runs(found: Recorded) -> Iterator[Run]:
     yield from found.real
     if found.other is not None:
         yield found.other
-
-
-def _entry(found: Recorded, current: Collection[str] | None) -> Entry:
-    one = shown(found, current)
-    newest = found.newest
-    is_present = current is not None and newest.listing in current
-    return Entry(one, found.name, newest.case.get("line", 0) if is_present else 0, newest.kind == "test" and bool(newest.source))
 
 
 def _unsearched(part: str) -> str:
@@ -405,17 +443,11 @@ def _on(one: Shown, hardware: str) -> Group:
     last = one.found.last(hardware)
     if not last.is_real:
         return Group.SKIPPED if last.outcome is Outcome.SKIPPED else Group.UNPROVED
-    if last.listing != one.run.listing or not one.group.ran:
+    if last.version not in one.present:
         return Group.OLDER
     if last.outcome.is_failure:
         return Group.FAILED
     return Group.PASSED if last.outcome is Outcome.PASSED else Group.EXPECTED
-
-
-def _facts(found: Recorded) -> str:
-    run = found.newest
-    said = "\0".join((run.node_id, run.when, run.reason, run.machine, run.engine, run.torch, *found.words))
-    return said + "".join(f"\0{where}{data.hex()}" for where, data in found.beats.items())
 
 
 def _hash(parts: Iterable[str]) -> str:

@@ -1,0 +1,205 @@
+"""What a project tells pytest holds for its listings: settings, and conftest files that no page shows."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rankbook.ledger import Ledger
+from rankbook.pytest_settings import NAMED, pytest_settings_of
+
+TABLE = "[tool.pytest.ini_options]\n"
+SETTINGS = (
+    f'{TABLE}xfail_strict = true\nfilterwarnings = ["error"]\nmarkers = ["known: it is known"]\npython_functions = ["test_*", "check_*"]\n'
+    'empty_parameter_set_mark = "xfail"\ntestpaths = ["nowhere"]\n'
+    'addopts = ["--strict-markers", "-ra", "-W", "ignore:not this one"]\n[tool.rankbook]\nsources = ["tests"]\n'
+)
+CONFTEST = """
+import pytest
+
+@pytest.fixture
+def number():
+    return 1
+
+@pytest.fixture(autouse=True)
+def refused(request):
+    assert "refused" not in request.node.name
+
+def pytest_runtest_setup(item):
+    if "hooked" in item.name:
+        raise RuntimeError("the hook says so")
+"""
+TESTS = """
+import warnings
+
+import pytest
+
+
+@pytest.mark.xfail
+def test_passes_unexpectedly():
+    pass
+
+
+def test_warns():
+    warnings.warn("not here")
+
+
+def test_warns_of_something_else():
+    warnings.warn("not this one")
+
+
+@pytest.mark.known
+def check_number(number, pytestconfig):
+    assert number == 1
+    assert pytestconfig.getini("xfail_strict") is True
+
+
+def test_refused():
+    pass
+
+
+def test_hooked():
+    pass
+
+
+@pytest.mark.parametrize("size", [])
+def test_none(size):
+    pass
+"""
+OUTCOMES = {
+    "test_passes_unexpectedly": "failed",
+    "test_warns": "failed",
+    "test_warns_of_something_else": "passed",
+    "check_number": "passed",
+    "test_refused": "failed",
+    "test_hooked": "failed",
+    "test_none[NOTSET]": "skipped",
+}
+NAMES = """
+import os
+
+import pytest
+
+
+def check_named():
+    assert os.environ["NAMED"] == "yes"
+
+
+class Checked:
+    def check_inside(self):
+        pass
+
+
+def test_is_none():
+    raise AssertionError
+"""
+UNKNOWN = "import pytest\n\n\n@pytest.mark.unheard_of\ndef test_mark():\n    pass\n"
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def run(folder: Path, *command: str) -> str:
+    words = [sys.executable, "-m", *command]
+    return subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False).stdout
+
+
+def proved(folder: Path, *arguments: str) -> dict[str, str]:
+    """Prove the book of a project; gives the outcome of each test."""
+    run(folder, "rankbook.cli", "gen")
+    run(folder, "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", *arguments)
+    runs = Ledger(folder / ".rankbook/ledger.sqlite").latest()
+    return {found.node_id.partition("::")[2]: str(found.outcome) for found in runs if not found.node_id.endswith("how-to-run-it")}
+
+
+@pytest.mark.parametrize("engine", ["local", "fresh"])
+def test_tests_end_as_under_plain_pytest(tmp_path, engine):
+    """Strict marks, warnings that are errors, names of tests, and a conftest file beside the book count as they do for plain pytest."""
+    files = {"pyproject.toml": SETTINGS, "conftest.py": CONFTEST, "tests/test_a.py": TESTS, "tests/test_mark.py": UNKNOWN}
+    folder = write(tmp_path, files)
+    plain = run(folder, "pytest", "-p", "no:cacheprovider", "-p", "no:rankbook", "tests/test_a.py")
+    told = set(re.findall(r"^(?:FAILED|ERROR) tests/test_a.py::(\w+)", plain, re.MULTILINE))
+    assert told == {name for name, outcome in OUTCOMES.items() if outcome == "failed"}, plain
+    assert proved(folder, f"--engine={engine}") == {**OUTCOMES, "test_mark.py": "failed"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "setup.cfg",
+            "[tool:pytest]\npython_files = check_*.py\npython_functions = check_*\npython_classes = Checked\nusefixtures = named\n",
+        ),
+        (
+            "pyproject.toml",
+            (
+                '[tool.pytest]\npython_files = ["check_*.py"]\npython_functions = ["check_*"]\npython_classes = ["Checked"]\n'
+                'usefixtures = ["named"]\nnobody_knows_this = "x"\n'
+            ),
+        ),
+    ],
+)
+def test_tests_are_those_of_plain_pytest(tmp_path, name, text):
+    """Files, classes and functions are tests by the project's own rules; what it makes all tests use is no matter of a guide's."""
+    if "[tool.pytest]" in text and int(pytest.__version__.partition(".")[0]) < 9:
+        pytest.skip("pytest before 9 has no such section")
+    conftest = "import pytest\n\n@pytest.fixture\ndef named(monkeypatch):\n    monkeypatch.setenv('NAMED', 'yes')\n"
+    book = '[tool.rankbook]\nsources = ["tests"]\n'
+    guide = "# Guide\n\n```python\ndef test_guide():\n    pass\n```\n"
+    files = {"pyproject.toml": book, name: text + book * (name == "pyproject.toml"), "conftest.py": conftest}
+    folder = write(tmp_path, files | {"tests/check_names.py": NAMES, "docs/guide.md": guide})
+    assert "2 passed" in run(folder, "pytest", "-p", "no:cacheprovider", "-p", "no:rankbook", "tests")
+    assert proved(folder) == {"check_named": "passed", "Checked::check_inside": "passed", "guide::test_guide": "passed"}
+
+
+def test_a_conftest_file_counts_unless_pytest_is_told_otherwise(tmp_path):
+    """With `--noconftest` no conftest file is read, whether a page shows it or not."""
+    folder = write(tmp_path, {"pyproject.toml": SETTINGS, "conftest.py": CONFTEST, "tests/test_a.py": "def test_refused():\n    pass\n"})
+    assert proved(folder) == {"test_refused": "failed"}
+    assert proved(folder, "--noconftest") == {"test_refused": "passed"}
+
+
+def test_what_pytest_is_told_is_part_of_the_proof(tmp_path):
+    """A changed setting on which the end of a test depends makes its proof stale, one of where tests lie does not."""
+    folder = write(tmp_path, {"pyproject.toml": SETTINGS, "tests/test_a.py": "def test_one():\n    pass\n"})
+
+    def endings() -> dict[str, int]:
+        run(folder, "rankbook.cli", "gen")
+        run(folder, "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", "--stale", "--listings-report=report.json")
+        return json.loads((folder / "report.json").read_text())["endings"]
+
+    assert endings()["passed"] == 2
+    assert all(f"pyproject.toml{NAMED}" in found.modules for found in Ledger(folder / ".rankbook/ledger.sqlite").latest())
+    (folder / "pyproject.toml").write_text(SETTINGS.replace('["nowhere"]', '["tests"]').replace('"-ra", ', ""))
+    assert endings()["proved earlier"] == 2
+    (folder / "pyproject.toml").write_text(SETTINGS.replace("xfail_strict = true", "xfail_strict = false"))
+    assert endings()["passed"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "file", "table", "options"),
+    [
+        ("pyproject.toml", f"{TABLE}a = true\naddopts = '-v -W error::W -p plug -pno:other -o x=y --override-ini=z=1 --cov'\n",
+         "pyproject.toml", {"a": True}, ("-W", "error::W", "-p", "plug", "-p", "no:other", "-o", "x=y", "-o", "z=1")),
+        ("tests/pytest.ini", "[pytest]\na =\n  b\n  c\naddopts = --pythonwarnings=error --runxfail\n", "tests/pytest.ini",
+         {"a": "\nb\nc"}, ("-W", "error", "--runxfail")),
+        ("setup.cfg", "[tool:pytest]\na = 100%\npythonpath = src\n", "setup.cfg", {"a": "100%"}, ()),
+        ("pytest.toml", '[pytest]\na = ["b", 1]\n', "pytest.toml", {"a": ["b", 1]}, ()),
+        ("other/pytest.ini", "[pytest]\na = b\n", "", {}, ()),
+        ("pytest.ini", "[pytest]\naddopts = 'open\n", "pytest.ini", {}, ()),
+    ],
+)  # fmt: skip
+def test_settings_are_read_where_pytest_reads_them(tmp_path, name, text, file, table, options):
+    """The nearest file of settings above a test counts, with the options on which the end of a test may depend."""
+    found = pytest_settings_of(write(tmp_path, {name: text}), "tests/test_a.py")
+    assert (found.file, found.table, found.options) == (file, table, options)
+    assert bool(found.digest) is bool(table or options)
