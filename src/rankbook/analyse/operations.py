@@ -261,7 +261,7 @@ def binary(kind: type[ast.AST], left: Value, right: Value) -> Value:
 
 
 def _is_object(value: Value) -> bool:
-    return isinstance(value, Case) or (isinstance(value, Thing) and value.kind in ("object", "lambda", "text", "unknown"))
+    return isinstance(value, Case) or (isinstance(value, Thing) and value.kind in ("object", "lambda", "pattern", "text", "unknown"))
 
 
 def _added(left: Value, right: Value) -> Value:
