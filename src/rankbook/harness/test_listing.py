@@ -10,6 +10,7 @@ from importlib import metadata
 
 from rankbook.languages import by_fence
 from rankbook.listing import Listing
+from rankbook.syntax import syntax_tree
 
 TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$")
 """File names that pytest collects by default (`python_files`)."""
@@ -33,7 +34,7 @@ def accepts(listing: Listing) -> bool:
     if listing.about is not None:
         return TEST_FILE.search(listing.about.source) is not None
     try:
-        statements = list(_statements(ast.parse(listing.data())))
+        statements = list(_statements(syntax_tree(listing.data())))
     except (SyntaxError, ValueError, RecursionError):
         return False
     classes = {node.name: node for node in statements if isinstance(node, ast.ClassDef)}
