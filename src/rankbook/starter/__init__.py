@@ -6,10 +6,12 @@ from rankbook.starter.declared import Declared
 from rankbook.starter.drafts import Draft, Kind, drafts
 from rankbook.starter.facts import Demands, Facts, Wishes
 from rankbook.starter.finding import Found, find_facts
+from rankbook.starter.installing import FOLDERS_OF_MODULES
 from rankbook.starter.repository import Ignored, changed, ignored, is_there, top
 from rankbook.starter.suites import Sources, find_tests
 
 __all__ = [
+    "FOLDERS_OF_MODULES",
     "Declared",
     "Demands",
     "Draft",
