@@ -314,6 +314,29 @@ def test_what_the_tests_import_of_the_project_is_read(project, capsys, folder):
     assert "site-packages" not in page
 
 
+def test_projects_of_one_repository(tmp_path, capsys):
+    """Where one book is made of several projects, each of their packages is found where it lies, around its tests."""
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    for name in ("one", "two"):
+        write(tmp_path / name, {f"src/pk_{name}/__init__.py": "", f"tests/test_{name}.py": f"import pk_{name}\n\n\ndef test(): ...\n"})
+    write(tmp_path / "python", {"lib_it.py": "", "checks/test_it.py": "import lib_it\n\n\ndef test(): ...\n"})
+    assert main(["init", "one/tests", "two/tests", "python/checks", "--root", str(tmp_path)]) == 0
+    assert load(tmp_path).package_path == ("one/src", "python", "two/src")
+    assert "PYTHONPATH=python:one/src:two/src pytest" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_the_jobs_of_another_project_are_named(tmp_path, capsys, forge):
+    """The second project of a repository hears whose site is published, and how one book is made of both."""
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    for name in ("one", "two"):
+        write(tmp_path / name, {"pyproject.toml": "", f"tests/test_{name}.py": "def test(): ...\n"})
+    assert main(["init", "--root", str(tmp_path / "one"), "--ci", forge]) == 0
+    assert main(["init", "--root", str(tmp_path / "two"), "--ci", forge]) == 1
+    said = capsys.readouterr().out
+    assert "it publishes the book in one/, and a repository has one site: at its top, rankbook init FOLDER FOLDER makes one book" in said
+
+
 def test_what_has_a_page_is_no_package(project):
     """Modules among the sources are read as such, and `package-path` names no folder for them."""
     write(project, {"checks/__init__.py": "", "checks/test_a.py": "from checks import b\n\n\ndef test_a(): ...\n", "checks/b.py": ""})

@@ -113,7 +113,7 @@ def _source(root: Path, name: str) -> str:
 def _settings(root: Path, tests: Sources) -> Settings:
     """Give the settings under which the tests are read now; those that the project has, where it has some."""
     there = load(root)
-    packages = there.package_path or tuple(name for name in starter.FOLDERS_OF_MODULES if (root / name).is_dir())
+    packages = there.package_path or starter.folders_of_modules(root, tests)
     return replace(there, sources=tests.sources, include=tests.include, package_path=packages)
 
 

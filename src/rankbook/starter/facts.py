@@ -117,7 +117,7 @@ class Facts(Struct, frozen=True):
         Args:
             options: of pytest, each with a space before it.
         """
-        paths = f"PYTHONPATH={':'.join(self.install.paths)} " if self.install.paths else ""
+        paths = f"PYTHONPATH={word(':'.join(self.install.paths))} " if self.install.paths else ""
         return f"{paths}pytest --doctest-glob='*.md' {word(self.proved)}{options}"
 
     def at_top(self, path: str) -> str:

@@ -14,7 +14,7 @@ from rankbook.starter import repository, yaml_edits
 from rankbook.starter.declared import Declared, table
 from rankbook.starter.facts import WRITTEN_BY, Demands, Facts, Wishes
 from rankbook.starter.installing import install_for_site, install_for_tests, modules_beside, python_for, rankbook_requirement
-from rankbook.starter.suites import Sources
+from rankbook.starter.suites import Sources, folders_of_modules
 from rankbook.starter.yaml_edits import CannotEdit
 
 _CONFIGS = ("mkdocs.yml", "mkdocs.yaml", "properdocs.yml", "properdocs.yaml")
@@ -116,7 +116,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
     branch = repository.default_branch(root)
     python, python_said = python_for(declared)
     rankbook, lacking = rankbook_requirement()
-    install = install_for_tests(declared, demands.imports)
+    install = install_for_tests(declared, demands.imports, folders_of_modules(root, tests))
     imported = _imported(root, tests, demands)
     chosen = wishes.forges or tuple(_forges(top, remote))
     facts = Facts(
@@ -162,7 +162,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
 def _imported(root: Path, tests: Sources, demands: Demands) -> dict[str, str]:
     """Find the project's own modules that the tests import, each with its folder; but for those that are sources themselves."""
     sources = () if tests.include else tests.sources
-    found = modules_beside(root, demands.imports)
+    found = modules_beside(root, demands.imports, folders_of_modules(root, tests))
     return {
         name: folder for name, folder in found.items() if not any(PurePosixPath(folder, name).is_relative_to(source) for source in sources)
     }

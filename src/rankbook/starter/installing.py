@@ -33,8 +33,6 @@ _TEST_FILES = (
     "requirements/dev.txt",
     "dev-requirements.txt",
 )
-FOLDERS_OF_MODULES = (".", "src")
-"""Where a project keeps its own modules."""
 _RUN_FILES = ("requirements.txt", "requirements/requirements.txt", "requirements/base.txt")
 """What a project that is no package needs to run, its tests included."""
 _FOLDERS_OF_TESTS = ("test", "tests")
@@ -73,13 +71,14 @@ def python_for(declared: Declared) -> tuple[str, str]:
     return _USUAL_PYTHON if _USUAL_PYTHON in taken else taken[0], said
 
 
-def install_for_tests(declared: Declared, imports: Collection[str] = ()) -> Install:
+def install_for_tests(declared: Declared, imports: Collection[str] = (), folders: Collection[str] = (".", "src")) -> Install:
     """Say how the project is installed so that its tests run: by its lock file, else by pip.
 
     Args:
         declared: the project, in its own words.
         imports: first parts of the names that the tests import: torch comes with rankbook where the project does not bring it, and what
             nothing installs is imported from the project's folder where it lies there.
+        folders: where modules of the project may lie, below its root.
     """
     root = declared.root
     extra, group = _first(_TEST_WORDS, declared.extras), _first(_TEST_WORDS, declared.groups)
@@ -105,18 +104,18 @@ def install_for_tests(declared: Declared, imports: Collection[str] = ()) -> Inst
         commands.append(f"{run}pip install {_WITH_TORCH}")
     brought = "rankbook with torch" if lacks_torch else "rankbook"
     found = " and ".join([*said, *([brought] if lacks_torch else [])]) if said else f"nothing: pip installs {brought} only"
-    beside = {} if declared.is_package or folder else modules_beside(root, imports)
+    beside = {} if declared.is_package or folder else modules_beside(root, imports, folders)
     if beside:
         found += f"; {', '.join(sorted(beside))} of this folder is imported as it lies there"
     torch = _PIP_TORCH if not run.startswith("uv") else _UV_TORCH
     return Install(tuple(commands), found, folder, tuple(dict.fromkeys(beside.values())), torch if lacks_torch or not folder else ("", ""))
 
 
-def modules_beside(root: Path, imports: Collection[str]) -> dict[str, str]:
+def modules_beside(root: Path, imports: Collection[str], folders: Collection[str]) -> dict[str, str]:
     """Find the modules and packages of the project's own folder that its tests import: each with the folder from which that works."""
     found: dict[str, str] = {}
     for name in sorted(set(imports) - {""} - sys.stdlib_module_names - set(_FOLDERS_OF_TESTS)):
-        for folder in FOLDERS_OF_MODULES:
+        for folder in folders:
             place = root / folder / name
             if place.with_suffix(".py").is_file() or (place.is_dir() and any(place.glob("*.py"))):
                 found.setdefault(name, folder)
