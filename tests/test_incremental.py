@@ -167,6 +167,24 @@ def test_every_change_is_seen(tmp_path, path):
     assert freshness.compare(settings(tmp_path)).report is None
 
 
+def test_files_of_packages_that_go_and_come_are_seen(tmp_path):
+    """A helper that a package loses, and one that it gets back, shows on the pages of all who import it."""
+    helper = tmp_path / "lib" / "pk" / "needs.py"
+    helper.parent.mkdir(parents=True)
+    (helper.parent / "__init__.py").write_text("")
+    helper.write_text("import unittest, torch\nfour = unittest.skipIf(torch.cuda.device_count() < 4, 'x')\n")
+    for name in ("a", "b"):
+        put(tmp_path, f"test_{name}.py", "from pk.needs import four\n\n@four\ndef test_it(): ...\n")
+    chosen = settings(tmp_path, package_path=("lib",))
+    pages = [tmp_path / "out" / "s" / f"test_{name}.py_docs.md" for name in ("a", "b")]
+    for is_there in (True, False, True):
+        if is_there != helper.exists():
+            source, target = (helper.with_suffix(".txt"), helper) if is_there else (helper, helper.with_suffix(".txt"))
+            source.rename(target)
+        document(chosen)
+        assert ["needs 4 GPUs" in page.read_text() for page in pages] == [is_there, is_there]
+
+
 def test_a_change_within_the_tick_of_the_clock_is_seen(tmp_path):
     """A file that is written again right after the run, with the same size and the same time, is read again."""
     suite(tmp_path)

@@ -290,6 +290,60 @@ def test_gpus_become_labels(project):
     assert "rankbook[torch]" not in str([workflow["jobs"][job] for job in ("drift", "site")])
 
 
+NEEDS = "import unittest\n\nimport torch\n\nneeds_four = unittest.skipIf(torch.cuda.device_count() < 4, 'four')\n"
+USES = "from tiny_ring.needs import needs_four\n\n\n@needs_four\ndef test_four(): ...\n"
+
+
+@pytest.mark.parametrize("folder", [".", "src"])
+def test_what_the_tests_import_of_the_project_is_read(project, capsys, folder):
+    """Decorators and base classes that lie in the project's own package count from the first run on, without being installed."""
+    (project / folder).mkdir(exist_ok=True)
+    if folder != ".":
+        (project / "tiny_ring").rename(project / folder / "tiny_ring")
+    write(project, {f"{folder}/tiny_ring/needs.py": NEEDS, "tests/test_four.py": USES})
+    assert main(["init", "--root", str(project)]) == 0
+    said = capsys.readouterr().out
+    assert "GPUs      at most 4 for a test" in said
+    assert f"package   read in {folder}, for what the tests import of the project itself" in said
+    assert load(project).package_path == (folder,)
+    assert main(["query", "tests", "--gpus", "4", "--format", "ids", "--root", str(project)]) == 0
+    assert capsys.readouterr().out == "tests/test_four.py::test_four\n"
+    main(["gen", "--root", str(project)])
+    page = (project / "docs/suite/tests/test_four.py_docs.md").read_text()
+    assert "needs 4 GPUs" in page
+    assert "site-packages" not in page
+
+
+def test_projects_of_one_repository(tmp_path, capsys):
+    """Where one book is made of several projects, each of their packages is found where it lies, around its tests."""
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    for name in ("one", "two"):
+        write(tmp_path / name, {f"src/pk_{name}/__init__.py": "", f"tests/test_{name}.py": f"import pk_{name}\n\n\ndef test(): ...\n"})
+    write(tmp_path / "python", {"lib_it.py": "", "checks/test_it.py": "import lib_it\n\n\ndef test(): ...\n"})
+    assert main(["init", "one/tests", "two/tests", "python/checks", "--root", str(tmp_path)]) == 0
+    assert load(tmp_path).package_path == ("one/src", "python", "two/src")
+    assert "PYTHONPATH=python:one/src:two/src pytest" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_the_jobs_of_another_project_are_named(tmp_path, capsys, forge):
+    """The second project of a repository hears whose site is published, and how one book is made of both."""
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    for name in ("one", "two"):
+        write(tmp_path / name, {"pyproject.toml": "", f"tests/test_{name}.py": "def test(): ...\n"})
+    assert main(["init", "--root", str(tmp_path / "one"), "--ci", forge]) == 0
+    assert main(["init", "--root", str(tmp_path / "two"), "--ci", forge]) == 1
+    said = capsys.readouterr().out
+    assert "it publishes the book in one/, and a repository has one site: at its top, rankbook init FOLDER FOLDER makes one book" in said
+
+
+def test_what_has_a_page_is_no_package(project):
+    """Modules among the sources are read as such, and `package-path` names no folder for them."""
+    write(project, {"checks/__init__.py": "", "checks/test_a.py": "from checks import b\n\n\ndef test_a(): ...\n", "checks/b.py": ""})
+    assert main(["init", "checks", "--root", str(project)]) == 0
+    assert load(project).package_path == ()
+
+
 def test_without_gpus_there_is_no_job_for_them(project):
     """A suite that needs no GPU gets no job that waits for a runner for ever."""
     init(project, "--ci", "github", "--ci", "gitlab")
@@ -842,7 +896,15 @@ setup(name="a", extras_require=extras, python_requires=">=3.12")
         ({"requirements.txt": "numpy\n"}, ["python -m pip install --requirement requirements.txt"]),
         (
             {"pyproject.toml": "[tool.black]\n", "requirements.txt": "a\n", "requirements-test.txt": "b\n"},
-            ["python -m pip install --requirement requirements-test.txt"],
+            ["python -m pip install --requirement requirements.txt --requirement requirements-test.txt"],
+        ),
+        (
+            {"requirements/requirements.txt": "a\n", "requirements/requirements-dev.txt": "b\n"},
+            ["python -m pip install --requirement requirements/requirements.txt --requirement requirements/requirements-dev.txt"],
+        ),
+        (
+            {"setup.py": "", "requirements.txt": "a\n", "requirements-dev.txt": "b\n"},
+            ["python -m pip install --editable . --requirement requirements-dev.txt"],
         ),
         (
             {"pyproject.toml": '[project]\nname = "a"\nversion = "1"\n[dependency-groups]\ntest = ["pytest"]\n'},
@@ -899,6 +961,26 @@ def test_who_brings_torch(tmp_path, files, found, is_added):
     install = install_for_tests(Declared(tmp_path), ["torch"])
     assert (install.found, install.commands[-1].endswith('pip install "rankbook[torch]"')) == (found, is_added)
     assert any(command.endswith('pip install "$RANKBOOK"') for command in install.commands)
+
+
+POETRY = {"pyproject.toml": "[tool.poetry]\nname = 'a'\n", "poetry.lock": ""}
+
+
+@pytest.mark.parametrize(
+    ("files", "variable"),
+    [
+        ({"pyproject.toml": PYPROJECT}, "PIP_EXTRA_INDEX_URL"),
+        ({"requirements.txt": "torch\n"}, "PIP_EXTRA_INDEX_URL"),
+        (LOCKED, ""),
+        ({**LOCKED, "uv.lock": ""}, "UV_TORCH_BACKEND"),
+        (POETRY, "PIP_EXTRA_INDEX_URL"),
+        ({**POETRY, "poetry.lock": '[[package]]\nname = "torch"\n'}, ""),
+    ],
+)
+def test_who_takes_torch_for_the_cpu(tmp_path, files, variable):
+    """What installs torch is told to take that for the CPU in its own way; which torch a lock file means is the lock file's to say."""
+    write(tmp_path, files)
+    assert install_for_tests(Declared(tmp_path), ["torch"]).cpu_torch[0] == variable
 
 
 @pytest.mark.parametrize(

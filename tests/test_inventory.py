@@ -271,6 +271,14 @@ def test_what_cannot_be_read(decorator: str, says: str) -> None:
     assert (test.id, test.family) == ("TestTCPU::test_x", says)
 
 
+def test_a_text_that_is_not_known_names_no_case() -> None:
+    """A value that is a text gives a case its name: where only a run can tell it, the cases have none on the page."""
+    text = "import pathlib, pytest\n@pytest.mark.parametrize('p', ['a', str(pathlib.Path('b/c'))])\ndef test_p(p): ...\n"
+    (test,) = listed_in(text).values()
+    assert test.id == "test_p"
+    assert test.family.endswith("the text of `object()` is known when it runs")
+
+
 # The package `parameterized`: the expected names are those that parameterized 0.9 makes.
 
 
@@ -299,7 +307,7 @@ def test_parameterized_class() -> None:
 # pytest's own generators.
 
 PYTEST = """
-import enum, pytest, unittest
+import enum, pytest, re, unittest
 class E(enum.Enum):
     A = 1
     B = 2
@@ -314,7 +322,7 @@ def outer(fix): ...
 @pytest.fixture(params=[1, 2], ids=["one", "two"], name="renamed")
 def _named(request): ...
 VALUES = [E.A, I.A, S.A, E, len, lambda x: x, [1], None, True, 1.0, 1e-8, b"q\\xff\\n", "", "dup", "dup"]
-VALUES += [pytest.param(3, id="p"), object(), {}]
+VALUES += [pytest.param(3, id="p"), object(), {}, re.compile(r"a.b\\d", re.I), re.compile(b"q\\xff"), re.compile(re.escape("a.(b"))]
 @pytest.mark.parametrize("v", VALUES)
 def test_v(v): ...
 @pytest.mark.parametrize("v", [float("inf"), -0.0, "a1", "a1", "a10", "é\\n", "x" * 101, "[::]", (1, 2), 1 + 2, not True])
@@ -467,7 +475,7 @@ def test_packages_by_the_door(tmp_path: Path) -> None:
     assert main(["gen", "suite", "--root", str(tmp_path), "--out", "docs", "--package-path", "env", "--jobs", "1"]) == 0
     page = (tmp_path / "docs" / "suite" / "test_it.py_docs.md").read_text()
     assert "| `test_c` |" in page
-    assert "`Case` (`site-packages/lib/__init__.py:4`)" in page
+    assert "`Case` (`lib/__init__.py:4`)" in page
     assert "site-packages/lib/__init__.py_docs.md" not in page
 
 

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -85,6 +86,13 @@ def test_a_page_gives_back_the_needs_of_its_tests(found):
     values, offset = front_matter.split(page)
     assert page[offset:] == "\n# x\n"
     assert needs.read(front_matter.read(values).needs) == found
+
+
+@given(NEEDS)
+def test_needs_are_no_values_of_the_front_matter(found):
+    """A forge shows the values of a front matter above the page: what tests need, which may be long, is none of them."""
+    page = front_matter.write(front_matter.Stamp("file", "x", "x.py", needs=needs.write(found)))
+    assert yaml.safe_load(page.split("---\n")[1]) == {"title": "x", "rankbook": {"page": "file", "source": "x.py"}}
 
 
 @given(NEEDS)

@@ -305,6 +305,16 @@ def test_a_script_in_a_folder_below(project):
     assert list(found.outcomes().values()) == ["passed"]
 
 
+def test_what_python_warns_of_in_a_source_is_told_by_who_runs_it(project):
+    """A source with a wrong escape is looked at in silence: nothing is told of a file without a name."""
+    generated(project / "docs", "test_escape.py", "import test_other\n\n\ndef test_escape():\n    assert test_other.DIGIT == '\\d'\n")
+    generated(project / "docs", "test_other.py", "DIGIT = '\\d'\n\n\ndef test_digit():\n    assert DIGIT\n")
+    (project / "docs" / "script.md").write_text("# Script\n\n```python\nassert len('\\d') == 2\n```\n")
+    result = prove(project, "docs")
+    assert set(result.outcomes().values()) <= {"passed", "failed"}
+    assert "<unknown>" not in result.output
+
+
 def test_the_pages_own_command_is_no_second_run(project):
     """A bash listing that runs the page's source is that run: what the source does happens once."""
     marker = project / "count"

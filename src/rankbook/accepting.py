@@ -6,14 +6,12 @@ a person has to decide.
 
 from __future__ import annotations
 
-import ast
 import difflib
 import hashlib
 import os
 import re
 import stat
 import tempfile
-import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -32,6 +30,7 @@ from rankbook.pages import Writer
 from rankbook.pages.seals import Edited, Seen, look
 from rankbook.report import plural
 from rankbook.sources import discover
+from rankbook.syntax import syntax_tree
 from rankbook.terminal import word
 
 Say = Callable[[str], None]
@@ -270,9 +269,7 @@ def _is_blank(data: bytes) -> bool:
 def _syntax_error(data: bytes) -> str:
     """Say what keeps a source from being Python; empty when nothing does."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(data)
+        syntax_tree(data)
     except SyntaxError as error:
         return f"{error.msg} (line {error.lineno})" if error.lineno else error.msg
     except (ValueError, LookupError, RecursionError, MemoryError) as error:

@@ -27,8 +27,10 @@ _MOST_MERGED = 100_000
 _MOST_NESTED = 100
 """Lists and mappings within each other."""
 _NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-_NEEDS = "  needs: |"
-"""Line behind which the needs of the tests stand, as the last thing in the front matter: they may be long."""
+_NEEDS = "  # needs"
+_NEED = "  # "
+"""Lines with the needs of the tests, as comments: they may be long, and a forge shows the values of a front matter above the page."""
+_NEEDS_BLOCK = re.compile(rf"^{_NEEDS}\r?\n((?:{_NEED}.*\n?)+)", re.MULTILINE)
 _OPENED = re.compile(r"\A\ufeff?---[ \t]*\r?\n")
 _BLOCK = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?\r?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 
@@ -47,7 +49,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 def load(text: str) -> Any:
-    """Read the YAML of a front matter, which may be anybody's.
+    """Read the YAML of a front matter, which may be anybody's, and the needs that stand in it as comments.
 
     Args:
         text: what stands between its marks.
@@ -59,7 +61,12 @@ def load(text: str) -> Any:
     """
     if sum(map(text.count, "[{-?:")) > _MOST_NESTED and _depth(text) > _MOST_NESTED:
         raise yaml.YAMLError("it is nested too deeply")
-    return yaml.load(text, _Loader)  # noqa: S506 - it makes nothing but plain values
+    values = yaml.load(text, _Loader)  # noqa: S506 - it makes nothing but plain values
+    facts = values.get("rankbook") if isinstance(values, dict) else None
+    needs = _NEEDS_BLOCK.search(text)
+    if needs is not None and isinstance(facts, dict):
+        facts["needs"] = "".join(f"{line.removeprefix(_NEED)}\n" for line in needs[1].splitlines())
+    return values
 
 
 def _depth(text: str) -> int:
@@ -111,7 +118,7 @@ def write(stamp: Stamp) -> str:
         facts["owners"] = list(stamp.owners)
     lines = [f"title: {_scalar(stamp.title)}", "rankbook:", *(f"  {key}: {_scalar(value)}" for key, value in facts.items())]
     if stamp.needs:
-        lines += [_NEEDS, *(f"    {line}" for line in stamp.needs.splitlines())]
+        lines += [_NEEDS, *(f"{_NEED}{line}" for line in stamp.needs.splitlines())]
     if stamp.page != "file":
         lines += ["search:", "  exclude: true"]
     return "---\n" + "\n".join(lines) + "\n---\n"
@@ -195,6 +202,6 @@ def is_generated(head: bytes, *, is_cut: bool) -> bool:
     """
     text = head.decode(errors="replace")
     if is_cut and _OPENED.match(text) and not _BLOCK.match(text):
-        whole_lines = text[: text.rfind("\n")].partition(f"\n{_NEEDS}")[0]
+        whole_lines = text[: text.rfind("\n")]
         text = f"{whole_lines}\n---\n"
     return read(split(text)[0]) is not None

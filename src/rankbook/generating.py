@@ -269,7 +269,10 @@ class _Run:
         """Read files together with those that they name; give what they say, and the other files on whose pages that may show."""
         self.modules: Kept[Module] = Kept(self.store, "facts", self.paths, partial(parse, self.settings.root))
         foreign = self._changed_packages()
-        appeared = (changed - self.before.keys()) | gone
+        came = {path for path in foreign if self.packages.file(path) is None or self.store.get("packages", path) is None}
+        appeared = (changed - self.before.keys()) | gone | came
+        for path in foreign:
+            self.store.put("packages", path, None)
         briefs = self.knowledge.briefs
         doubtful = {path for path in changed | self.knowledge.to_survey(changed | gone | foreign, appeared) if path in briefs}
         mute = {path for path in doubtful if not briefs[path].is_surveyed}
@@ -303,14 +306,11 @@ class _Run:
         return Kept(self.store, "surveys", self.paths, Survey), shown
 
     def _changed_packages(self) -> set[str]:
-        """Name the files of packages that have changed, and forget their facts."""
+        """Name the files of packages that have changed, have come or are gone."""
         if self.changes is None or not self.changes.foreign:
             return set()
         changed = set(self.changes.foreign)
-        found = {path for path in self.knowledge.foreign() if os.fspath(self.packages.file(path) or path) in changed}
-        for path in found:
-            self.store.put("packages", path, None)
-        return found
+        return {path for path in self.knowledge.foreign() if not changed.isdisjoint(map(os.fspath, self.packages.places(path)))}
 
     def _keep_findings(self, paths: Iterable[str], found: findings.Findings) -> None:
         if found.warning:
@@ -621,7 +621,7 @@ class _Run:
             return
         root, out = os.fspath(self.settings.root), os.fspath(self.writer.out)
         old = self.changes.manifest if self.changes is not None else None
-        foreign = [os.fspath(file) for path in self.knowledge.foreign() if (file := self.packages.file(path)) is not None]
+        foreign = [os.fspath(file) for path in self.knowledge.foreign() for file in self.packages.looked_at(path)]
         known = set() if old is None else set(old.sources.paths) - set(self.changes.sources if self.changes else ())
         looked = [path for path in self.paths if path not in known]
         freshness.save(

@@ -15,7 +15,7 @@ from rankbook.errors import RankbookError
 from rankbook.front_matter import Stamp
 
 _QUICK = re.compile(
-    r'---\ntitle: (".*")\nrankbook:\n((?:  [a-z0-9-]+: [^|\n].*\n)+)(?:  needs: \|\n((?:    .*\n)+))?(?:search:\n  exclude: true\n)?---\n'
+    r'---\ntitle: (".*")\nrankbook:\n((?:  [a-z0-9-]+: .*\n)+)(?:  # needs\n((?:  # .*\n)+))?(?:search:\n  exclude: true\n)?---\n'
 )
 """Front matter exactly as `front_matter.write` writes it."""
 _HEAD = 4096

@@ -112,7 +112,9 @@ def _source(root: Path, name: str) -> str:
 
 def _settings(root: Path, tests: Sources) -> Settings:
     """Give the settings under which the tests are read now; those that the project has, where it has some."""
-    return replace(load(root), sources=tests.sources, include=tests.include)
+    there = load(root)
+    packages = there.package_path or starter.folders_of_modules(root, tests)
+    return replace(there, sources=tests.sources, include=tests.include, package_path=packages)
 
 
 def most_gpus(project: Project) -> int:

@@ -39,7 +39,7 @@ _JOINS: Mapping[tuple[type, str], Callable[[Value, Value], Value]] = {
 """What a module may do to its constants."""
 _OBJECTS = frozenset({
     "object", "torch.tensor", "torch.randn", "torch.rand", "torch.zeros", "torch.ones", "torch.empty", "torch.full", "torch.arange",
-    "torch.Generator", "torch.Tensor", "datetime.timedelta", "datetime.datetime", "pathlib.Path", "pathlib.PurePath", "re.compile",
+    "torch.Generator", "torch.Tensor", "datetime.timedelta", "datetime.datetime", "pathlib.Path", "pathlib.PurePath",
     "numpy.array", "numpy.zeros", "numpy.ones", "threading.Lock", "slice",
 })  # fmt: skip
 """What makes an object that is no string, no number and no enumeration, by its full dotted name."""
@@ -147,7 +147,7 @@ class Evaluator:
 
     def _scalar(self, node: ast.expr, frame: Frame) -> Value:
         value = self.value(node, frame)
-        if isinstance(known(value), Thing) and value.kind in ("object", "text"):
+        if isinstance(known(value), Thing) and value.kind in ("object", "pattern", "text"):
             raise Unknown("it is an object")
         return value
 
@@ -662,6 +662,7 @@ _MADE: Mapping[str, Callable[..., Value]] = {
     "identity": lambda *values: values,
     "torch.Size": lambda values: tuple(entries(values)),
     "torch.device": lambda *parts: Thing("device", "device", ":".join(map(str, parts))),
+    "re.compile": lambda pattern, *_: Thing("pattern", "Pattern", pattern),
 }
 """What calls make of their arguments."""
 

@@ -114,6 +114,12 @@ def _flattened(lists: Value) -> Value:
     return _chain(*entries(lists))
 
 
+def _escape(value: Value) -> Value:
+    if isinstance(known(value), Thing):
+        raise Unknown("it is an object")
+    return re.escape(value)
+
+
 FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "range": _range,
     "list": lambda values=(): entries(values),
@@ -137,6 +143,7 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "float": float,
     "any": lambda values: any(entries(values)),
     "all": lambda values: all(entries(values)),
+    "re.escape": _escape,
     "itertools.product": _product,
     "itertools.chain": _chain,
     "itertools.chain.from_iterable": _flattened,
@@ -261,7 +268,7 @@ def binary(kind: type[ast.AST], left: Value, right: Value) -> Value:
 
 
 def _is_object(value: Value) -> bool:
-    return isinstance(value, Case) or (isinstance(value, Thing) and value.kind in ("object", "lambda", "text", "unknown"))
+    return isinstance(value, Case) or (isinstance(value, Thing) and value.kind in ("object", "lambda", "pattern", "text", "unknown"))
 
 
 def _added(left: Value, right: Value) -> Value:

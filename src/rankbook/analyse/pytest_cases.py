@@ -225,7 +225,11 @@ def _written(value: Value, otherwise: str) -> str:
     """Write a value as pytest does where it has a way; otherwise by its place."""
     if isinstance(value, Thing) and value.kind == "member":
         return _escaped(value.scalar) if isinstance(value.scalar, str) else member_text(value)
+    if isinstance(value, Thing) and value.kind == "pattern":
+        return _written(value.scalar, otherwise)
     if isinstance(known(value), Thing):
+        if value.kind == "text":
+            raise Unknown(f"the text of `{value.name}` is known when it runs")
         return value.name if value.kind in ("class", "function", "lambda") else otherwise
     if isinstance(value, bytes):
         return "".join(each if each.isprintable() else _escaped(each) for each in value.decode("ascii", "backslashreplace"))

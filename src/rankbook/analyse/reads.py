@@ -89,7 +89,16 @@ class _Watched(Mapping[str, Module]):
         return self._modules[path] if path in self._modules else self._packages[path]
 
     def __contains__(self, path: object) -> bool:
-        return path in self._modules or (isinstance(path, str) and path.startswith(PACKAGES) and path in self._packages)
+        if path in self._modules:
+            return True
+        if not (isinstance(path, str) and path.startswith(PACKAGES)):
+            return False
+        if path in self._packages:
+            return True
+        package = path.removeprefix(PACKAGES).partition("/")[0]
+        if f"{PACKAGES}{package}/__init__.py" in self._packages:
+            self._reads.note(path)  # it may appear in a package that is there
+        return False
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._modules)

@@ -74,11 +74,12 @@ class Thing(Struct, frozen=True, eq=False):
     """A value that is known by its name."""
 
     kind: str
-    """`class`, `function`, `lambda`, `dtype`, `device`, `member` (of an enumeration), `text` (of an object), `object`, or `unknown`."""
+    """`class`, `function`, `lambda`, `dtype`, `device`, `member` (of an enumeration), `pattern` (of `re`), `text` (of an object), `object`,
+    or `unknown`."""
     name: str
     """Its `__name__`, `Class.MEMBER` of a member, what an object is of, why it is unknown."""
     scalar: Value = None
-    """Value of a member that is also a string or a number; device of a device; whether something unknown would raise."""
+    """Value of a member that is also a string or a number; device of a device; text of a pattern; whether something unknown would raise."""
     path: str = ""
     """Source in which its class or function stands."""
     definition: Class | Function | None = None

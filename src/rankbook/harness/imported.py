@@ -11,6 +11,8 @@ from hashlib import sha256
 
 from msgspec import Struct, field
 
+from rankbook.syntax import syntax_tree
+
 Folders = tuple[str, ...]
 
 
@@ -141,7 +143,7 @@ def _tree(data: bytes) -> ast.AST | None:
     try:
         if data.lstrip().startswith(b">>>"):
             examples = doctest.DocTestParser().get_examples(data.decode())
-            return ast.parse("".join(example.source for example in examples))
-        return ast.parse(data)
+            return syntax_tree("".join(example.source for example in examples))
+        return syntax_tree(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

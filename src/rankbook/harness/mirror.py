@@ -16,6 +16,7 @@ from msgspec import Struct
 from rankbook.harness.import_path import ImportPath
 from rankbook.languages import by_fence
 from rankbook.listing import Listing
+from rankbook.syntax import syntax_tree
 
 SUFFIXES = {"python": ".py", "pycon": ".pycon", "bash": ".sh", "console": ".console", "json": ".json", "toml": ".toml", "yaml": ".yaml"}
 """Suffix of the file of a hand-written listing, by canonical language."""
@@ -220,7 +221,7 @@ def _above(path: str) -> Iterator[str]:
 def _imported(path: str, data: bytes, known: ImportPath, starts: tuple[str, ...], own: tuple[str, ...]) -> Iterator[str]:
     """Yield the files that the import statements may mean: in the file's folder, and above it for what is not installed, or is its own."""
     try:
-        nodes = list(ast.walk(ast.parse(data)))
+        nodes = list(ast.walk(syntax_tree(data)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     folders = [str(folder) for folder in PurePosixPath(path).parents]

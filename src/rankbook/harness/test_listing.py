@@ -10,6 +10,7 @@ from importlib import metadata
 from rankbook.collecting import Rules
 from rankbook.languages import by_fence
 from rankbook.listing import Listing
+from rankbook.syntax import syntax_tree
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -30,7 +31,7 @@ def accepts(listing: Listing, rules: Rules) -> bool:
     if listing.about is not None:
         return rules.is_test_file(listing.about.source)
     try:
-        statements = list(_statements(ast.parse(listing.data())))
+        statements = list(_statements(syntax_tree(listing.data())))
     except (SyntaxError, ValueError, RecursionError):
         return False
     classes = {node.name: node for node in statements if isinstance(node, ast.ClassDef)}

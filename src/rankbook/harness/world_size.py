@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from rankbook.syntax import syntax_tree
+
 HARNESS = "torch.testing."
 """Modules of torch's harnesses: what they say of the world size holds for all tests, and is no intent of this one."""
 
@@ -37,7 +39,7 @@ def is_one_on_purpose(instance: Any) -> bool:
 def _stated(cls: type) -> Iterator[ast.expr | None]:
     """Yield what the body of a class says that its world size is."""
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+        tree = syntax_tree(textwrap.dedent(inspect.getsource(cls)))
     except (OSError, TypeError, SyntaxError):
         return
     body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
@@ -65,7 +67,7 @@ def _is_one(value: ast.expr | None, cls: type) -> bool:
 
 def _constant(name: str, cls: type) -> ast.expr | None:
     try:
-        tree = ast.parse(inspect.getsource(sys.modules[cls.__module__]))
+        tree = syntax_tree(inspect.getsource(sys.modules[cls.__module__]))
     except (OSError, TypeError, SyntaxError, KeyError):
         return None
     values = [value for node in tree.body for value in _assigned(node, name)]

@@ -136,7 +136,8 @@ class Links(Struct, frozen=True, dict=True):
     def name(self, path: str, line: int = 0) -> Markup:
         """Link to a file's page, or to a line of its listing, labelled by the file's path; a file of a package has no page."""
         if path.startswith(PACKAGES):
-            return code(f"{path}:{line}" if line else path)
+            imported = path.removeprefix(PACKAGES)
+            return code(f"{imported}:{line}" if line else imported)
         return markdown(f"[{code(path)}]({self._file(path, line)})")
 
     def trail(self, folder: str, root: str) -> Markup:
@@ -177,8 +178,8 @@ def _own_line(line: int) -> str:
 
 
 def _label(path: str) -> Callable[[int], str]:
-    """Give what names the lines of a file: by the file's name, and one of a package by its path."""
-    name = path if path.startswith(PACKAGES) else path.rpartition("/")[2]
+    """Give what names the lines of a file: by the file's name, and one of a package by its path as an import finds it."""
+    name = path.removeprefix(PACKAGES) if path.startswith(PACKAGES) else path.rpartition("/")[2]
     return (lambda line: f"`{name}:{line}`") if is_plain(name) else (lambda line: code(f"{name}:{line}"))
 
 

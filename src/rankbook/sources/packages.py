@@ -58,9 +58,18 @@ class Packages(Mapping[str, Module]):
             self._files[path] = self._find(path) if path.startswith(PACKAGES) else None
         return self._files[path]
 
-    def _find(self, path: str) -> Path | None:
+    def looked_at(self, path: str) -> list[Path]:
+        """Give where a file of a package lies; where it may appear when no folder holds it."""
+        file = self._file(path)
+        return self.places(path) if file is None else [file]
+
+    def places(self, path: str) -> list[Path]:
+        """Give where a file of a package may lie, the first folder first, whether or not it is there."""
         below = path.removeprefix(PACKAGES)
-        return next((file for folder in self._folders if (file := folder / below).is_file()), None)
+        return [folder / below for folder in self._folders]
+
+    def _find(self, path: str) -> Path | None:
+        return next((file for file in self.places(path) if file.is_file()), None)
 
 
 def package_folders(root: Path, names: tuple[str, ...]) -> tuple[Path, ...]:

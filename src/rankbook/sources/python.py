@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any
 
@@ -18,6 +16,7 @@ from rankbook.garbage import uncollected
 from rankbook.model import Class, Constant, Expression, Function, Import, Keyword, Module, Source
 from rankbook.sources.mentions import CALL, LOCAL_CALL, REFERENCE, SELF_CALL, SUPER_CALL, VARIABLE, Mention, Mentions
 from rankbook.sources.text import Text, dotted, leading_name, shortened, string
+from rankbook.syntax import syntax_tree
 
 _OWNERS = re.compile(r"^# Owner\(s\):[ \t]*\[(.*)\]", re.MULTILINE)
 _QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
@@ -145,7 +144,7 @@ class _FunctionDraft(Struct):
 
 def read(data: bytes, source: Source, text: str) -> Module:
     """Read the facts of a Python file; one that does not parse gives its error and line."""
-    with _quiet():
+    with uncollected():
         return _read(data, source, text)
 
 
@@ -153,20 +152,12 @@ def _read(data: bytes, source: Source, text: str) -> Module:
     """Read the facts; when this returns, the syntax tree is gone, so that no garbage collection ever walks over it."""
     try:
         text = _source_text(data, source, text)
-        tree = ast.parse(data, filename=source.path)
+        tree = syntax_tree(data, source.path)
     except SyntaxError as error:
         return Module(source, error=error.msg or "it does not parse", error_line=error.lineno)
     except (ValueError, LookupError) as error:
         return Module(source, error=str(error))
     return _Reader(text).read(tree, source)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Work without warnings, and without collecting garbage: a syntax tree has none."""
-    with uncollected(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _source_text(data: bytes, source: Source, embedded: str) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
@@ -12,6 +10,7 @@ from tree_sitter import Node
 
 from rankbook.model import Module, Source
 from rankbook.sources import grammars
+from rankbook.syntax import syntax_tree
 
 _MOST_ROUNDS = 60
 """Statements that are taken out one by one."""
@@ -59,7 +58,7 @@ def _mended(data: bytes) -> str:
     draft = _Draft(data.decode(), grammars.parse("python", data))
     for _ in range(min(_MOST_ROUNDS, _MOST_BYTES // (len(data) + 1))):
         try:
-            _parse(draft.text())
+            syntax_tree(draft.text())
         except SyntaxError as error:
             if not draft.give_up(error):
                 break
@@ -69,12 +68,6 @@ def _mended(data: bytes) -> str:
             return draft.text()
     draft.keep_what_parses()
     return draft.text()
-
-
-def _parse(text: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ast.parse(text)
 
 
 class _Draft:
@@ -129,7 +122,7 @@ class _Draft:
         for node in self._top:
             start, end = node.start_point.row, _last_row(node)
             try:
-                _parse("\n".join(self._lines[start : end + 1]))
+                syntax_tree("\n".join(self._lines[start : end + 1]))
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 self._drop(node)
 

@@ -7,7 +7,7 @@ from rankbook.starter.drafts import Draft, Kind, drafts
 from rankbook.starter.facts import Demands, Facts, Wishes
 from rankbook.starter.finding import Found, find_facts
 from rankbook.starter.repository import Ignored, changed, ignored, is_there, top
-from rankbook.starter.suites import Sources, find_tests
+from rankbook.starter.suites import Sources, find_tests, folders_of_modules
 
 __all__ = [
     "Declared",
@@ -23,6 +23,7 @@ __all__ = [
     "drafts",
     "find_facts",
     "find_tests",
+    "folders_of_modules",
     "ignored",
     "is_there",
     "top",

@@ -6,12 +6,14 @@ import ast
 import configparser
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+
+from rankbook.syntax import syntax_tree
 
 _TORCH = re.compile(r"(?<![\w./-])(?:torch|pytorch)(?![\w/-])")
 """The requirement `torch`, in a list of requirements."""
@@ -35,7 +37,7 @@ class Declared(Struct, frozen=True, dict=True):
     @cached_property
     def _setup(self) -> ast.Module:
         try:
-            return ast.parse((self.root / "setup.py").read_bytes())
+            return syntax_tree((self.root / "setup.py").read_bytes())
         except (OSError, SyntaxError, ValueError):
             return ast.Module([], [])
 
@@ -89,17 +91,17 @@ class Declared(Struct, frozen=True, dict=True):
         """Whether torch is among its requirements, the optional ones included."""
         return any(_TORCH.search(text) for text in self._requirements())
 
-    def brings_torch(self, extra: str, group: str, listed: str) -> bool:
+    def brings_torch(self, extra: str, group: str, listed: Sequence[str]) -> bool:
         """Say whether torch is among what is installed with the project.
 
         Args:
             extra: name of the optional requirements that are taken; empty for none.
             group: name of the group that is taken; empty for none.
-            listed: file of requirements that is taken, below the root; empty for none.
+            listed: files of requirements that are taken, below the root.
         """
         return any(_TORCH.search(text) for text in self._installed(extra, group, listed))
 
-    def _installed(self, extra: str, group: str, listed: str) -> Iterator[str]:
+    def _installed(self, extra: str, group: str, listed: Sequence[str]) -> Iterator[str]:
         groups = (table(self.pyproject, "dependency-groups").get(group), table(self._poetry, "group", group, "dependencies"))
         optional = (table(self._project, "optional-dependencies").get(extra), table(self._poetry, "extras").get(extra))
         for container in (self._project.get("dependencies"), table(self._poetry, "dependencies"), *optional, *groups):
@@ -107,7 +109,8 @@ class Declared(Struct, frozen=True, dict=True):
         yield self.setup_cfg.get("options", "install_requires", fallback="")
         yield self.setup_cfg.get("options.extras_require", extra, fallback="")
         yield from self._written_in_setup()
-        yield from _listed(self.root / listed, set()) if listed else ()
+        for name in listed:
+            yield from _listed(self.root / name, set())
         if "dependencies" in self._project.get("dynamic", ()):
             yield from map(_text, requirement_files(self.root))
         for lock in ("uv.lock", "poetry.lock"):

@@ -88,7 +88,7 @@ def _draft(row: _Row, facts: Facts, path: str, top: Path, *, is_forced: bool) ->
     if row.add is None:
         if before == rendered(row.whole, facts):
             return Draft(path, Kind.SAME, before, before)
-        return Draft(path, Kind.LEFT, before, before, "it is there", is_whole=True)
+        return Draft(path, Kind.LEFT, before, before, edits.of_another(before, facts) or "it is there", is_whole=True)
     try:
         edit = row.add(before.replace("\r\n", "\n"), facts)
     except CannotEdit as error:

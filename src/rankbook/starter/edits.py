@@ -60,6 +60,22 @@ def settings(text: str, facts: Facts) -> Edit:
 _HEADING = re.compile(r"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t]*rankbook[ \t]*\][ \t]*(?:#.*)?(?:\n|\Z)", re.MULTILINE)
 
 
+def of_another(text: str, facts: Facts) -> str:
+    """Say that the jobs that are there publish the book of another project of the repository; empty when they do not."""
+    if not text.startswith(WRITTEN_BY):
+        return ""
+    found = _WORKING.search(text)
+    folder = found[1].strip("'\"") if found else ""
+    if folder == facts.below:
+        return ""
+    book = f"the book in {folder}/" if folder else "the book at the top"
+    return f"it publishes {book}, and a repository has one site: at its top, rankbook init FOLDER FOLDER makes one book of several projects"
+
+
+_WORKING = re.compile(r"^ +(?:working-directory: |- cd )(.+)$", re.MULTILINE)
+"""The folder in which the jobs of GitHub, or of GitLab, work."""
+
+
 def settings_by_hand(facts: Facts) -> str:
     """Say what is to be written into `pyproject.toml`."""
     lines = rendered("settings.toml.jinja", facts).splitlines()

@@ -24,6 +24,8 @@ class Install(Struct, frozen=True):
     """Folder of programs that they make, which later steps need on their path; empty for none."""
     paths: tuple[str, ...] = ()
     """Folders from which the tests import what nothing installs, below the root."""
+    cpu_torch: tuple[str, str] = ("", "")
+    """Variable of the environment, and its value, by which torch comes for the CPU; empty where a lock file says which torch comes."""
 
 
 class Wishes(Struct, frozen=True):
@@ -96,6 +98,8 @@ class Facts(Struct, frozen=True):
     """Whether other repositories hold some of the sources."""
     clash: tuple[str, ...] = ()
     """Two generated pages, as the site names them, that would have one address as folders; empty when each has its own."""
+    packages: tuple[str, ...] = ()
+    """Folders in which the project's own modules lie that the tests import, and that have no page."""
 
     @property
     def shown(self) -> str:
@@ -113,7 +117,7 @@ class Facts(Struct, frozen=True):
         Args:
             options: of pytest, each with a space before it.
         """
-        paths = f"PYTHONPATH={':'.join(self.install.paths)} " if self.install.paths else ""
+        paths = f"PYTHONPATH={word(':'.join(self.install.paths))} " if self.install.paths else ""
         return f"{paths}pytest --doctest-glob='*.md' {word(self.proved)}{options}"
 
     def at_top(self, path: str) -> str:

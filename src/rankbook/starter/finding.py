@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import yaml
 from msgspec import Struct
@@ -13,8 +13,8 @@ from rankbook.remotes import Remote
 from rankbook.starter import repository, yaml_edits
 from rankbook.starter.declared import Declared, table
 from rankbook.starter.facts import WRITTEN_BY, Demands, Facts, Wishes
-from rankbook.starter.installing import install_for_site, install_for_tests, python_for, rankbook_requirement
-from rankbook.starter.suites import Sources
+from rankbook.starter.installing import install_for_site, install_for_tests, modules_beside, python_for, rankbook_requirement
+from rankbook.starter.suites import Sources, folders_of_modules
 from rankbook.starter.yaml_edits import CannotEdit
 
 _CONFIGS = ("mkdocs.yml", "mkdocs.yaml", "properdocs.yml", "properdocs.yaml")
@@ -116,7 +116,8 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
     branch = repository.default_branch(root)
     python, python_said = python_for(declared)
     rankbook, lacking = rankbook_requirement()
-    install = install_for_tests(declared, demands.imports)
+    install = install_for_tests(declared, demands.imports, folders_of_modules(root, tests))
+    imported = _imported(root, tests, demands)
     chosen = wishes.forges or tuple(_forges(top, remote))
     facts = Facts(
         root=root,
@@ -142,6 +143,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         stage=_last_stage(top / ".gitlab-ci.yml"),
         has_submodules=repository.has_submodules(top, [_normal(posixpath.join(below, source)) for source in tests.sources]),
         clash=tuple(f"{docs.out}/{page}" for page in demands.clash),
+        packages=tuple(sorted(set(imported.values()))),
     )
     refused, named = repository.refusal(root), repository.remote_name(root)
     lacks = {
@@ -155,6 +157,15 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         lacking: bool(lacking),
     }
     return Found(facts, tuple(_said(facts, tests, python_said)), tuple(sentence for sentence, is_lacking in lacks.items() if is_lacking))
+
+
+def _imported(root: Path, tests: Sources, demands: Demands) -> dict[str, str]:
+    """Find the project's own modules that the tests import, each with its folder; but for those that are sources themselves."""
+    sources = () if tests.include else tests.sources
+    found = modules_beside(root, demands.imports, folders_of_modules(root, tests))
+    return {
+        name: folder for name, folder in found.items() if not any(PurePosixPath(folder, name).is_relative_to(source) for source in sources)
+    }
 
 
 def _forges(top: Path, remote: Remote | None) -> Iterator[str]:
@@ -183,6 +194,9 @@ def _said(facts: Facts, tests: Sources, python_said: str) -> Iterator[tuple[str,
         yield "remote", facts.remote.url
     yield "branch", facts.branch
     yield "Python", f"{facts.python} ({python_said})"
-    yield "install", f"{facts.install.found}{'; torch for the CPU' if facts.needs_torch else ''}"
+    torch = "torch for the CPU" if facts.install.cpu_torch[0] else "torch as it says"
+    yield "install", f"{facts.install.found}{f'; {torch}' if facts.needs_torch else ''}"
+    if facts.packages:
+        yield "package", f"read in {' and '.join(facts.packages)}, for what the tests import of the project itself"
     yield "site", f"{facts.config}, pages in {facts.docs}/, the suite in {facts.out}/"
     yield "CI", " and ".join({"github": "GitHub Actions", "gitlab": "GitLab CI"}[forge] for forge in facts.forges)

@@ -33,6 +33,8 @@ _TEST_FILES = (
     "requirements/dev.txt",
     "dev-requirements.txt",
 )
+_RUN_FILES = ("requirements.txt", "requirements/requirements.txt", "requirements/base.txt")
+"""What a project that is no package needs to run, its tests included."""
 _FOLDERS_OF_TESTS = ("test", "tests")
 """What tests import of these, they import of each other."""
 _DOCS_WORDS = ("docs", "doc", "documentation")
@@ -42,6 +44,8 @@ _RANKBOOK = '"$RANKBOOK"'
 """What the files for CI call rankbook: a variable that stands once, at their top."""
 _WITH_TORCH = '"rankbook[torch]"'
 """What the rankbook that is installed needs for listings that use torch."""
+_PIP_TORCH = ("PIP_EXTRA_INDEX_URL", "https://download.pytorch.org/whl/cpu")
+_UV_TORCH = ("UV_TORCH_BACKEND", "cpu")
 
 
 def python_for(declared: Declared) -> tuple[str, str]:
@@ -67,17 +71,19 @@ def python_for(declared: Declared) -> tuple[str, str]:
     return _USUAL_PYTHON if _USUAL_PYTHON in taken else taken[0], said
 
 
-def install_for_tests(declared: Declared, imports: Collection[str] = ()) -> Install:
+def install_for_tests(declared: Declared, imports: Collection[str] = (), folders: Collection[str] = (".", "src")) -> Install:
     """Say how the project is installed so that its tests run: by its lock file, else by pip.
 
     Args:
         declared: the project, in its own words.
         imports: first parts of the names that the tests import: torch comes with rankbook where the project does not bring it, and what
             nothing installs is imported from the project's folder where it lies there.
+        folders: where modules of the project may lie, below its root.
     """
     root = declared.root
     extra, group = _first(_TEST_WORDS, declared.extras), _first(_TEST_WORDS, declared.groups)
-    listed, run, folder = "", "python -m ", ""
+    listed: tuple[str, ...] = ()
+    run, folder = "python -m ", ""
     if (root / "uv.lock").is_file():
         options = [*(["--extra", extra] if extra else []), *(["--group", group] if group else [])]
         commands, said = [f"{_PIP} uv", shlex.join(["uv", "sync", "--frozen", *options])], ["uv.lock"]
@@ -88,7 +94,8 @@ def install_for_tests(declared: Declared, imports: Collection[str] = ()) -> Inst
         commands, said = [f"{_PIP} poetry", "poetry config virtualenvs.in-project true --local", installed], ["poetry.lock"]
         run, folder = "poetry run ", ".venv/bin"
     else:
-        listed = _there(root, _TEST_FILES if declared.is_package or group else (*_TEST_FILES, "requirements.txt"))
+        names = (_there(root, () if declared.is_package or group else _RUN_FILES), _there(root, _TEST_FILES))
+        listed = tuple(name for name in names if name)
         commands, said = _by_pip(declared, extra, group, listed)
     commands.append(f"{run}pip install {_RANKBOOK}")
     lacks_torch = "torch" in imports and not declared.brings_torch(extra, group, listed)
@@ -97,24 +104,25 @@ def install_for_tests(declared: Declared, imports: Collection[str] = ()) -> Inst
         commands.append(f"{run}pip install {_WITH_TORCH}")
     brought = "rankbook with torch" if lacks_torch else "rankbook"
     found = " and ".join([*said, *([brought] if lacks_torch else [])]) if said else f"nothing: pip installs {brought} only"
-    beside = {} if declared.is_package or folder else _beside(root, imports)
+    beside = {} if declared.is_package or folder else modules_beside(root, imports, folders)
     if beside:
         found += f"; {', '.join(sorted(beside))} of this folder is imported as it lies there"
-    return Install(tuple(commands), found, folder, tuple(dict.fromkeys(beside.values())))
+    torch = _PIP_TORCH if not run.startswith("uv") else _UV_TORCH
+    return Install(tuple(commands), found, folder, tuple(dict.fromkeys(beside.values())), torch if lacks_torch or not folder else ("", ""))
 
 
-def _beside(root: Path, imports: Collection[str]) -> dict[str, str]:
+def modules_beside(root: Path, imports: Collection[str], folders: Collection[str]) -> dict[str, str]:
     """Find the modules and packages of the project's own folder that its tests import: each with the folder from which that works."""
     found: dict[str, str] = {}
     for name in sorted(set(imports) - {""} - sys.stdlib_module_names - set(_FOLDERS_OF_TESTS)):
-        for folder in (".", "src"):
+        for folder in folders:
             place = root / folder / name
             if place.with_suffix(".py").is_file() or (place.is_dir() and any(place.glob("*.py"))):
                 found.setdefault(name, folder)
     return found
 
 
-def _by_pip(declared: Declared, extra: str, group: str, listed: str) -> tuple[list[str], list[str]]:
+def _by_pip(declared: Declared, extra: str, group: str, listed: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Give the commands that install what a project says it needs, and what says so."""
     words, said = [], []
     if declared.is_package:
@@ -124,9 +132,9 @@ def _by_pip(declared: Declared, extra: str, group: str, listed: str) -> tuple[li
     if group:
         words += ["--group", group]
         said.append(f"the group {group}")
-    if listed:
-        words += ["--requirement", listed]
-        said.append(listed)
+    for name in listed:
+        words += ["--requirement", name]
+        said.append(name)
     upgrade = [f'{_PIP} --upgrade "pip>=25.1"'] if group else []
     return [*upgrade, *([" ".join((_PIP, *words))] if words else [])], said
 

@@ -43,6 +43,14 @@ def find_tests(declared: Declared) -> Sources:
     return _scattered(modules)
 
 
+def folders_of_modules(root: Path, tests: Sources) -> tuple[str, ...]:
+    """Name the folders from which tests may import modules of the project: its root, the folders around the tests, and `src` in each."""
+    inside = [PurePosixPath(source) for source in tests.sources if tests.include]
+    around = [*inside, *(folder for source in tests.sources for folder in PurePosixPath(source).parents)]
+    named = dict.fromkeys(str(folder) for each in (PurePosixPath(), *around) for folder in (each, each / "src"))
+    return tuple(name for name in named if (root / name).is_dir())
+
+
 def _among(folders: Iterable[str], modules: Iterable[str]) -> tuple[str, ...]:
     """Name the folders of tests where one that pytest is told of is a package with its tests in folders below; empty for no such one."""
     if all(_of_tests(folder) for folder in folders):
