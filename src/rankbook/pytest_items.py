@@ -215,7 +215,7 @@ class PageFile(pytest.File):
         """Give what pytest is told of how tests run, where a job's listing holds some."""
         told = self.sources(job).pytest_settings
         kind = job.kind if job.same_as is None else kind_of(job.same_as)
-        return {f"{told.file}{NAMED}": told.digest} if kind.has_tests and told.digest else {}
+        return {f"{told.file}{NAMED}": told.digest} if kind.has_tests else {}
 
     def _conftest_files(self, job: Job) -> Mapping[str, str]:
         """Give the conftest files that may define the fixtures of a job's listing."""
