@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rankbook.ledger import Ledger
-from rankbook.pytest_settings import NAMED, pytest_settings_of
+from rankbook.pytest_settings import NAMED, PytestSettings, pytest_settings_of
 
 TABLE = "[tool.pytest.ini_options]\n"
 SETTINGS = (
@@ -177,6 +177,9 @@ def test_what_pytest_is_told_is_part_of_the_proof(tmp_path):
         run(folder, "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", "--stale", "--listings-report=report.json")
         return json.loads((folder / "report.json").read_text())["endings"]
 
+    (folder / "pyproject.toml").write_text(SETTINGS.partition(TABLE)[0] + "[tool.rankbook]" + SETTINGS.partition("[tool.rankbook]")[2])
+    assert endings()["passed"] == 2
+    (folder / "pyproject.toml").write_text(SETTINGS)
     assert endings()["passed"] == 2
     assert all(f"pyproject.toml{NAMED}" in found.modules for found in Ledger(folder / ".rankbook/ledger.sqlite").latest())
     (folder / "pyproject.toml").write_text(SETTINGS.replace('["nowhere"]', '["tests"]').replace('"-ra", ', ""))
@@ -194,7 +197,7 @@ def test_what_pytest_is_told_is_part_of_the_proof(tmp_path):
          {"a": "\nb\nc"}, ("-W", "error", "--runxfail")),
         ("setup.cfg", "[tool:pytest]\na = 100%\npythonpath = src\n", "setup.cfg", {"a": "100%"}, ()),
         ("pytest.toml", '[pytest]\na = ["b", 1]\n', "pytest.toml", {"a": ["b", 1]}, ()),
-        ("other/pytest.ini", "[pytest]\na = b\n", "", {}, ()),
+        ("other/pytest.ini", "[pytest]\na = b\n", "pyproject.toml", {}, ()),
         ("pytest.ini", "[pytest]\naddopts = 'open\n", "pytest.ini", {}, ()),
     ],
 )  # fmt: skip
@@ -202,4 +205,4 @@ def test_settings_are_read_where_pytest_reads_them(tmp_path, name, text, file, t
     """The nearest file of settings above a test counts, with the options on which the end of a test may depend."""
     found = pytest_settings_of(write(tmp_path, {name: text}), "tests/test_a.py")
     assert (found.file, found.table, found.options) == (file, table, options)
-    assert bool(found.digest) is bool(table or options)
+    assert (found.digest == PytestSettings().digest) is not bool(table or options)

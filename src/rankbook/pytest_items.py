@@ -219,7 +219,7 @@ class PageFile(pytest.File):
     def _pytest_settings(self, job: Job) -> Mapping[str, str]:
         """Give what pytest is told of how a job's tests run."""
         told = self.sources(job).pytest_settings
-        return {f"{told.file}{NAMED}": told.digest} if job.kind.has_tests and told.digest else {}
+        return {f"{told.file}{NAMED}": told.digest} if job.kind.has_tests and job.listing.about is not None else {}
 
     def _conftest_files(self, job: Job) -> Mapping[str, str]:
         """Give the conftest files that may define the fixtures of a job's listing."""

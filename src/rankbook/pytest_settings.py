@@ -30,8 +30,8 @@ _PLACES = (
 class PytestSettings(Struct, frozen=True):
     """What pytest is told of how tests run."""
 
-    file: str = ""
-    """The file that says it, below the root; empty when none does."""
+    file: str = "pyproject.toml"
+    """The file that says it, below the root; where none does, one that may."""
     section: str = "tool.pytest.ini_options"
     """Where a TOML file has it."""
     table: Mapping[str, Any] = field(default_factory=dict)
@@ -41,9 +41,8 @@ class PytestSettings(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all of it; empty when nothing is said."""
-        said = json.dumps([self.section, self.table, self.options], sort_keys=True, default=str) if self.table or self.options else ""
-        return sha256(said.encode()).hexdigest() if said else ""
+        """SHA-256 of all of it, also where nothing is said."""
+        return sha256(json.dumps([self.section, self.table, self.options], sort_keys=True, default=str).encode()).hexdigest()
 
     @property
     def toml(self) -> str:
