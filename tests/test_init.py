@@ -1128,7 +1128,7 @@ def test_ci_of_a_package_that_nothing_installs(project, tmp_path, environment):
     """A package beside its tests, in a project that pip cannot install, is imported as it lies there: here, on GitHub, and on GitLab."""
     (project / "pyproject.toml").unlink()
     done = init(project, "--ci", "github", "--ci", "gitlab")
-    assert "install   nothing: pip installs rankbook only; tiny_ring of this folder is imported as it lies there" in done.stdout
+    assert "install   nothing: pip installs rankbook only; imported from where it lies: tiny_ring" in done.stdout
     git(project, "add", ".")
     follow(project, done.stdout)
     run = Run(project, tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"})

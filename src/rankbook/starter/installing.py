@@ -106,7 +106,7 @@ def install_for_tests(declared: Declared, imports: Collection[str] = (), folders
     found = " and ".join([*said, *([brought] if lacks_torch else [])]) if said else f"nothing: pip installs {brought} only"
     beside = {} if declared.is_package or folder else modules_beside(root, imports, folders)
     if beside:
-        found += f"; {', '.join(sorted(beside))} of this folder is imported as it lies there"
+        found += f"; imported from where it lies: {', '.join(sorted(beside))}"
     torch = _PIP_TORCH if not run.startswith("uv") else _UV_TORCH
     return Install(tuple(commands), found, folder, tuple(dict.fromkeys(beside.values())), torch if lacks_torch or not folder else ("", ""))
 
