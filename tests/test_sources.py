@@ -17,10 +17,10 @@ from rankbook import front_matter, languages
 from rankbook.cli import main
 from rankbook.config import Settings
 from rankbook.errors import SourceError
+from rankbook.globs import matcher
 from rankbook.kinds import KINDS
 from rankbook.model import Keyword, Module, tree
 from rankbook.sources import discover, parse
-from rankbook.sources.globs import matcher
 from rankbook.sources.parse import parse_bytes
 
 CASES = sorted((Path(__file__).parent / "cases" / "sources").glob("*.case"))

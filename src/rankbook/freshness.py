@@ -24,6 +24,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rankbook.codeowners import state_of
 from rankbook.collecting import rules_of
 from rankbook.config import Settings
 from rankbook.report import Report
@@ -90,7 +91,13 @@ def world(settings: Settings) -> str:
     values = [f"{name}={getattr(settings, name)!r}" for name in settings.__struct_fields__ if name not in _NOT_OF_PAGES]
     linter = shutil.which("ruff") if settings.findings else None
     packages = [f"{folder}:{_mtime(os.fspath(settings.below_root(folder)))}" for folder in settings.package_path]
-    told = [settings.book_title, *packages, repr(rules_of(settings.root)), f"{linter}:{_mtime(linter) if linter else 0}"]
+    told = [
+        settings.book_title,
+        state_of(settings.root),
+        *packages,
+        repr(rules_of(settings.root)),
+        f"{linter}:{_mtime(linter) if linter else 0}",
+    ]
     return _digest([*code, *values, *told, *_dated(settings.below_root(settings.templates) / settings.pack)])
 
 

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from rankbook.analyse.public import mentioned, unmentioned
 from rankbook.errors import ConfigError
+from rankbook.globs import matcher
 from rankbook.machine import facts
 from rankbook.model import Project, Test
 from rankbook.requirements import Requirement, gpu_range
-from rankbook.sources.globs import matcher
 from rankbook.terminal import aligned
 from rankbook.verdict import verdict
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from rankbook import front_matter, git
 from rankbook.config import Settings, real
 from rankbook.errors import SourceError
-from rankbook.sources.globs import matcher
+from rankbook.globs import matcher
 from rankbook.sources.packages import INSTALLED
 
 _LEFT_OUT = frozenset({

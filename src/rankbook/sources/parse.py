@@ -6,7 +6,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from rankbook import languages
+from rankbook.codeowners import owners_of
 from rankbook.embedding import Embedded, NotEmbedded, embed
 from rankbook.model import Module, Source
 from rankbook.sources import c_family, cmake, data_keys, objective_c, outline, programs, prose, python
@@ -62,7 +65,8 @@ def parse(root: Path, path: str) -> Module:
         path: the file below it.
 
     Returns:
-        Its facts; of a file that cannot be read or parsed, what is known, with the error.
+        Its facts; of a file that cannot be read or parsed, what is known, with the error. A file that names no owner itself has those
+        that the repository's `CODEOWNERS` gives it.
     """
     try:
         data = (root / path).read_bytes()
@@ -70,7 +74,8 @@ def parse(root: Path, path: str) -> Module:
         return _unreadable(path, f"it cannot be read: {error.strerror}")
     except (ValueError, MemoryError) as error:
         return _unreadable(path, f"it cannot be read: {error or 'it does not fit into memory'}")
-    return parse_bytes(path, data)
+    module = parse_bytes(path, data)
+    return module if module.owners else replace(module, owners=owners_of(root, path))
 
 
 def parse_bytes(path: str, data: bytes) -> Module:

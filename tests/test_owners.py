@@ -1,0 +1,125 @@
+"""Who answers for a file: what it says itself, else what the repository's `CODEOWNERS` says of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rankbook.cli import main
+from rankbook.codeowners import owners_of
+
+GITHUB = """\
+# A comment.
+*       @org/all
+*.js    @js # those who write it
+/build/logs/ @doctor
+docs/*  docs@example.com
+apps/   @octocat
+/scripts/ @doctor @octocat
+**/logs @logs
+/apps/github
+/odd\\ name/ @space
+/wide/**/deep @deep
+"""
+GITLAB = """\
+* @all
+[Docs] @writers
+docs/
+README.md @reader
+^[Tests][2] @testers
+/tests/
+/tests/gpu/ @gpu
+"""
+
+
+def write(root: Path, text: str, name: str = "CODEOWNERS") -> Path:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text(text)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("path", "owners"),
+    [
+        ("a.py", "@org/all"),
+        ("deep/er/b.js", "@js"),
+        ("build/logs/x/y.py", "@logs"),
+        ("docs/start.md", "docs@example.com"),
+        ("docs/build/start.md", "@org/all"),
+        ("more/docs/start.md", "@org/all"),
+        ("x/apps/a.py", "@octocat"),
+        ("scripts/a.sh", "@doctor @octocat"),
+        ("x/scripts/a.sh", "@org/all"),
+        ("apps/github", ""),
+        ("apps/github/x.py", ""),
+        ("odd name/x.py", "@space"),
+        ("wide/a/b/deep/x.py", "@deep"),
+    ],
+)
+def test_lines_are_those_of_github(tmp_path, path, owners):
+    """The last line that matches counts, also one that names nobody; stars and slashes mean what GitHub says that they mean."""
+    assert owners_of(write(tmp_path, GITHUB, ".github/CODEOWNERS"), path) == tuple(owners.split())
+
+
+@pytest.mark.parametrize(
+    ("path", "owners"),
+    [
+        ("a.py", "@all"),
+        ("docs/a.md", "@all @writers"),
+        ("docs/README.md", "@all @reader"),
+        ("tests/a.py", "@all @testers"),
+        ("tests/gpu/a.py", "@all @gpu"),
+    ],
+)
+def test_sections_are_those_of_gitlab(tmp_path, path, owners):
+    """Each section has its last line, and owners of its own for lines that name none."""
+    assert owners_of(write(tmp_path, GITLAB, ".gitlab/CODEOWNERS"), path) == tuple(owners.split())
+
+
+def test_which_file_counts(tmp_path):
+    """The repository's, also for a project in a folder of it; no link, no text that is not UTF-8, and nothing from outside."""
+    project = tmp_path / "repository" / "part"
+    project.mkdir(parents=True)
+    write(tmp_path, "* @outside\n")
+    (tmp_path / "repository" / ".git").mkdir()
+    assert owners_of(project, "a.py") == ()
+    (tmp_path / "repository" / "CODEOWNERS").symlink_to(tmp_path / "CODEOWNERS")
+    assert owners_of(project, "a.py") == ()
+    write(tmp_path / "repository", "* @docs\n/part/a.py @part\n", "docs/CODEOWNERS")
+    assert (owners_of(project, "a.py"), owners_of(project, "b.py")) == (("@part",), ("@docs",))
+    (tmp_path / "repository" / ".github").mkdir()
+    (tmp_path / "repository" / ".github" / "CODEOWNERS").write_bytes(b"* @\xff\n")
+    assert owners_of(project, "a.py") == ()
+
+
+def test_owners_on_the_pages(tmp_path, monkeypatch, capsys):
+    """A file's own word goes before the repository's; pages follow when the repository changes its mind."""
+    for name, text in {
+        "pyproject.toml": '[tool.rankbook]\nsources = ["tests"]\nfindings = []\n',
+        "CODEOWNERS": "* @everybody\n",
+        "tests/test_a.py": "def test_a():\n    pass\n",
+        "tests/test_b.py": '# Owner(s): ["oncall: b"]\n\ndef test_b():\n    pass\n',
+        "tests/run.sh": "true\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def owners() -> dict[str, int]:
+        assert main(["gen"]) == 0
+        capsys.readouterr()
+        assert main(["query", "owners", "--format", "json"]) == 0
+        return {row["owner"]: row["tests"] for row in json.loads(capsys.readouterr().out)}
+
+    pages = tmp_path / "docs" / "suite"
+    assert owners() == {"@everybody": 1, "oncall: b": 1}
+    assert "Owned by `@everybody`." in (pages / "tests/test_a.py_docs.md").read_text()
+    assert "Owned by `@everybody`." in (pages / "tests/run.sh_docs.md").read_text()
+    assert "`@everybody`" in (pages / "suite-owners.md").read_text()
+    (tmp_path / "CODEOWNERS").write_text("* @everybody\n*_a.py @team-a @team-b\n")
+    assert owners() == {"@team-a": 1, "@team-b": 1, "oncall: b": 1}
+    assert "Owned by `@team-a`, `@team-b`." in (pages / "tests/test_a.py_docs.md").read_text()
+    assert main(["check"]) == 0
