@@ -166,6 +166,15 @@ def test_a_name_breaks_where_its_words_end(visit):
     assert set(name.evaluate(pieces)) == {1}
 
 
+def test_long_names_outside_of_tables_break_where_their_words_end(visit):
+    """A command does so as well; a word of a sentence that fits into a line stays whole."""
+    page = visit(KINDS["file with long names"], viewport=PHONE)
+    assert page.locator("article li > code wbr").count() > 4
+    page = visit(viewport=PHONE)
+    sentence = page.locator("article p > code", has_text="TestStates").first
+    assert sentence.locator("wbr").count() == 0
+
+
 FOCUS = """() => {
   const each = document.activeElement;
   if (!each || each === document.body) return null;
@@ -265,6 +274,56 @@ def test_a_wide_table_without_links_is_reached_by_keys(visit):
     box.evaluate("each => (each.querySelector('td').style.minWidth = '')")
 
 
+@pytest.mark.parametrize(("kind", "box"), [("file with long names", ".md-typeset__scrollwrap"), ("file", ".rb-scroll")])
+def test_a_box_says_that_it_goes_on(visit, kind, box):
+    """What holds more at its right than it shows fades there until it is moved; what shows all does not, and nothing does on paper."""
+    page = visit(KINDS[kind], viewport=PHONE)
+    wide = page.locator(f"{box}.rankbook-more").first
+    fades = "each => getComputedStyle(each).maskImage !== 'none'"
+    assert wide.evaluate(fades)
+    page.emulate_media(media="print")
+    assert not wide.evaluate(fades)
+    page.emulate_media(media="screen")
+    moved = wide.element_handle()
+    moved.evaluate("each => (each.scrollLeft = each.scrollWidth)")
+    page.wait_for_function("each => !each.matches('.rankbook-more')", arg=moved)
+    page.set_viewport_size({"width": 1920, "height": 1000})
+    page.wait_for_function("box => document.querySelector(`${box}:not(.rankbook-more)`)", arg=box)
+
+
+def test_a_phone_shows_how_each_rank_ended(visit):
+    """The drawing of the ranks fits the screen, in letters of a readable size, and each lane has its rank and how it ended."""
+    page = visit(viewport=PHONE)
+    drawn = page.locator("figure.rb-ranks svg:visible")
+    assert drawn.count() == 2
+    assert "rank 1: died by SIGKILL" in drawn.first.text_content()
+    for each in drawn.locator("text").all():
+        box = each.bounding_box()
+        assert 0 <= box["x"] < box["x"] + box["width"] <= PHONE["width"]
+        assert box["height"] >= 11
+
+
+LIGHTNESS = """all => {
+  const pen = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  return [...new Set(all.map(each => getComputedStyle(each).color))].map(colour => {
+    pen.fillStyle = colour;
+    pen.fillRect(0, 0, 1, 1);
+    const [red, green, blue] = pen.getImageData(0, 0, 1, 1).data;
+    return [colour, 0.2126 * red + 0.7152 * green + 0.0722 * blue];
+  });
+}"""
+
+
+def test_a_dark_page_is_printed_in_dark_ink(visit):
+    """Paper is white also when the screen is not: on it no badge, name or word of a listing is pale."""
+    page = visit(color_scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    page.evaluate("new Promise(done => setTimeout(done, 500))")  # the theme lets colours glide
+    inks = page.locator("article :is(.rankbook-outcome, td code, .rankbook-source code > [id] *)").evaluate_all(LIGHTNESS)
+    assert len(inks) >= 6
+    assert [colour for colour, lightness in inks if lightness > 130] == []
+
+
 def test_each_way_to_stand_is_told_by_a_word(visit):
     """On one page each way in which a test can stand has a badge with its word; those that no machine has run are not green."""
     page = visit()
@@ -273,7 +332,7 @@ def test_each_way_to_stand_is_told_by_a_word(visit):
     assert {word for word, css in badges if css.endswith(("rankbook-passed", "rankbook-expected"))} == {"passed", "failed as expected"}
     never = page.locator("tr", has_text="test_never").locator(".rankbook-outcome")
     assert never.inner_text() == "never run"
-    assert page.locator("figure.rb-ranks svg[role=img]").count() == 2
+    assert page.locator("figure.rb-ranks svg[role=img]:visible").count() == 2
 
 
 def test_paper_has_words_and_no_controls(visit):

@@ -131,6 +131,34 @@ def test_what_stands_beside_it(proof_of):
     assert "CPU, x86_64: passed, torch 2.13.0, 2026-11-19 10:00 UTC (1 run: 1 passed)" in said
 
 
+RAISED = 'RuntimeError: Process 0 exited with error code 10 and exception:\nTraceback (most recent call last):\n  File "a.py", line 7\n'
+
+
+def test_a_long_reason_opens_from_its_line_that_says_most(proof_of):
+    """What a rank has raised is named in one line, also beside the test and among what fails; the traceback is kept as it was written."""
+    reason = f"{RAISED}{'    fn()' * 50}\nAssertionError: Tensor-likes are not close!\n\nMismatched elements: 9 / 9\n"
+    proof = proof_of(a_run(outcome=Outcome.FAILED, reason=reason))
+    page = proof.page(PAGE, tests=[("TestA", "test_a")])
+    said = "RuntimeError: Process 0 exited with error code 10 and exception: AssertionError: Tensor-likes are not close!"
+    assert f'<details class="rb-why"><summary>{said}</summary><pre>RuntimeError' in page.last_run
+    assert "\nMismatched elements: 9 / 9</pre>" in page.last_run
+    assert said in page.tests["TestA", "test_a"]
+    assert said in Seen(proof.page("s/index.md").rollup).text
+
+
+def test_a_short_reason_is_shown_whole(proof_of):
+    """Nothing needs to be opened for a sentence or a few lines."""
+    page = proof_of(a_run(outcome=Outcome.FAILED, reason=f"assert 1 == 2\n{'x' * 100}")).page(PAGE)
+    assert f'<span class="rb-why">assert 1 == 2\n{"x" * 100}</span>' in page.last_run
+    assert "<details" not in page.last_run
+
+
+def test_variants_stand_in_the_order_of_their_numbers(proof_of):
+    """The ninth variant of a test stands before its tenth."""
+    page = proof_of(*(a_run(f"test_a[{number}]") for number in (10, 1, 9, 2))).page(PAGE)
+    assert re.findall(r"test_a\[(\d+)\]</code>", page.last_run) == ["1", "2", "9", "10"]
+
+
 def test_the_title_tells_of_the_run_that_its_badge_is_about(proof_of):
     """Where something failed, hardware and date beside the title are those of the newest failure, and the badge leads to its row."""
     recorded = [
@@ -526,6 +554,19 @@ ENDS = (
 HEARD = "rank 1 died by SIGKILL 2.2 s after its start; rank 0 waits in all_reduce (a.py:40); rank 2 waits in barrier (a.py:41)"
 
 
+@pytest.mark.parametrize("between", ["", "s/way/index.md"])
+def test_a_row_through_folders_that_hold_nothing_else_has_a_badge(proof_of, between):
+    """A table of folders that names `way/inner/` in one row shows how it stands, whether or not `way` has a page of its own."""
+    stamps = {
+        "s/index.md": Stamp("index", "Suite", ""),
+        "s/way/inner/index.md": Stamp("index", "inner", "way/inner"),
+        "s/way/inner/a.py_docs.md": Stamp("file", "a", "a.py", sha256=NOW),
+    }
+    stamps |= {between: Stamp("index", "way", "way")} if between else {}
+    rows = proof_of(a_run(), stamps=stamps).page("s/index.md").rows
+    assert ">passed<" in rows["s/way/inner/index.md"]
+
+
 def test_a_failed_run_of_several_ranks_has_a_lane_for_each(proof_of):
     """Each lane has the rank's start and end, how it ended, and what was last heard of it; a table says the same."""
     crashed = a_run(outcome=Outcome.CRASHED, ranks=4, reason=HEARD, receipt=Receipt(ENDS))
@@ -541,10 +582,17 @@ def test_a_failed_run_of_several_ranks_has_a_lane_for_each(proof_of):
     assert diagram(crashed) in drawn
     seen = Seen(drawn)
     labels = [values["aria-label"] for tag, values in seen.tags if tag == "svg"]
-    assert labels == [
-        "rank 0 still alive when the run ended; rank 1 died by SIGKILL; rank 2 ended in order; rank 3 left with exit status 3"
-    ]
+    said = "rank 0 still alive when the run ended; rank 1 died by SIGKILL; rank 2 ended in order; rank 3 left with exit status 3"
+    assert labels == [said, said]  # one for a desk, one for a phone
     assert "rank 10.310 s0.900 s2.510 sdied by SIGKILL" in seen.text
+
+
+def test_what_was_heard_is_said_of_the_ranks_that_were_last():
+    """Where a run started its ranks twice, those that had ended before did not do what was heard at its end."""
+    before = tuple(replace(end, exit_code=0) for end in ENDS)
+    found = lanes(a_run(outcome=Outcome.HUNG, reason=HEARD, receipt=Receipt((*before, *ENDS))))
+    assert [lane.said for lane in found[:4]] == ["", "", "", ""]
+    assert found[4].said == "waits in all_reduce (a.py:40)"
 
 
 def test_many_ranks_show_those_that_did_not_end_in_order():

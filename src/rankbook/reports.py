@@ -73,7 +73,9 @@ def abnormal(job: Job, program: Program, ended: Ended, when: str = "") -> Report
 
 
 def _doing(rank: RankEnd, waiting: str) -> RankEnd:
-    """Add to a rank's end what it was doing when its program was ended."""
+    """Add to a rank's end what it was doing when its program was ended; one that had ended in order did nothing."""
+    if rank.exit_code == 0:
+        return rank
     said = (line.removeprefix(f"{rank.name} ") for line in waiting.splitlines() if line.startswith(f"{rank.name} "))
     return replace(rank, doing=next(said, ""))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable, Container, Mapping
 from enum import Enum
 
@@ -118,18 +119,37 @@ def circumstances(run: Run) -> str:
 
 
 def why(one: Shown) -> str:
-    """Say why it ended as it did, and why that is no proof, as HTML; empty when there is nothing to say."""
-    return html.escape("; ".join(filter(None, (one.run.reason, one.note))))
+    """Say why it ended as it did, and why that is no proof, as HTML: what is long opens from its line that says most; empty for nothing."""
+    reason = one.run.reason.strip()
+    said = html.escape("; ".join(filter(None, (reason, one.note))))
+    if len(reason) <= _FEW:
+        return said
+    if len(reason) <= _MOST_SHOWN and reason.count("\n") < _MOST_LINES:
+        return f'<span class="rb-why">{said}</span>'
+    short = html.escape("; ".join(filter(None, (in_a_line(reason), one.note))))
+    return f'<details class="rb-why"><summary>{short}</summary><pre>{html.escape(reason)}</pre></details>'
+
+
+def in_a_line(reason: str, most: int = 160) -> str:
+    """Give the line of a reason that says most: where the first one only announces what was raised elsewhere, with what that was."""
+    line, _, rest = reason.partition("\n")
+    raised = _RAISED.search(rest) if line.rstrip().endswith(":") else None
+    line = f"{line.rstrip()} {raised[0]}" if raised else line
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def in_short_of(one: Shown) -> str:
     """Say in one line of text how it ended, where and when, and how it ended before."""
     run = one.run
     where = ", ".join(filter(None, (f"on {run.machine}" if run.machine else "", f"torch {run.torch}" if run.torch else "", run.when[:10])))
-    return "; ".join(filter(None, (f"{one.word} {where}", run.reason.partition("\n")[0][:_MOST_REASON], in_short(one.found))))
+    return "; ".join(filter(None, (f"{one.word} {where}", in_a_line(run.reason, _MOST_REASON), in_short(one.found))))
 
 
 _MOST_REASON = 120
+_FEW, _MOST_SHOWN, _MOST_LINES = 40, 300, 5
+"""Characters of a reason that need no room of their own, and characters and lines of one that is shown without being opened."""
+_RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Failed)\b.*", re.MULTILINE)
+"""The last line of a traceback."""
 
 
 NOT_RUN = "No listing of this page has been run yet."

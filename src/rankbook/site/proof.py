@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import posixpath
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -340,7 +341,7 @@ class Proof:
 
     @cached_property
     def _children(self) -> Mapping[str, list[str]]:
-        """The pages that the page of each folder lists: those of its files, and of its subfolders."""
+        """The pages that the page of each folder lists: those of its files and subfolders, also through folders that hold nothing else."""
         found: dict[str, list[str]] = defaultdict(list)
         for path, stamp in self._stamps.items():
             folder = posixpath.dirname(path)
@@ -348,6 +349,9 @@ class Proof:
                 found[folder].append(path)
             elif stamp.page == "index" and folder:
                 found[posixpath.dirname(folder)].append(path)
+        ways = {folder for folder, pages in found.items() if len(pages) == 1 and posixpath.basename(pages[0]) == "index.md"}
+        for folder in sorted(ways - {""}, key=lambda name: -name.count("/")):
+            found[posixpath.dirname(folder)] += found[folder]
         return found
 
     def _rows(self, folder: str) -> dict[str, str]:
@@ -400,8 +404,14 @@ def _about(entries: Sequence[Entry]) -> _Placed | None:
     return max(failed or ran, key=lambda pair: pair[1].one.run.when, default=None)
 
 
-def _place(entry: Entry) -> tuple[int, str]:
-    return entry.one.found.newest.line, entry.name
+def _place(entry: Entry) -> tuple[int, list[tuple[int, str]], str]:
+    """Order listings by their line, and the variants of one test by the numbers in their names: `[9]` before `[10]`."""
+    parts = _NUMBER.split(entry.name)
+    counted = [(len(part), part) if place % 2 else (0, part) for place, part in enumerate(parts)]
+    return entry.one.found.newest.line, counted, entry.name
+
+
+_NUMBER = re.compile(r"0*(\d+)")
 
 
 def _badges(view: _View, tests: Sequence[Row]) -> dict[Row, str]:

@@ -14,10 +14,31 @@ from rankbook.listing import RankEnd, Run
 MOST = 32
 """Ranks that a diagram shows; those that did not end in order come first."""
 _SAID = re.compile(r"^(rank \d+)(?: of \d+)?:? (.+)$")
-_WIDTH, _NAMES, _ENDS, _LANE, _TOP = 720, 84, 196, 28, 24
-"""Sizes in units of the drawing: its width, the room for names and for how ranks ended, the height of a lane, the room above the first."""
+_TOP = 24
+"""Units of the drawing above the first lane."""
 _LONGEST = 30
 """Characters of an end that fit beside its lane."""
+
+
+class Sheet(Struct, frozen=True):
+    """What is drawn upon, in units of the drawing."""
+
+    width: int
+    names: int
+    """Room left of the lanes."""
+    ends: int
+    """Room right of them."""
+    lane: int
+    """Height of a lane."""
+
+    @property
+    def room(self) -> int:
+        """Length of the longest lane."""
+        return self.width - self.names - self.ends
+
+
+_WIDE, _NARROW = Sheet(720, 84, 196, 28), Sheet(340, 12, 12, 40)
+"""For a desk, with names and ends beside the lanes; for a phone, with both above them."""
 
 
 class Lane(Struct, frozen=True):
@@ -40,7 +61,11 @@ class Lane(Struct, frozen=True):
 def lanes(run: Run) -> list[Lane]:
     """Give the ranks of a run, in their order."""
     heard = _heard(run.reason)
-    return [_lane(rank, rank.doing or heard.get(rank.name, "")) for rank in run.receipt.ranks]
+    last = {rank.name: place for place, rank in enumerate(run.receipt.ranks)}
+    return [
+        _lane(rank, rank.doing or (heard.get(rank.name, "") if place == last[rank.name] else ""))
+        for place, rank in enumerate(run.receipt.ranks)
+    ]
 
 
 def _lane(rank: RankEnd, said: str) -> Lane:
@@ -84,7 +109,7 @@ def diagram(run: Run) -> str:
         return ""
     shown = sorted(sorted(found, key=lambda lane: lane.mark == "done")[:MOST], key=found.index)
     more = f"<p>{len(found) - MOST} more ranks are in the table only.</p>" if len(found) > MOST else ""
-    drawn = _scrolled("Ranks of the last failed run", _svg(shown))
+    drawn = _scrolled("Ranks of the last failed run", _svg(shown, _WIDE) + _svg(shown, _NARROW))
     return (
         f'<figure class="rb-ranks">{drawn}{more}<figcaption>Seconds after the start of the run. '
         "<b>▷</b> entered the test, <b>✕</b> died, <b>○</b> still alive, "
@@ -96,39 +121,48 @@ def _scrolled(name: str, content: str) -> str:
     return f'<div class="rb-scroll" tabindex="0" role="group" aria-label="{name}">{content}</div>'
 
 
-def _svg(shown: Sequence[Lane]) -> str:
+def _svg(shown: Sequence[Lane], sheet: Sheet) -> str:
     last = max((lane.ended for lane in shown), default=0.0) or 1.0
-    scale = (_WIDTH - _NAMES - _ENDS) / last
-    height = _TOP + _LANE * len(shown) + 8
-    drawn = "".join(_drawn(lane, _TOP + _LANE * place + _LANE // 2, scale) for place, lane in enumerate(shown))
+    scale = sheet.room / last
+    height = _TOP + sheet.lane * len(shown) + 8
+    drawn = "".join(_drawn(lane, _TOP + sheet.lane * place, scale, sheet) for place, lane in enumerate(shown))
     said = html.escape("; ".join(f"{lane.name} {lane.end}" for lane in shown))
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" role="img" aria-label="{said}">'
-        f"{_axis(last, scale, height)}{drawn}</svg>"
+        f'<svg viewBox="0 0 {sheet.width} {height}" width="{sheet.width}" height="{height}" role="img" aria-label="{said}">'
+        f"{_axis(last, sheet, height)}{drawn}</svg>"
     )
 
 
-def _axis(last: float, scale: float, height: int) -> str:
+def _axis(last: float, sheet: Sheet, height: int) -> str:
+    anchors = ("middle", "middle", "middle") if sheet is _WIDE else ("start", "middle", "end")
     return "".join(
-        f'<line class="rb-tick" x1="{_NAMES + at * scale:.1f}" x2="{_NAMES + at * scale:.1f}" y1="{_TOP - 4}" y2="{height - 8}"/>'
-        f'<text class="rb-small" text-anchor="middle" x="{_NAMES + at * scale:.1f}" y="14">{at:.3g} s</text>'
-        for at in (0.0, last / 2, last)
+        f'<line class="rb-tick" x1="{sheet.names + at * sheet.room:.1f}" x2="{sheet.names + at * sheet.room:.1f}" y1="{_TOP - 4}"'
+        f' y2="{height - 8}"/><text class="rb-small" text-anchor="{anchor}" x="{sheet.names + at * sheet.room:.1f}" y="14">'
+        f"{at * last:.3g} s</text>"
+        for at, anchor in zip((0.0, 0.5, 1.0), anchors, strict=True)
     )
 
 
-def _drawn(lane: Lane, y: int, scale: float) -> str:
-    start, end = _NAMES + lane.started * scale, _NAMES + lane.ended * scale
+def _drawn(lane: Lane, top: int, scale: float, sheet: Sheet) -> str:
+    y = top + (sheet.lane // 2 if sheet is _WIDE else sheet.lane - 10)
+    start, end = sheet.names + lane.started * scale, sheet.names + lane.ended * scale
     about = html.escape(". ".join(filter(None, (f"{lane.name} {lane.end} {lane.ended:.3g} s after the start of the run", lane.said))))
     return (
-        f'<g class="rb-lane rb-{lane.mark}"><title>{about}</title><text x="0" y="{y + 4}">{html.escape(lane.name[:12])}</text>'
+        f'<g class="rb-lane rb-{lane.mark}"><title>{about}</title>{_words(lane, y, sheet)}'
         f'<line x1="{start:.1f}" x2="{max(end, start + 1):.1f}" y1="{y}" y2="{y}"/>'
-        f'<circle class="rb-start" cx="{start:.1f}" cy="{y}" r="3"/>{_entered(lane, y, scale)}{_mark(lane.mark, end, y)}'
-        f'<text class="rb-small" x="{_WIDTH - _ENDS + 14}" y="{y + 4}">{html.escape(_short(lane))}</text></g>'
+        f'<circle class="rb-start" cx="{start:.1f}" cy="{y}" r="3"/>{_entered(lane, y, scale, sheet)}{_mark(lane.mark, end, y)}</g>'
     )
 
 
-def _entered(lane: Lane, y: int, scale: float) -> str:
-    return "" if lane.entered is None else f'<path d="M{_NAMES + lane.entered * scale:.1f} {y - 4}l5 4l-5 4z"/>'
+def _words(lane: Lane, y: int, sheet: Sheet) -> str:
+    name, end = html.escape(lane.name[:12]), html.escape(_short(lane))
+    if sheet is _NARROW:
+        return f'<text x="{sheet.names}" y="{y - 11}">{name}: {end}</text>'
+    return f'<text x="0" y="{y + 4}">{name}</text><text class="rb-small" x="{sheet.width - sheet.ends + 14}" y="{y + 4}">{end}</text>'
+
+
+def _entered(lane: Lane, y: int, scale: float, sheet: Sheet) -> str:
+    return "" if lane.entered is None else f'<path d="M{sheet.names + lane.entered * scale:.1f} {y - 4}l5 4l-5 4z"/>'
 
 
 def _mark(mark: str, x: float, y: int) -> str:

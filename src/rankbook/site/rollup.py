@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from rankbook.site.charts import bars, breakdown, count, legend, listed, share, stacked
 from rankbook.site.expected import Want
 from rankbook.site.history import time_of
-from rankbook.site.outcomes import Group, badge
+from rankbook.site.outcomes import Group, badge, in_a_line
 
 MOST = 10
 """Rows of a table of tests."""
@@ -200,16 +200,11 @@ def _broken(summary: Summary, href: Href) -> str:
             badge(Group.FAILED, one.word),
             html.escape(one.hardware),
             time_of(one.when),
-            html.escape(_short(one.reason)),
+            html.escape(in_a_line(one.reason)),
         )
         for one in summary.broken
     )
     return listed("Failing", ("Test", "Outcome", "Hardware", "When", "Reason"), rows)
-
-
-def _short(reason: str) -> str:
-    line = reason.partition("\n")[0]
-    return line if len(line) <= 160 else f"{line[:159]}…"
 
 
 def _debts(summary: Summary, _href: Href) -> str:

@@ -1,11 +1,18 @@
-// What a theme leaves out for those who hear the page or have no mouse: names of dialogs, and a way into wide tables; links of headings, and places where long names may break.
+// What a theme leaves out: names of dialogs, a way into wide tables and a sign that they go on, links of headings, and places where long names may break.
 (() => {
   "use strict";
 
   const isReachable = (box) => box.querySelector("a[href], button, input, summary");
 
   // A table without links that is wider than its box is moved by the arrow keys once it has the focus.
-  const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => reach(target)));
+  const BOXES = ".md-typeset__scrollwrap, .rb-scroll";
+  const sizes = new ResizeObserver((entries) => new Set(entries.map(({ target }) => target.closest(BOXES))).forEach((box) => box && measure(box)));
+  const measure = (box) => {
+    edge(box);
+    if (!box.matches(".rb-scroll")) reach(box);
+  };
+  // A box that holds more at its right than it shows says so by its edge.
+  const edge = (box) => box.classList.toggle("rankbook-more", Math.abs(box.scrollLeft) + box.clientWidth < box.scrollWidth - 2);
   const reach = (box) => {
     const isWide = box.scrollWidth > box.clientWidth && !isReachable(box);
     Object.entries({ tabindex: "0", role: "group", "aria-label": "Table" }).forEach(([name, value]) =>
@@ -14,7 +21,7 @@
 
   const look = () => {
     document.querySelectorAll("[role=dialog]:not([aria-label], [aria-labelledby])").forEach((each) => each.setAttribute("aria-label", "Search"));
-    document.querySelectorAll(".md-typeset__scrollwrap").forEach((each) => sizes.observe(each));
+    document.querySelectorAll(BOXES).forEach((each) => [each, ...each.children].forEach((part) => sizes.observe(part)));
   };
 
   // Each heading leads to itself, for who wants its address: the link shows when it is pointed at.
@@ -27,16 +34,23 @@
   });
 
   // A long name breaks behind one of its words before it breaks anywhere.
-  const NAMES = ":is(.rankbook-page, .rankbook-rollup, .rankbook-runs) :is(td, th) code, .md-nav--secondary .md-nav__link";
-  const END = /([_.:/-]|[a-z0-9](?=[A-Z][a-z]))(?=[^_.:/-])/g;
+  const NAMES = [
+    "article :is(td, th) code",
+    ".rankbook-page :is(h1, h2, h3, h4, p, li) > code, .rankbook-page li > a > code",
+    ".rankbook-page td > a[href*='#L']:not(:has(code))",
+    ".rankbook-rollup td:last-child, .rankbook-runs td, .rb-ranks td, .md-nav--secondary .md-nav__link",
+  ].join();
+  const END = /([_.:/-]|[a-z0-9](?=[A-Z][a-z]|\[))(?=[^_.:/-])/g;
   const loosened = new WeakSet();
   const loosen = () => document.querySelectorAll(NAMES).forEach((name) => {
     if (name.textContent.length < 12 || loosened.has(name)) return;
     loosened.add(name);
+    // In a line of text a word goes to the next line as a whole, if it fits there.
+    const words = name.closest("td, th, .md-nav") ? /\S{12,}/g : /\S{30,}/g;
     const texts = document.createTreeWalker(name, NodeFilter.SHOW_TEXT);
     for (let next = texts.nextNode(), text; (text = next); ) {
       next = texts.nextNode();
-      const [first, ...rest] = text.data.replace(END, "$1\u200b").split("\u200b");
+      const [first, ...rest] = text.data.replace(words, (word) => word.replace(END, "$1\u200b")).split("\u200b");
       if (rest.length) text.replaceWith(first, ...rest.flatMap((part) => [document.createElement("wbr"), part]));
     }
   });
@@ -52,4 +66,5 @@
   else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
   addEventListener("load", look);
+  document.addEventListener("scroll", ({ target }) => target.matches?.(BOXES) && edge(target), { capture: true, passive: true });
 })();
