@@ -214,6 +214,22 @@ def test_keys_alone_reach_all_of_a_page(visit):
     assert {"a", "button", "summary", "group", "input"} <= {place["role"] for place in reached}
 
 
+def test_keys_that_go_back_reach_nothing_behind_the_header(visit):
+    """What Shift and Tab come to stands below the header, which stays where it is."""
+    page = visit()
+    page.locator("article a").last.focus()
+    hidden = """() => {
+      const each = document.activeElement, header = document.querySelector(".md-header").getBoundingClientRect();
+      const {top, height} = each.getBoundingClientRect();
+      return each.closest("article") && height < innerHeight / 2 && top < header.bottom ? each.outerHTML : "";
+    }"""
+    reached = []
+    for _ in range(60):
+        page.keyboard.press("Shift+Tab")
+        reached.append(page.evaluate(hidden))
+    assert [each for each in reached if each] == []
+
+
 def test_keys_alone_open_a_history(visit):
     """Enter follows a badge to its run and opens and closes the history."""
     page = visit()
@@ -251,6 +267,7 @@ def test_keys_alone_filter_a_page(visit):
     box = page.get_by_role("searchbox", name="Filter this page")
     before = page.locator("article li:visible").count()
     box.focus()
+    assert page.evaluate(FOCUS)["isMarked"]
     page.keyboard.type("test_flaky")
     page.wait_for_function("/^\\d+ of \\d+$/.test(document.querySelector('.rankbook-filter [role=status]').textContent)")
     shown = "[...document.querySelectorAll('article li')].filter((each) => each.checkVisibility())"
