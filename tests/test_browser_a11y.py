@@ -295,15 +295,16 @@ def test_a_wide_table_without_links_is_reached_by_keys(visit):
 def test_a_box_says_that_it_goes_on(visit, kind, box):
     """What holds more at its right than it shows fades there until it is moved; what shows all does not, and nothing does on paper."""
     page = visit(KINDS[kind], viewport=PHONE)
-    wide = page.locator(f"{box}.rankbook-more").first
+    page.wait_for_selector(f"{box}.rankbook-more")
+    wide = page.locator(f"{box}.rankbook-more").first.element_handle()
     fades = "each => getComputedStyle(each).maskImage !== 'none'"
     assert wide.evaluate(fades)
     page.emulate_media(media="print")
     assert not wide.evaluate(fades)
     page.emulate_media(media="screen")
-    moved = wide.element_handle()
-    moved.evaluate("each => (each.scrollLeft = each.scrollWidth)")
-    page.wait_for_function("each => !each.matches('.rankbook-more')", arg=moved)
+    page.wait_for_function(fades, arg=wide)
+    wide.evaluate("each => (each.scrollLeft = each.scrollWidth)")
+    page.wait_for_function("each => !each.matches('.rankbook-more')", arg=wide)
     page.set_viewport_size({"width": 1920, "height": 1000})
     page.wait_for_function("box => document.querySelector(`${box}:not(.rankbook-more)`)", arg=box)
 
