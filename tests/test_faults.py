@@ -32,7 +32,7 @@ from rankbook.engines.roll import Roll
 from rankbook.errors import EngineError
 from rankbook.leases import Leases
 from rankbook.ledger import Ledger
-from rankbook.listing import Ended, Event, Program
+from rankbook.listing import Ended, Event, Outcome, Program
 from rankbook.rank_notes import rank_name
 
 PROGRAMS = Path(__file__).parent / "engine_programs"
@@ -646,6 +646,15 @@ def test_engine_of_pages(proved):
     runs = Ledger(folder / ".rankbook" / "ledger.sqlite").last_by_page("docs/dead_ranks.md")
     asked = folder.name.rstrip("0123456789")
     assert {run.engine for run in runs} == {"local" if asked == "xdist" else asked}
+
+
+def test_ranks_and_time_are_those_of_the_test(proved):
+    """Of a test that took its process along the ledger has its own ranks, not those of the tests before it, and how long it took."""
+    _, folder, _ = proved
+    runs = Ledger(folder / ".rankbook" / "ledger.sqlite").last_by_page("docs/dead_ranks.md")
+    (run,) = (run for run in runs if run.node_id.endswith("::test_killed_while_the_other_waits"))
+    assert (run.outcome, run.ranks, len(run.receipt.ranks)) == (Outcome.CRASHED, 2, 2)
+    assert run.duration > 1  # two seconds are waited for the other rank
 
 
 def test_nothing_is_left(proved):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -132,6 +133,8 @@ class Running:
         start = self._begin(list(self.waiting), self.granted)
         self.program, self.modules = start.program, start.modules
         self._current: str | None = None
+        self._before, self._begun = 0, time.monotonic()
+        """Ranks that there were when the current test began, and the time of that."""
         self._charged = False
         """Whether a test has brought its process to its end."""
         self._settled = 0
@@ -156,7 +159,7 @@ class Running:
         if event["type"] == "began":
             self._where = {name: event.get(name, "") for name in ("engine", "note", "isolation", "node")}
         elif event["type"] == "start":
-            self._current = event["id"]
+            self._current, self._before, self._begun = event["id"], event.get("before", 0), time.monotonic()
         elif event["type"] == "report":
             self._take_report(event)
         elif event["type"] == "collect-error":
@@ -217,11 +220,16 @@ class Running:
             self._judge_end(ended)
             return
         if self._current in self.waiting:
-            self._charge(self._current, abnormal(self.job, self.program, ended))
+            self._charge(self._current, self._end_of_current(ended))
         if self._charged and self.job.whole is not None:
             self._fail_rest(Report(Outcome.NOT_RUN, "a listing before it in its session took their process with it"))
         elif not self._charged and not (given_up and ended.exit_code == 0):
             self._fail_rest(self._never_started(ended))
+
+    def _end_of_current(self, ended: Ended) -> Report:
+        """Report the test that was under way: with its own time and ranks, and those of tests before it that were still alive."""
+        own = tuple(rank for place, rank in enumerate(ended.ranks) if place >= self._before or rank.exit_code is None)
+        return replace(abnormal(self.job, self.program, replace(ended, ranks=own)), duration=time.monotonic() - self._begun)
 
     def _never_started(self, ended: Ended) -> Report:
         when = "before its tests started" if self.job.kind.has_tests else ""

@@ -210,7 +210,7 @@ class Reporter(Collector):
         self.is_again = False
         self.parts.clear()
         self.held.clear()
-        self.runtime.emit({"type": "start", "id": inner_id(nodeid)})
+        self.runtime.emit({"type": "start", "id": inner_id(nodeid), "before": self.before})
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: Any) -> None:
