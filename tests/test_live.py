@@ -332,7 +332,7 @@ def test_an_open_page_follows_its_source(tmp_path):
         save(root / "suite/test_ring.py", saved)
         page.wait_for_function("document.body && document.body.textContent.includes(\"LINE_150 = 'saved'\")")
         page.wait_for_function("Math.abs(scrollY - 2500) < 5")
-        other.wait_for_function("!window.isOld && document.querySelector('details').open", timeout=MINUTE * 1000)
+        other.wait_for_function("!window.isOld && document.querySelector('details')?.open", timeout=MINUTE * 1000)
         Ledger(root / Settings().ledger).record([run_that(Outcome.FAILED, saved)])
         page.locator(".rankbook-failed").first.wait_for()
         save(root / "pyproject.toml", "[tool.rankbook\n")
