@@ -600,6 +600,13 @@ def test_ps_tells_what_proc_tells():
         child.kill()
 
 
+def test_ranks_that_are_terminated_at_once(engine):
+    """A signal to a rank that has only just been forked ends that rank, and not the program."""
+    events, ended = run(engine, "terminate_ranks", count=40)
+    assert [event["code"] for event in events if event["type"] == "terminated"] == [-15] * 40
+    assert ended.exit_code == 0
+
+
 def test_two_engines_at_once(torchless):
     """Engines side by side, as in the workers of pytest-xdist, do not meet."""
     pair = [engines.create("local") for _ in range(2)]

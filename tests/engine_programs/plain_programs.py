@@ -23,6 +23,17 @@ def give_status(program, runtime):
     return program.arguments.get("status", 0)
 
 
+def terminate_ranks(program, runtime):
+    """Start ranks and terminate each as soon as it is known."""
+    for _ in range(program.arguments["count"]):
+        rank = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+        rank.start()
+        rank.terminate()
+        rank.join()
+        runtime.emit({"type": "terminated", "code": rank.exitcode})
+    return 0
+
+
 def leave(program, runtime):
     code = program.arguments["code"]
     sys.exit(code)

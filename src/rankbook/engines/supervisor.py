@@ -28,6 +28,8 @@ from rankbook.engines.stacks import Sight
 from rankbook.engines.vain import Vigil
 from rankbook.listing import Event
 
+HANDLED = (signal.SIGCHLD, signal.SIGTERM)
+"""Signals that wake the supervisor."""
 MOMENT = 0.25
 """Seconds that processes have to end by themselves once the main process has ended."""
 HELPERS_MOMENT = 2.0
@@ -116,7 +118,7 @@ class Supervisor:
         self.woken, self.wake = os.pipe()
         for end in (self.woken, self.wake):
             os.set_blocking(end, False)
-        for number in (signal.SIGCHLD, signal.SIGTERM):
+        for number in HANDLED:
             signal.signal(number, lambda *_: None)
         signal.set_wakeup_fd(self.wake, warn_on_full_buffer=False)
         self.selector.register(self.woken, selectors.EVENT_READ, self._signalled)
@@ -181,8 +183,11 @@ class Supervisor:
     # Beginnings
 
     def _fork(self, life: Callable[[], NoReturn], name: str) -> int:
+        # Until a fork has let go of this process's handlers, a signal to it would be told to this process, as one of its own.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
         pid = os.fork()
         if pid:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             self.names[pid] = name
             self.seen.add(pid)
             return pid
@@ -198,7 +203,7 @@ class Supervisor:
     def _forget(self) -> None:
         """Let go, in a new process, of all that is the supervisor's own."""
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGTERM):
+        for number in HANDLED:
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
