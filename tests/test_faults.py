@@ -228,13 +228,15 @@ def test_local_names(line, left):
 
 def test_wait_for_a_port_can_be_stopped(engine):
     """A program that waits for a port is ended at once when it is to stop, and holds nothing."""
-    first, second = (engine.start(program("plain_programs:hang_asleep", network="host", ports=[6790])) for _ in range(2))
+    with socket.create_server(("127.0.0.1", 0)) as server:  # one that no other test waits for meanwhile
+        port = server.getsockname()[1]
+    first, second = (engine.start(program("plain_programs:hang_asleep", network="host", ports=[port])) for _ in range(2))
     assert next(told(first)) == {"type": "ready"}
     assert next(told(second)) == {"type": "alive"}
     second.stop()
     assert second.ended.exit_code is None
     first.stop()
-    _, ended = run(engine, "use_port", network="host", ports=[6790], port=6790)
+    _, ended = run(engine, "use_port", network="host", ports=[port], port=port)
     assert (ended.exit_code, ended.isolation) == (0, isolation.LEASE)
 
 
@@ -663,8 +665,19 @@ def test_nothing_is_left(proved):
     assert [entry.name for entry in (folder / "tmp").iterdir() if not entry.name.startswith("pytest-of")] == []
     assert [name for name in shared if name.startswith("torch_")] == []
     assert processes_of(folder) == []
-    with socket.create_server(("127.0.0.1", 6789)):
-        pass
+    end = time.monotonic() + 30
+    while not is_free(6789) and time.monotonic() < end:  # another worker may be running these pages
+        time.sleep(0.1)
+    assert is_free(6789)
+
+
+def is_free(port: int) -> bool:
+    """Say whether a server can take a port."""
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def processes_of(folder: Path) -> list[str]:
