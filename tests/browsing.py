@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import http
 import http.server
 import os
 import shutil
@@ -28,6 +29,20 @@ def unavailable(reason: str) -> None:
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *arguments: object) -> None:
         """Say nothing: a request is no news here."""
+
+    def send_error(self, code: int, *arguments: object, **more: object) -> None:
+        """Show the site's own page where nothing is, as the servers of forges do."""
+        own = Path(self.directory, "404.html")
+        if code != http.HTTPStatus.NOT_FOUND or not own.is_file():
+            return super().send_error(code, *arguments, **more)
+        data = own.read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+        return None
 
 
 @contextmanager

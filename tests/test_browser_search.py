@@ -399,3 +399,21 @@ def test_a_site_without_shards_says_so(visit, address, sites):
         page.wait_for_function("document.querySelector('.rankbook-search__status').textContent.includes('could not be read')")
     finally:
         (sites / "aside").rename(sites / "material/assets/rankbook-search")
+
+
+def test_an_old_address_leads_to_what_has_its_name(visit, sites):
+    """Where no page is, the site says so, and shows what the book has by that name: a link to a page that was moved is no dead end."""
+    with served(sites / "material") as address:
+        page = visit(f"{address}book/elsewhere/test_collectives.py_docs.html#L12")
+        lost = page.locator(".rankbook-lost")
+        lost.wait_for()
+        assert lost.locator("p").inner_text() == "Nothing stands at this address. What the book knows by its name:"
+        first = lost.get_by_role("link").first
+        assert first.inner_text().split() == ["file", "test_collectives.py", "suite/test_collectives.py"]
+        first.click()
+        assert page.locator("h1").inner_text().startswith("Collectives")
+        assert page.url == f"{address}book/suite/test_collectives.py_docs.html"
+        page.goto(f"{address}book/never_heard_of.html")
+        page.get_by_role("button", name="Find it by another name").click()
+        assert page.get_by_role("combobox", name="Find a test").input_value() == "never_heard_of"
+        assert "knows nothing by its name" in lost.inner_text()

@@ -148,8 +148,11 @@
       if (parts.at(-1)?.[1] === isHit) parts.at(-1)[0] += letter;
       else parts.push([letter, isHit]);
     });
-    return parts.map(([text, isHit]) => (isHit ? element("mark", {}, text) : text));
+    return parts.flatMap(([text, isHit]) => (isHit ? [element("mark", {}, ...breaking(text))] : breaking(text)));
   };
+
+  // A name or a path that may break where its words end.
+  const breaking = (name) => name.split(/(?<=[/_.:])(?![/_.:])/).flatMap((part, place) => (place ? [document.createElement("wbr"), part] : [part]));
 
   const element = (tag, values = {}, ...children) => {
     const made = document.createElement(tag);
@@ -185,15 +188,18 @@
     else input.setAttribute("aria-activedescendant", options[active].id);
   };
 
-  const option = (top, row, place, pieces) => {
+  const linkTo = (top, row, pieces, values = {}) => {
     const kind = top.kinds[row.letter][0];
     const isPage = row.place.startsWith("/");
     const where = isPage ? (row.number ? `in ${plural(row.number, "file")}` : "") : row.number ? `${row.place}:${row.number}` : row.place;
-    return element("a", { role: "option", id: `rankbook-found-${place}`, "aria-selected": "false", tabindex: "-1", href: addressOf(top, row) },
+    return element("a", { ...values, href: addressOf(top, row) },
       element("span", { class: "rankbook-search__kind" }, kind), " ",
       element("code", {}, ...marked(row.name, pieces)), " ",
-      element("span", { class: "rankbook-search__where" }, where));
+      element("span", { class: "rankbook-search__where" }, ...breaking(where)));
   };
+
+  const option = (top, row, place, pieces) =>
+    linkTo(top, row, pieces, { role: "option", id: `rankbook-found-${place}`, "aria-selected": "false", tabindex: "-1" });
 
   const show = (options, said, query = input.value) => {
     list.replaceChildren(...options);
@@ -319,8 +325,32 @@
     results.prepend(link);
   };
 
+  // Who follows an old link is shown what the book has by that name: a source that was moved has another address.
+  const lost = async () => {
+    const title = document.querySelector("article h1, [role=main] h1");
+    if (!/^404\b/.test(title?.textContent.trim() ?? "") || document.querySelector(".rankbook-lost")) return;
+    const steps = location.pathname.replace(/\.html$|\/$|\/index\.html$/, "").split("/").map((step) => {
+      try {
+        return decodeURIComponent(step);
+      } catch {
+        return step;
+      }
+    });
+    const name = steps.at(-1).replace(/_(docs|kw)$/, "");
+    const found = name ? await Promise.all([index(), find(name, "")]).catch(() => null) : null;
+    if (!found) return;
+    const [top, answer] = found;
+    const rows = answer?.rows ?? [];
+    const said = rows.length ? "Nothing stands at this address. What the book knows by its name:" : "Nothing stands at this address, and the book knows nothing by its name.";
+    const more = element("button", { type: "button", class: "md-button" }, "Find it by another name");
+    more.addEventListener("click", () => open(name));
+    title.after(element("div", { class: "rankbook-lost" }, element("p", {}, said),
+      ...(rows.length ? [element("ul", {}, ...rows.slice(0, 8).map((row) => element("li", {}, linkTo(top, row, answer.pieces))))] : []), more));
+  };
+
   const start = () => {
     bridge();
+    lost();
     const icon = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     icon.setAttribute("viewBox", "0 0 24 24");
     icon.setAttribute("aria-hidden", "true");
