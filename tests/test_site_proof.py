@@ -475,6 +475,14 @@ def test_a_folder_adds_up_what_lies_below(proof_of):
     assert 'href="s/a.py_docs.html#L7"' in proof.front()
 
 
+def test_nothing_is_counted_where_nothing_is(proof_of):
+    """A listing that takes no time is none of the slowest, and a month in which no test was run as it is now is none of the months."""
+    said = Seen(proof_of(a_run("a.py", case={}, kind="script", duration=0.001)).page("s/index.md").rollup).text
+    assert "1 passed" in said
+    assert "Slowest" not in said
+    assert "Freshness" not in said
+
+
 def test_rows_of_folders_say_how_much_is_proved(proof_of):
     """Beside each file and each subfolder stands how it is: what fails first; nothing beside what has no tests."""
     stamps = {**stamps_of("test_a", "test_b"), "s/c.py_docs.md": Stamp("file", "c", "c.py", sha256=NOW)}

@@ -29,6 +29,8 @@ from rankbook.terminal import word
 COMMAND = "pytest --doctest-glob='*.md' {}"
 """What runs the listings of a folder."""
 _OF_FOLDERS = frozenset({"index", "folder"})
+_INSTANT = 0.05
+"""Seconds below which a test is none of the slowest."""
 
 
 Row = tuple[str | None, str]
@@ -312,8 +314,10 @@ class Proof:
         found.newest = max(found.newest, one.found.newest.when)
         place = Place(entry.name, path, entry.line)
         if one.group.ran:
-            found.months[run.when[:7]] += entry.is_test
-            found.slow.append(Slow(round(run.duration, 3), place, run.machine))
+            if entry.is_test:
+                found.months[run.when[:7]] += 1
+            if run.duration >= _INSTANT:
+                found.slow.append(Slow(round(run.duration, 3), place, run.machine))
         elif entry.is_test:
             told = one.found.newest.needs
             want = expected.want_of_test(wanted, entry.name, told, is_skipped=one.group is not Group.OLDER)
