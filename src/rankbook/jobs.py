@@ -65,6 +65,8 @@ class Case(Struct, frozen=True):
     line: int | None = None
     """Line in the listing."""
     marks: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    left_out: str = ""
+    """Why plain pytest would not run it; empty for a test that it runs."""
 
 
 class Collected(Struct, frozen=True):

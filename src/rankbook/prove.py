@@ -157,6 +157,9 @@ class Prover:
             told = sources.pytest_settings
             given |= {
                 "options": [*told.options, *self.options],
+                "own": told.own,
+                "chosen": told.chosen,
+                "file": told.file,
                 "settings": told.toml if told.table else "",
                 "package": placed.package,
             }
@@ -290,7 +293,8 @@ def _of_the_last_start(events: list[Event]) -> list[Event]:
 
 
 def _case(event: Event) -> Case:
-    return Case(event["id"], event["line"], tuple((mark["name"], tuple(mark["args"])) for mark in event["marks"]))
+    marks = tuple((mark["name"], tuple(mark["args"])) for mark in event["marks"])
+    return Case(event["id"], event["line"], marks, event.get("left_out", ""))
 
 
 def _why_not(job: Job, program: Program, events: Sequence[Event], ended: Ended) -> Collected | None:
