@@ -78,6 +78,8 @@ class Collected(Struct, frozen=True):
     reason: str = ""
     text: str = ""
     line: int | None = None
+    lacking: str = ""
+    """What its import has raised that may be for want of what another machine has."""
 
 
 def plan(found: Sequence[Listing], rules: Rules = USUAL, parents: tuple[str, ...] = (), holder: Listing | None = None) -> Iterator[Job]:

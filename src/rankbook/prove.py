@@ -310,7 +310,8 @@ def _why_not(job: Job, program: Program, events: Sequence[Event], ended: Ended) 
         report = broken_pytest(job, program, ended, event["status"], "while it was being collected")
     else:
         return None
-    return Collected((), report.outcome, report.reason, report.text, report.line)
+    lacking = on_page(job, program, event["reason"]) if event is not None and event.get("lacking") else ""
+    return Collected((), report.outcome, report.reason, report.text, report.line, lacking)
 
 
 def _left_on_import(code: int, said: str) -> Collected:

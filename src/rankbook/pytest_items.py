@@ -462,7 +462,7 @@ class ListingItem(pytest.Item):
     def _said_by_kind(self) -> Report | None:
         found = self.page.collected.get(id(self.job)) if self.case is None else None
         if found is not None:
-            return _of_module(found)
+            return self._of_module(self.job, found)
         if self.job.same_as is not None:
             return None
         if not self.job.kind.entry:
@@ -533,7 +533,7 @@ class ListingItem(pytest.Item):
         name = "::".join((self.page.where, *job.names))
         found = self.page.collected.get(id(job))
         if found is not None and not found.cases:
-            return _of_module(found)
+            return self._of_module(job, found)
         reports = list(self._ends_of(job))
         failed = next((report for report in reports if report.outcome.is_failure), None)
         if failed is not None:
@@ -547,6 +547,13 @@ class ListingItem(pytest.Item):
         if 0 < selected < whole:
             return Report(Outcome.SKIPPED, f"of the {whole} tests of {name} only {selected} {'is' if selected == 1 else 'are'} run")
         return Report(Outcome.PASSED, f"the same run as {' '.join(job.names) or 'the tests of this page'}")
+
+    def _of_module(self, job: Job, found: Collected) -> Report:
+        """Give the outcome of a test module that holds no test: what kept it from being collected, or that it imports."""
+        if found.outcome is Outcome.PASSED:
+            return Report(Outcome.PASSED, sections=(("rankbook", "the module imports; pytest collects no test from it"),))
+        unmet = self.state.outlook.unmet_by_all(job, found.lacking, self.page.sources(job))
+        return unmet or Report(found.outcome, found.reason, found.text, found.line)
 
     def _ends_of(self, job: Job) -> Iterator[Report]:
         """Yield how the tests of another listing of the page end: those that are selected, or all when none is."""
@@ -644,13 +651,6 @@ class ListingItem(pytest.Item):
 def _left_out(case: Case | None) -> Report | None:
     """Give the outcome of a test that plain pytest leaves out."""
     return Report(Outcome.SKIPPED, case.left_out) if case is not None and case.left_out else None
-
-
-def _of_module(found: Collected) -> Report:
-    """Give the outcome of a test module that holds no test: what kept it from being collected, or that it imports."""
-    if found.outcome is Outcome.PASSED:
-        return Report(Outcome.PASSED, sections=(("rankbook", "the module imports; pytest collects no test from it"),))
-    return Report(found.outcome, found.reason, found.text, found.line)
 
 
 def _shows(job: Job, listing: Listing | None) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from rankbook.harness import evidence, leaving, script
+from rankbook.harness import evidence, lacking, leaving, script
 from rankbook.listing import Outcome, Program, Runtime
 
 QUIET = (
@@ -154,18 +154,25 @@ class Collector:
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         """Let a module that leaves while it is imported cost itself, with what it wrote: pytest itself would break down."""
         try:
-            return (yield)
+            report = yield
         except SystemExit as error:
             report = pytest.CollectReport(collector.nodeid, "failed", f"it left with {error.code}", [])
             report.rankbook_left = error  # type: ignore[attr-defined]
             return report
+        call = getattr(report, "call", None)
+        if report.failed and call is not None and call.excinfo is not None:
+            raised = call.excinfo.value
+            cause = raised.__cause__ if isinstance(raised, pytest.Collector.CollectError) else raised
+            report.rankbook_lacking = cause is not None and lacking.may_be_lacking(cause)  # type: ignore[attr-defined]
+        return report
 
     def pytest_collectreport(self, report: Any) -> None:
         """Report a module that cannot be collected, or that skips itself."""
         if hasattr(report, "rankbook_left"):
             self.leave(report.rankbook_left, "".join(text for _, text in report.sections))
         elif report.failed:
-            self.runtime.emit({"type": "collect-error", "outcome": "failed", **_crash(report, self.path)})
+            may_lack = {"lacking": True} if getattr(report, "rankbook_lacking", False) else {}
+            self.runtime.emit({"type": "collect-error", "outcome": "failed", **_crash(report, self.path), **may_lack})
         elif report.skipped:
             self.runtime.emit({"type": "collect-error", "outcome": "skipped", "reason": _skip_reason(report), "text": ""})
 
