@@ -302,11 +302,14 @@ def test_options_of_the_command_line_count_more(tmp_path):
         "test_a.py::test_size": "passed",
         "test_a.py::how-to-run-it": "of the 3 tests of docs/suite/tests/test_a.py_docs.md only 1 is run",
     }
-    proved(folder, "--world-size=2", "--run-slow", "-m", "known or slow")
-    assert {name: how for name, how in ended(folder).items() if "test_size" not in name and "how" not in name} == {
-        "test_a.py::test_slow": "assert False",
-        "test_a.py::test_known": "assert False",
-    }
+    options = ["--world-size=2", "--run-slow", "-m", "known or slow or not slow"]
+    proved(folder, *options)
+    found = ended(folder)
+    assert (found["test_a.py::test_slow"], found["test_a.py::test_known"]) == ("assert False", "assert False")
+    proved(folder, "--stale", "--listings-report=report.json", *options)
+    assert json.loads((folder / "report.json").read_text())["endings"] == {"failed": 5, "proved earlier": 1}
+    proved(folder, "--stale", "--listings-report=report.json", "--world-size=1")
+    assert json.loads((folder / "report.json").read_text())["endings"]["failed"] == 4
 
 
 IGNORING = """

@@ -221,8 +221,12 @@ class PageFile(pytest.File):
 
     def _pytest_settings(self, job: Job) -> Mapping[str, str]:
         """Give what pytest is told of how a job's tests run."""
+        if not job.kind.has_tests or job.listing.about is None:
+            return {}
         told = self.sources(job).pytest_settings
-        return {f"{told.file}{NAMED}": told.digest} if job.kind.has_tests and job.listing.about is not None else {}
+        # No file can be compared with what a command line said, but a run proves something for the same one only.
+        more = {f"command line: {told.called}": sha256(told.called.encode()).hexdigest()} if told.called else {}
+        return {f"{told.file}{NAMED}": told.digest, **more}
 
     def _conftest_files(self, job: Job) -> Mapping[str, str]:
         """Give the conftest files that may define the fixtures of a job's listing."""

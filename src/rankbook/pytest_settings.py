@@ -43,6 +43,10 @@ class PytestSettings(Struct, frozen=True):
     """Options of conftest files and plugins that it is always given, each with the words behind it."""
     chosen: tuple[str, ...] = ()
     """Options that it is always given which leave tests or files out."""
+    called: str = ""
+    """What the command line says beyond that."""
+    of_file: str = ""
+    """Digest of what the file alone says, where the command line says more."""
 
     def called_with(self, words: Sequence[str], own: Sequence[tuple[str, ...]]) -> PytestSettings:
         """Give what holds when the command line of pytest says more: its `-m` and `-k` stand in the place of those here.
@@ -54,11 +58,14 @@ class PytestSettings(Struct, frozen=True):
         again = tuple(name for name in ("-m", "-k") if any(word.startswith(name) for word in words))
         pairs = zip(self.chosen[::2], self.chosen[1::2], strict=True)
         chosen = tuple(word for name, value in pairs if name not in again for word in (name, value))
-        return replace(self, own=(*self.own, *own), chosen=chosen)
+        called = [*(word for option in own for word in option), *(again if chosen != self.chosen else ())]
+        return replace(self, own=(*self.own, *own), chosen=chosen, called=shlex.join(called), of_file=self.digest) if called else self
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all of it, also where nothing is said."""
+        """SHA-256 of all that the file says, also where nothing is said."""
+        if self.of_file:
+            return self.of_file
         more = [self.own, self.chosen] if self.own or self.chosen else []
         return sha256(json.dumps([self.section, self.table, self.options, *more], sort_keys=True, default=str).encode()).hexdigest()
 
