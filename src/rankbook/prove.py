@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from rankbook import engines, gpus, listings
 from rankbook.config import Settings
 from rankbook.errors import PageError
-from rankbook.harness import preloaded
+from rankbook.harness import preloaded, shell
 from rankbook.harness.import_path import ImportPath
 from rankbook.harness.mirror import Mirror, Placed, is_inside
 from rankbook.harness.without_torch import may_import_torch
@@ -163,6 +163,9 @@ class Prover:
                 "settings": told.toml if told.table else "",
                 "package": placed.package,
             }
+        source = next((found.about.source for found in (job.placed, job.beside) if found is not None and found.about is not None), "")
+        if job.kind.name == "shell" and source:
+            given["folder"] = shell.starts_in(job.placed.text, source, {placed.path, *placed.others})
         program = Program(
             name=job.name,
             entry=job.kind.entry,
