@@ -74,6 +74,27 @@ class Outlook:
         report = Report(Outcome.SKIPPED, said, needs=tuple(dict.fromkeys(need.text for need in needs)))
         return next((red for need in needs if (red := self._promised(report, need)) is not report), report)
 
+    def uncollected(self, job: Job, sources: PageSources) -> Report | None:
+        """Give the outcome of a module that can be imported, and of whose tests pytest collects none; None where its page lists none.
+
+        Args:
+            job: its listing.
+            sources: where the other files of its tree are.
+        """
+        known = needs_of_all(job.listing)
+        if not known:
+            return None
+        here = self._machine_of(job, sources)
+        planned = [plan_of(wanted, here) for wanted in known.values()]
+        needs = [each.need for each in planned if each.need is not None and each.word in ("absent", "skipped")]
+        if len(needs) < len(planned):
+            return Report(Outcome.VACUOUS, f"the module imports, and pytest collects no test from it; its page lists {', '.join(known)}")
+        why = "; ".join(dict.fromkeys(each.reason for each in planned))
+        report = Report(
+            Outcome.SKIPPED, f"pytest collects none of its tests here: {why}", needs=tuple(dict.fromkeys(n.text for n in needs))
+        )
+        return next((red for need in needs if (red := self._promised(report, need)) is not report), report)
+
     def _machine_of(self, job: Job, sources: PageSources) -> Machine:
         about = job.listing.about
         return with_tree(self._machine, about.source, sources.data) if about is not None else self._machine

@@ -554,10 +554,11 @@ class ListingItem(pytest.Item):
 
     def _of_module(self, job: Job, found: Collected) -> Report:
         """Give the outcome of a test module that holds no test: what kept it from being collected, or that it imports."""
+        outlook, sources = self.state.outlook, self.page.sources(job)
         if found.outcome is Outcome.PASSED:
-            return Report(Outcome.PASSED, sections=(("rankbook", "the module imports; pytest collects no test from it"),))
-        unmet = self.state.outlook.unmet_by_all(job, found.lacking, self.page.sources(job))
-        return unmet or Report(found.outcome, found.reason, found.text, found.line)
+            imports = Report(Outcome.PASSED, sections=(("rankbook", "the module imports; pytest collects no test from it"),))
+            return outlook.uncollected(job, sources) or imports
+        return outlook.unmet_by_all(job, found.lacking, sources) or Report(found.outcome, found.reason, found.text, found.line)
 
     def _ends_of(self, job: Job) -> Iterator[Report]:
         """Yield how the tests of another listing of the page end: those that are selected, or all when none is."""
