@@ -233,6 +233,9 @@ class Files(dict):
     data = dict.get
     import_path = ImportPath()
 
+    def data_in(self, folder: str, *, deep: bool) -> list[str]:
+        return []
+
     def names(self, folder: str) -> list[str]:
         return [Path(name).name for name in self if str(Path(name).parent) == (folder or ".")]
 

@@ -44,7 +44,7 @@ def proved(folder: Path, *arguments: str) -> dict[str, tuple[str, str]]:
     assert run(folder, "rankbook.cli", "gen").returncode == 0
     run(folder, "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", *arguments)
     runs = Ledger(folder / ".rankbook/ledger.sqlite").latest()
-    return {re.sub(r".*/|_docs\.md", "", found.node_id): (str(found.outcome), found.reason) for found in runs}
+    return {re.sub(r".*/|_docs\.md", "", found.node_id): (str(found.outcome), found.reason.partition("\n")[0]) for found in runs}
 
 
 @pytest.mark.parametrize("hook", HOOKS)
@@ -92,3 +92,52 @@ def test_plugins_that_a_conftest_file_names_are_there(tmp_path):
     }
     modules = Ledger(folder / ".rankbook/ledger.sqlite").latest()[0].modules
     assert "tests/fixtures/checks.py" in modules
+
+
+LISTS = """
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CASES = sorted((HERE / "cases/small").glob("*.json"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_each(case):
+    assert case.read_text() == "1"
+
+
+def test_all():
+    for case in HERE.joinpath("cases").rglob("*.json"):
+        assert case.read_text() == "1"
+
+
+def test_beside():
+    for file in HERE.glob("*.txt"):
+        assert file.read_text() == "1"
+
+
+def test_cache(cache):
+    cache.set("own/key", 1)
+    assert cache.get("own/key", 0) == 1
+"""
+
+
+@pytest.mark.parametrize("include", ["", "include = ['*.py']\n"])
+def test_data_that_a_test_goes_through_is_there(tmp_path, include):
+    """A test that lists a folder finds the data in it, with or without pages of their own: it does not pass because there is nothing."""
+    data = {"cases/small/one.json": "1", "cases/small/two.json": "2", "beside.txt": "2"}
+    files = {"pyproject.toml": SETTINGS + include, "tests/test_it.py": LISTS, **{f"tests/{name}": text for name, text in data.items()}}
+    folder = write(tmp_path, files)
+    assert proved(folder, "-k", "test_it and not how") == {
+        "test_it.py::test_each[one.json]": ("passed", ""),
+        "test_it.py::test_each[two.json]": ("failed", "AssertionError: assert '2' == '1'"),
+        "test_it.py::test_all": ("failed", "AssertionError: assert '2' == '1'"),
+        "test_it.py::test_beside": ("failed", "AssertionError: assert '2' == '1'"),
+        "test_it.py::test_cache": ("passed", ""),
+    }
+    (folder / "tests/cases/small/two.json").write_text("1")
+    (folder / "tests/beside.txt").write_text("1")
+    again = proved(folder, "--stale", "-k", "test_it and not how")
+    assert {outcome for outcome, _ in again.values()} == {"passed"}

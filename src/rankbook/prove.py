@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import threading
@@ -41,6 +42,8 @@ FIRST = -1
 """Order of what is wanted before all listings: what a module holds."""
 ANY_NUMBER = 1024
 """GPUs that may be wanted of a machine whose number of GPUs is not known; the scheduler lets one listing at a time have them all."""
+LARGEST = 8 * 2**20
+"""Bytes of the largest file that stands beside a listing because it lists the file's folder."""
 END_LIMIT = 5.0
 """Seconds that whatever runs has to end when the session does."""
 
@@ -335,6 +338,8 @@ class PageSources(Struct):
     pytest_settings: PytestSettings = field(default_factory=PytestSettings)
     """What the project tells pytest of its tests."""
     _known: dict[str, bytes | None] = field(default_factory=dict)
+    _listed: set[str] = field(default_factory=set)
+    """Files of the project that were found by listing a folder; they need no page."""
 
     def data(self, path: str) -> bytes | None:
         """Give a file's bytes, None when no page and no tree has it, and it is no conftest file of the project."""
@@ -362,6 +367,20 @@ class PageSources(Struct):
             place = tree / folder
             names |= {entry.name for entry in place.iterdir() if entry.is_file()} if place.is_dir() else set()
         return sorted(names)
+
+    def data_in(self, folder: str, *, deep: bool) -> list[str]:
+        """Give the paths of the files of a folder of the tree, or of all below it, that are no Python; the project's need no page."""
+        if folder and not is_inside(folder):
+            return []
+        paged = {path.removesuffix("_docs.md") for place in self._folders(folder) for path in _data_below(place, "_docs.md", deep)}
+        known = {path for tree in (*self.trees, *self._projects()) for path in _data_below(tree / folder, "", deep)}
+        paths = {f"{folder}/{path}".lstrip("/"): path in known for path in paged | known if not path.endswith((".py", ".pyc"))}
+        self._listed |= {path for path, is_file in paths.items() if is_file}
+        return sorted(paths)
+
+    def _projects(self) -> Iterator[Path]:
+        if self.project is not None and self.about is not None:
+            yield self.project
 
     def _folders(self, folder: str) -> Iterator[Path]:
         """Yield where the pages of a folder of the sources may lie: below the book's top, or beside this page."""
@@ -396,9 +415,19 @@ class PageSources(Struct):
         return None
 
     def _from_project(self, path: str) -> bytes | None:
-        is_conftest = PurePosixPath(path).name == "conftest.py" and is_inside(path)
-        target = self.project / path if self.project is not None and self.about is not None and is_conftest else None
-        return target.read_bytes() if target is not None and target.is_file() else None
+        if not (path in self._listed or (PurePosixPath(path).name == "conftest.py" and is_inside(path))):
+            return None
+        return next((target.read_bytes() for root in self._projects() if (target := root / path).is_file()), None)
+
+
+def _data_below(folder: Path, suffix: str, deep: bool) -> Iterator[str]:  # noqa: FBT001
+    """Yield the files of a folder by their paths from there; only names that end so."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if deep and name != "__pycache__" and not name.startswith(".")]
+        for name in names:
+            file = Path(place, name)
+            if name.endswith(suffix) and file.is_file() and file.stat().st_size <= LARGEST:
+                yield file.relative_to(folder).as_posix()
 
 
 def _pages_in(folder: Path) -> list[str]:

@@ -197,7 +197,7 @@ class PageFile(pytest.File):
                 self.earlier[id(job)] = self._runs_of(job, state.proofs)
             if not self.earlier.get(id(job)) and not self.config.option.collectonly:
                 state.prover.warm(job)
-            if not needs_no_collection(job) and not self.earlier.get(id(job)):
+            if not needs_no_collection(job) and not _is_settled(self.earlier.get(id(job), {})):
                 self.collecting[id(job)] = state.prover.submit_collection(job, self.sources(job))
 
     def _runs_of(self, job: Job, known: Proofs) -> dict[str, Run]:
@@ -314,6 +314,11 @@ def _items_below(nodes: Iterable[pytest.Item | pytest.Collector]) -> Iterator[py
             yield from _items_below(node.children)
         elif isinstance(node, pytest.Item):
             yield node
+
+
+def _is_settled(earlier: Mapping[str, Run]) -> bool:
+    """Say whether the ledger tells which tests there are: what was left out of a run may be left out no more, as variables say, say."""
+    return bool(earlier) and not any(run.case.get("left_out") for run in earlier.values())
 
 
 def _case_of(run: Run) -> Case:

@@ -35,6 +35,9 @@ class Sources(Protocol):
     def names(self, folder: str) -> list[str]:
         """Give the names of the files of a folder that can be had."""
 
+    def data_in(self, folder: str, *, deep: bool) -> list[str]:
+        """Give the paths of the files of a folder of the tree, or of all below it, that can be had and are no Python."""
+
     def digest(self, path: str) -> str | None:
         """Give the SHA-256 of a file as a page shows it, None where none does."""
 
@@ -191,7 +194,15 @@ def needed(path: str, data: bytes, sources: Sources, starts: tuple[str, ...] | N
     seen, waiting = {path}, [(path, data)]
     while waiting:
         current, text = waiting.pop()
-        more = () if stands_in else (*_imported(current, text, sources.import_path, starts or (), package), *_named(current, text, sources))
+        more = (
+            ()
+            if stands_in
+            else (
+                *_imported(current, text, sources.import_path, starts or (), package),
+                *_named(current, text, sources),
+                *_listed(current, text, sources),
+            )
+        )
         for candidate in (*_above(current), *more):
             if candidate in seen or not is_inside(candidate):
                 continue
@@ -265,3 +276,22 @@ def _named(path: str, data: bytes, sources: Sources) -> Iterator[str]:
             yield str(PurePosixPath(folder, name))
     for found in sorted(set(_BELOW.findall(data))):
         yield str(PurePosixPath(folder, found.decode()))
+
+
+_LISTING = re.compile(rb"\b(?<!ast\.)(?:i?glob|rglob|iterdir|listdir|scandir|walk|fwalk)\(")
+"""A call that lists what is in a folder."""
+_FOLDER = re.compile(rb"""["'/](?:\./)?([\w-][\w.-]*(?:/[\w-][\w.-]*)*)[/"']""")
+"""A string, or the beginning of one, that may name a folder."""
+
+
+def _listed(path: str, data: bytes, sources: Sources) -> Iterator[str]:
+    """Yield data that a file finds by listing folders: that of its own folder, and all that is below the folders that it names from there.
+
+    Without them a test that goes through what it finds would go through nothing, and pass.
+    """
+    if not _LISTING.search(data):
+        return
+    folder = PurePosixPath(path).parent
+    yield from sources.data_in("" if str(folder) == "." else str(folder), deep=False)
+    for named in sorted(set(_FOLDER.findall(data))):
+        yield from sources.data_in(str(folder / named.decode()), deep=True)

@@ -21,8 +21,6 @@ from rankbook.listing import Outcome, Program, Runtime
 QUIET = (
     "-q",
     "-p",
-    "no:cacheprovider",
-    "-p",
     "no:rankbook",
     "-o",
     "norecursedirs=",
