@@ -141,3 +141,19 @@ def test_data_that_a_test_goes_through_is_there(tmp_path, include):
     (folder / "tests/beside.txt").write_text("1")
     again = proved(folder, "--stale", "-k", "test_it and not how")
     assert {outcome for outcome, _ in again.values()} == {"passed"}
+
+
+PROGRAM = """
+import os
+import sys
+
+if __name__ == "__main__":
+    assert not [name for name in os.environ if name.startswith(("PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST"))]
+    assert "pytest" not in sys.modules
+"""
+
+
+def test_a_program_does_not_know_that_pytest_runs_it(tmp_path):
+    """What a script does under `python` it does in the book: neither variables nor modules tell it that it is under test."""
+    folder = write(tmp_path, {"tests/run_it.py": PROGRAM, "tests/run_it.sh": 'test -z "${PYTEST_CURRENT_TEST-}"\n'})
+    assert {outcome for outcome, _ in proved(folder).values()} == {"passed"}

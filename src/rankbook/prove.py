@@ -180,7 +180,7 @@ class Prover:
             preload=job.kind.preload,
             torch=may_import_torch(job.placed, placed.others.values()),
             gpus=granted,
-            fresh=fresh or ("the listing asks for them" if options.get("engine") == "fresh" else ""),
+            fresh=fresh or _why_fresh(job, placed.others.values()),
             imports_first=self._looked_up(sources.import_path.first, placed),
             imports_last=self._looked_up(sources.import_path.last, placed),
         )
@@ -231,6 +231,14 @@ class Prover:
         """Let a job go next, because somebody waits for it."""
         if not running.is_over and id(running) in self._tickets:
             self.scheduler.hurry(self._tickets[id(running)])
+
+
+def _why_fresh(job: Job, others: Iterable[bytes]) -> str:
+    """Say why a listing is run by new interpreters; empty when it need not be."""
+    if job.placed.options.get("engine") == "fresh":
+        return "the listing asks for them"
+    looks = not job.kind.has_tests and job.kind.preload and any(b"sys.modules" in data for data in (job.placed.data(), *others))
+    return "it looks at which modules are imported" if looks else ""
 
 
 class Collecting:
