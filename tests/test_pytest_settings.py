@@ -346,3 +346,31 @@ def test_a_file_that_plain_pytest_leaves_out_is_skipped(tmp_path):
         "test_hooked.py::test_hooked.py": f"{LEAVES_OUT}pytest_ignore_collect of tests/conftest.py",
         "test_option.py::test_option.py": f"{LEAVES_OUT}--ignore tests/test_option.py in addopts of pyproject.toml",
     }
+
+
+def test_options_are_told_apart(tmp_path):
+    """Options of conftest files and plugins hold with their values; those of display, order, coverage and processes do not."""
+    added = (
+        "--run-slow --size 2 -n 4 --cov=x --cov-report term -rA --tb=short -m slow --ignore=a -k 'b or c' --timeout=3 -x -E prod --lf -vv"
+    )
+    found = pytest_settings_of(write(tmp_path, {"pytest.ini": f"[pytest]\naddopts = {added}\n"}), "tests/test_a.py")
+    assert found.own == (("--run-slow",), ("--size", "2"), ("--timeout=3",), ("-E", "prod"))
+    assert found.chosen == ("-m", "slow", "--ignore", "a", "-k", "b or c")
+    assert found.digest != pytest_settings_of(write(tmp_path, {"pytest.ini": "[pytest]\naddopts = -n 4\n"}), "tests/test_a.py").digest
+
+
+def test_what_was_left_out_is_asked_again(tmp_path, monkeypatch):
+    """What plain pytest left out when it was proved last may be left out no more: with `--stale`, too, it is run then."""
+    hook = (
+        "import os\n\n\ndef pytest_collection_modifyitems(items):\n"
+        "    items[:] = [item for item in items if 'SLOW' in os.environ or 'slow' not in item.name]\n"
+    )
+    tests = "def test_slow():\n    pass\n\n\ndef test_other():\n    pass\n"
+    settings = f"{TABLE}[tool.rankbook]\nsources = ['tests']\n"
+    folder = write(tmp_path, {"pyproject.toml": settings, "tests/conftest.py": hook, "tests/test_a.py": tests})
+    counts = [{"passed": 1, "skipped": 1}, {"skipped": 1, "proved earlier": 1}, {"passed": 1, "proved earlier": 1}]
+    for slow, count in zip((False, False, True), counts, strict=True):
+        if slow:
+            monkeypatch.setenv("SLOW", "1")
+        proved(folder, "--stale", "-k", "test_a and not how", "--listings-report=report.json")
+        assert json.loads((folder / "report.json").read_text())["endings"] == count
