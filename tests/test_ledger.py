@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from pathlib import Path
 
@@ -20,8 +21,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ledgers import CPU, TWO_GPUS, cases, rankbook, run, runs
+from rankbook.debt import owed
 from rankbook.errors import LedgerError
 from rankbook.ledger import FORMAT, Ledger, checked, hardware_class, moment, run_of, values_of
+from rankbook.ledger.recent import recent
 from rankbook.listing import Outcome, RankEnd, Receipt, Run
 
 FIRST_FORMAT = """
@@ -483,6 +486,33 @@ def test_export_import_and_merge(book, tmp_path):
     assert rankbook(*merged, cwd=book) == "4 runs added, 4 there already\n"
     assert rankbook("ledger", "merge", "third.sqlite", "--ledger", "third.sqlite", cwd=book) == "0 runs added, 0 there already\n"
     assert rankbook("ledger", "export", "--ledger", "third.sqlite", cwd=book) == text
+
+
+def test_a_run_that_is_dated_ahead_hides_no_other(book, tmp_path):
+    """A run of a machine whose clock is ahead is kept as it is, counts as older than all others, and is warned of with its line."""
+    ahead = (datetime.now(UTC) + timedelta(days=400)).isoformat(timespec="seconds")
+    soon = (datetime.now(UTC) + timedelta(hours=3)).isoformat(timespec="seconds")
+    (first, now), (later, alone) = (Ledger(tmp_path / name) for name in ("first.sqlite", "now.sqlite")), ("docs/p.md::a", "docs/q.md::b")
+    first.record([run(later, when=ahead, reason="ahead"), run(alone, when=ahead, reason="alone")])
+    now.record([run(later, outcome=Outcome.FAILED, when="2026-11-20T14:05:00+00:00", reason="old"), run(later, when=soon, reason="now")])
+    rankbook("ledger", "export", tmp_path / "first.jsonl", "--ledger", tmp_path / "first.sqlite", cwd=book)
+    for command, where in (("import", tmp_path / "first.jsonl"), ("merge", tmp_path / "first.sqlite")):
+        there = tmp_path / f"{command}.sqlite"
+        rankbook("ledger", "merge", tmp_path / "now.sqlite", "--ledger", there, cwd=book)
+        place = f"{where}:2" if command == "import" else f"{where}: {later}"
+        assert rankbook("ledger", command, where, "--ledger", there, cwd=book) == (
+            f"2 runs added, 0 there already\nwarning: {place}: 2 runs are dated more than a day ahead, and count as older than all others: "
+            f"{ahead}; set the clock of that machine right\n"
+        )
+        merged = Ledger(there)
+        assert [found.reason for found in merged.history(later)] == ["ahead", "old", "now"]
+        assert [found.reason for found in merged.latest()] == ["alone", "now"]
+        assert {runs[-1][1].reason: runs[-1][1].at for runs in recent(there)} == {"now": soon, "alone": ""}
+        assert merged.present() == [later, alone]
+        assert [one.sentence() for one in owed(merged, merged.latest(), days=30)] == [
+            "1 test, whose need is not known (skipped: alone); last run: at a time that is not known"
+        ]
+        assert owed(merged, merged.latest()) == []
 
 
 BAD = {

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
+import io
 import re
 from pathlib import Path
 
 import pytest
 
 from proving import prove
+from rankbook.cli import main
 from rankbook.harness import kind_of, misplaced, shared
 from rankbook.harness.import_path import ImportPath
 from rankbook.harness.mirror import Mirror, modules_of
@@ -230,6 +233,9 @@ class Files(dict):
     data = dict.get
     import_path = ImportPath()
 
+    def data_in(self, folder: str, *, deep: bool) -> list[str]:
+        return []
+
     def names(self, folder: str) -> list[str]:
         return [Path(name).name for name in self if str(Path(name).parent) == (folder or ".")]
 
@@ -255,3 +261,51 @@ def test_what_is_placed_beside_a_listing(tmp_path):
         assert {path: sha256(data).hexdigest() for path, data in files.items()} == entry.modules == expected
     beside = Listing("p.md", "y", "bash", {}, "python pkg/own.py\n", 5, 6)
     assert modules_of(beside, sources, own) == {**expected, "pkg/own.py": sha256(own.data()).hexdigest()}
+
+
+README = """# Ring
+
+```bash {name=beside}
+python train.py
+torchrun --nproc-per-node=1 train.py > ranks.txt
+test -f ranks.txt
+```
+
+```bash {name=from-the-root}
+python examples/ring/train.py
+```
+
+```bash {name=there}
+cd examples/ring && python ./train.py
+```
+
+```console {name=prompt}
+$ python train.py
+trained in ring
+```
+
+```bash {name=nothing-of-it}
+basename "$(dirname "$(pwd)")"
+```
+"""
+
+
+def test_a_command_starts_where_the_files_are_that_it_names(tmp_path):
+    """A listing of a README runs the files beside it by their names or from the root, a script finds its own; the tree stays as it is."""
+    files = {
+        "pyproject.toml": "[tool.rankbook]\nsources = ['examples']\n",
+        "examples/ring/README.md": README,
+        "examples/ring/train.py": "import os\n\nif __name__ == '__main__':\n    print('trained in', os.path.basename(os.getcwd()))\n",
+        "examples/ring/run.sh": "python train.py\n",
+        "examples/ring/own.sh": 'cd "$(dirname "$0")"\npython train.py\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert main(["gen", "--root", str(tmp_path)]) == 0
+    done = prove(tmp_path, "docs")
+    ends = {name.rpartition("::")[2]: outcome for name, outcome in done.outcomes().items()}
+    listings = ["beside", "from-the-root", "there", "prompt", "nothing-of-it"]
+    assert ends == dict.fromkeys(["train.py", "how-to-run-it", "run.sh", "own.sh", *listings], "passed"), done.output
+    assert {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "examples").rglob("*.*")} == files.keys() - {"pyproject.toml"}

@@ -206,3 +206,171 @@ def test_settings_are_read_where_pytest_reads_them(tmp_path, name, text, file, t
     found = pytest_settings_of(write(tmp_path, {name: text}), "tests/test_a.py")
     assert (found.file, found.table, found.options) == (file, table, options)
     assert (found.digest == PytestSettings().digest) is not bool(table or options)
+
+
+OWN_OPTIONS = """
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--run-slow", action="store_true")
+    parser.addoption("--world-size", type=int, default=1)
+
+
+def pytest_collection_modifyitems(config, items):
+    slow = [item for item in items if item.get_closest_marker("slow") and not config.getoption("--run-slow")]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow and "vanishes" not in item.name]
+"""
+OPTION_TESTS = """
+import pytest
+
+
+def test_size(pytestconfig):
+    assert pytestconfig.getoption("--world-size") == 2
+
+
+@pytest.mark.slow
+def test_slow():
+    assert False
+
+
+def test_vanishes():
+    assert False
+
+
+@pytest.mark.parametrize("rank", [0])
+def test_unwanted(rank):
+    assert False
+
+
+@pytest.mark.known
+def test_known():
+    assert False
+"""
+CHOICE = "-m 'not known' --deselect tests/test_a.py::test_unwanted"
+LEAVES_OUT = "plain pytest leaves it out: "
+ALONE = "import pytest\n\n\n@pytest.mark.{}\ndef test_alone():\n    assert False\n"
+
+
+def ended(folder: Path) -> dict[str, str]:
+    """Give the outcome of each test and listing, with the reason of one that was skipped, by the end of its node id."""
+    runs = Ledger(folder / ".rankbook/ledger.sqlite").latest()
+    return {found.node_id.rpartition("/")[2].replace("_docs.md", ""): found.reason or str(found.outcome) for found in runs}
+
+
+def test_options_of_the_project_hold_and_what_they_leave_out_is_told(tmp_path):
+    """An option that a conftest file defines counts in a listing as `addopts` has it; a test that plain pytest leaves out is skipped."""
+    marks = "markers =\n  slow: it is\n  known: it is\n"
+    folder = write(tmp_path, {
+        "pyproject.toml": "[tool.rankbook]\nsources = ['tests']\ninclude = ['*.py']\n",
+        "tests/pytest.ini": f"[pytest]\naddopts = --world-size 2 -rA --unheard-of 3 --tb short {CHOICE}\n{marks}",
+        "tests/conftest.py": OWN_OPTIONS,
+        "tests/test_a.py": OPTION_TESTS,
+        "tests/test_slow.py": ALONE.format("slow"),
+        "tests/test_known.py": ALONE.format("known"),
+    })  # fmt: skip
+    proved(folder)
+    by_option = f"{LEAVES_OUT}{CHOICE} in addopts of tests/pytest.ini"
+    by_hook = f"{LEAVES_OUT}pytest_collection_modifyitems of tests/conftest.py"
+    assert ended(folder) == {
+        "conftest.py::conftest.py": "passed",
+        "test_a.py::test_size": "passed",
+        "test_a.py::test_slow": by_hook,
+        "test_a.py::test_vanishes": f"{LEAVES_OUT}a hook pytest_collection_modifyitems",
+        "test_a.py::test_unwanted[0]": by_option,
+        "test_a.py::test_known": by_option,
+        "test_a.py::how-to-run-it": "the same run as the tests of this page",
+        "test_slow.py::test_alone": by_hook,
+        "test_slow.py::how-to-run-it": by_hook,
+        "test_known.py::test_alone": by_option,
+        "test_known.py::how-to-run-it": by_option,
+    }
+
+
+def test_options_of_the_command_line_count_more(tmp_path):
+    """What conftest files define may stand on the command line, too, also under xdist; `-m` there takes the place of the project's own."""
+    folder = write(tmp_path, {
+        "pyproject.toml": f"{TABLE}addopts = \"--world-size 3 -m 'not known' -p no:randomly\"\nmarkers = ['slow: it is', 'known: it is']\n"
+        "[tool.rankbook]\nsources = ['tests']\n",
+        "conftest.py": OWN_OPTIONS,
+        "tests/test_a.py": OPTION_TESTS.replace("vanishes", "stays"),
+    })  # fmt: skip
+    proved(folder, "--world-size", "2", "-n1", "-k", "test_size or test_slow or test_known or how")
+    assert ended(folder) == {
+        "test_a.py::test_size": "passed",
+        "test_a.py::how-to-run-it": "of the 3 tests of docs/suite/tests/test_a.py_docs.md only 1 is run",
+    }
+    options = ["--world-size=2", "--run-slow", "-m", "known or slow or not slow"]
+    proved(folder, *options)
+    found = ended(folder)
+    assert (found["test_a.py::test_slow"], found["test_a.py::test_known"]) == ("assert False", "assert False")
+    proved(folder, "--stale", "--listings-report=report.json", *options)
+    assert json.loads((folder / "report.json").read_text())["endings"] == {"failed": 5, "proved earlier": 1}
+    proved(folder, "--stale", "--listings-report=report.json", "--world-size=1")
+    assert json.loads((folder / "report.json").read_text())["endings"]["failed"] == 4
+
+
+IGNORING = """
+collect_ignore = ["test_named.py"]
+collect_ignore_glob = ["*_old.py"]
+if True:
+    collect_ignore.append("folder")
+
+
+def pytest_ignore_collect(collection_path):
+    return True if "hooked" in collection_path.name else None
+"""
+
+
+def test_a_file_that_plain_pytest_leaves_out_is_skipped(tmp_path):
+    """What `collect_ignore`, a hook or `--ignore` keeps from being collected is not imported; a program is none of pytest's."""
+    wrong = "raise RuntimeError\n\n\ndef test_a():\n    pass\n"
+    folder = write(tmp_path, {
+        "pyproject.toml": f"{TABLE}addopts = '--ignore=tests/test_option.py'\n[tool.rankbook]\nsources = ['tests']\n",
+        "tests/conftest.py": IGNORING,
+        "tests/test_a.py": "def test_a():\n    pass\n",
+        "tests/run_old.py": "if __name__ == '__main__':\n    print('runs')\n",
+        **{f"tests/{name}.py": wrong for name in ("test_named", "test_x_old", "folder/inner/test_b", "test_hooked", "test_option")},
+    })  # fmt: skip
+    assert "1 passed" in run(folder, "pytest", "-p", "no:cacheprovider", "-p", "no:rankbook", "tests")
+    proved(folder, "-k", "not how")
+    assert ended(folder) == {
+        "conftest.py::conftest.py": "passed",
+        "test_a.py::test_a": "passed",
+        "run_old.py::run_old.py": "passed",
+        "test_named.py::test_named.py": f"{LEAVES_OUT}collect_ignore of tests/conftest.py",
+        "test_x_old.py::test_x_old.py": f"{LEAVES_OUT}collect_ignore_glob of tests/conftest.py",
+        "test_b.py::test_b.py": f"{LEAVES_OUT}collect_ignore of tests/conftest.py",
+        "test_hooked.py::test_hooked.py": f"{LEAVES_OUT}pytest_ignore_collect of tests/conftest.py",
+        "test_option.py::test_option.py": f"{LEAVES_OUT}--ignore tests/test_option.py in addopts of pyproject.toml",
+    }
+
+
+def test_options_are_told_apart(tmp_path):
+    """Options of conftest files and plugins hold with their values; those of display, order, coverage and processes do not."""
+    added = (
+        "--run-slow --size 2 -n 4 --cov=x --cov-report term -rA --tb=short -m slow --ignore=a -k 'b or c' --timeout=3 -x -E prod --lf -vv"
+    )
+    found = pytest_settings_of(write(tmp_path, {"pytest.ini": f"[pytest]\naddopts = {added}\n"}), "tests/test_a.py")
+    assert found.own == (("--run-slow",), ("--size", "2"), ("--timeout=3",), ("-E", "prod"))
+    assert found.chosen == ("-m", "slow", "--ignore", "a", "-k", "b or c")
+    assert found.digest != pytest_settings_of(write(tmp_path, {"pytest.ini": "[pytest]\naddopts = -n 4\n"}), "tests/test_a.py").digest
+
+
+def test_what_was_left_out_is_asked_again(tmp_path, monkeypatch):
+    """What plain pytest left out when it was proved last may be left out no more: with `--stale`, too, it is run then."""
+    hook = (
+        "import os\n\n\ndef pytest_collection_modifyitems(items):\n"
+        "    items[:] = [item for item in items if 'SLOW' in os.environ or 'slow' not in item.name]\n"
+    )
+    tests = "def test_slow():\n    pass\n\n\ndef test_other():\n    pass\n"
+    settings = f"{TABLE}[tool.rankbook]\nsources = ['tests']\n"
+    folder = write(tmp_path, {"pyproject.toml": settings, "tests/conftest.py": hook, "tests/test_a.py": tests})
+    counts = [{"passed": 1, "skipped": 1}, {"skipped": 1, "proved earlier": 1}, {"passed": 1, "proved earlier": 1}]
+    for slow, count in zip((False, False, True), counts, strict=True):
+        if slow:
+            monkeypatch.setenv("SLOW", "1")
+        proved(folder, "--stale", "-k", "test_a and not how", "--listings-report=report.json")
+        assert json.loads((folder / "report.json").read_text())["endings"] == count

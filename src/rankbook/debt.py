@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from msgspec import Struct
 
 from rankbook import smallest
-from rankbook.ledger import Ledger
+from rankbook.ledger import Ledger, is_ahead
 from rankbook.listing import Outcome, Run
 from rankbook.required import BROKEN
 from rankbook.requirements import KINDS, Requirement, gpu_range
@@ -55,7 +55,7 @@ class Debt(Struct, frozen=True):
             what = f"{tests}, {'whose need is' if one else 'whose needs are'} not known" + (
                 f" (skipped: {self.reason})" if self.reason else ""
             )
-        last = ", ".join(filter(None, (self.last or "never", self.note)))
+        last = ", ".join(filter(None, (self.last, self.note))) or "never"
         machine = self.machine if self.machine != ", ".join(self.needs) else ""
         return "; ".join(filter(None, (what, f"last run: {last}", f"smallest machine: {machine}" if machine else "")))
 
@@ -79,12 +79,13 @@ def owed(ledger: Ledger, current: Iterable[Run], days: int = 0, today: date | No
         if run.kind in _NEVER_RUN or run.outcome is Outcome.NOT_CODE:
             continue
         times = [at for modules, at in same.get((run.node_id, run.listing), ()) if not _differ(modules, run.modules)]
-        last = max(run.when if is_real(run) else "", *times, "")
-        if last and not (days and _age(last, now) >= days):
+        times += ["" if is_ahead(run.when) else run.when] if is_real(run) else []
+        last = max(times, default="")
+        if times and not (days and (not last or _age(last, now) >= days)):
             continue
         before = last or any_listing.get(run.node_id, "")
         changed = "beside" if (run.node_id, run.listing) in same else "changed"
-        why = "old" if last else changed if before else "never"
+        why = "old" if times else changed if run.node_id in any_listing else "never"
         groups[run.needs, "" if run.needs else run.reason, why][run.node_id] = before
     debts = [
         Debt(needs, reason, max(found.values())[:10], _NOTES[why](max(found.values()), now), tuple(sorted(found)))
@@ -101,11 +102,15 @@ def _age(when: str, today: date) -> int:
     return (today - datetime.fromisoformat(when).date()).days
 
 
+def _ago(days: int) -> str:
+    return f"{days} {'day' if days == 1 else 'days'} ago"
+
+
 _NOTES: Mapping[str, Callable[[str, date], str]] = {
     "never": lambda _last, _today: "",
     "changed": lambda _last, _today: "before the listing changed",
     "beside": lambda _last, _today: "before a file beside the listing changed",
-    "old": lambda last, today: f"{_age(last, today)} {'day' if _age(last, today) == 1 else 'days'} ago",
+    "old": lambda last, today: _ago(_age(last, today)) if last else "at a time that is not known",
 }
 """Why a last run does not count, in words."""
 

@@ -65,6 +65,8 @@ class Case(Struct, frozen=True):
     line: int | None = None
     """Line in the listing."""
     marks: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    left_out: str = ""
+    """Why plain pytest would not run it; empty for a test that it runs."""
 
 
 class Collected(Struct, frozen=True):
@@ -76,6 +78,8 @@ class Collected(Struct, frozen=True):
     reason: str = ""
     text: str = ""
     line: int | None = None
+    lacking: str = ""
+    """What its import has raised that may be for want of what another machine has."""
 
 
 def plan(found: Sequence[Listing], rules: Rules = USUAL, parents: tuple[str, ...] = (), holder: Listing | None = None) -> Iterator[Job]:

@@ -19,7 +19,7 @@ from msgspec.structs import asdict
 from rankbook import debt
 from rankbook.config import Settings, load, real
 from rankbook.errors import LedgerError
-from rankbook.ledger import FORMAT, Ledger, Values, checked, hardware_class, moment, values_of
+from rankbook.ledger import FORMAT, Ledger, Values, checked, hardware_class, is_ahead, moment, values_of
 from rankbook.listing import Outcome, Run
 from rankbook.report import plural
 from rankbook.terminal import aligned, heard
@@ -205,40 +205,47 @@ def _import_options(parser: ArgumentParser) -> None:
 
 def _import(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> int:
     del settings
-    return _add(ledger, (values for name in chosen.files for values in _runs_of(name)), say)
+    return _add(ledger, chain.from_iterable(map(_runs_of, chosen.files)), say)
 
 
-def _add(ledger: Ledger, runs: Iterable[Values], say: Say) -> int:
+def _add(ledger: Ledger, runs: Iterable[tuple[str, Values]], say: Say) -> int:
     counted = _Counted(runs)
     new = ledger.add(counted)
     say(f"{plural(new, 'run')} added, {counted.number - new:,} there already")
+    if counted.ahead:
+        number, (where, when) = len(counted.ahead), counted.ahead[0]
+        said = "is dated more than a day ahead, and counts" if number == 1 else "are dated more than a day ahead, and count"
+        say(f"warning: {where}: {plural(number, 'run')} {said} as older than all others: {when}; set the clock of that machine right")
     return 0
 
 
 class _Counted:
-    """An iterable that knows how much it has given.
+    """An iterable that knows how much it has given, and where what is dated ahead of this machine's clock.
 
     Args:
-        runs: what it gives.
+        runs: what it gives, each with its place.
     """
 
-    def __init__(self, runs: Iterable[Values]) -> None:
+    def __init__(self, runs: Iterable[tuple[str, Values]]) -> None:
         self.runs = runs
         self.number = 0
+        self.ahead: list[tuple[str, str]] = []
 
     def __iter__(self) -> Iterator[Values]:
-        for self.number, values in enumerate(self.runs, 1):  # noqa: B020 - the count is the object's
+        for self.number, (where, values) in enumerate(self.runs, 1):  # noqa: B020 - the count is the object's
+            if is_ahead(when := values.get("when", "")):
+                self.ahead.append((where, when))
             yield values
 
 
-def _runs_of(name: str) -> Iterator[Values]:
-    """Yield the runs of an export, each checked."""
+def _runs_of(name: str) -> Iterator[tuple[str, Values]]:
+    """Yield the runs of an export, each checked, with its place."""
     number = 0
     with _opened(name) as stream:
         for number, line in enumerate(_text_lines(stream, name), 1):
             values = _read_line(name, number, line)
             if values is not None:
-                yield values
+                yield f"{name}:{number}", values
     if not number:
         raise LedgerError("not a ledger's export: it is empty", where=name, right=_EXPORT_AGAIN)
 
@@ -299,7 +306,7 @@ def _merge(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> i
         if not path.is_file():
             raise LedgerError("there is no such file", where=path, right="name a ledger")
     others = [path for path in chosen.ledgers if path.resolve() != ledger.path.resolve()]
-    return _add(ledger, (values for path in others for values in Ledger(path).exported()), say)
+    return _add(ledger, ((f"{path}: {values['node_id']}", values) for path in others for values in Ledger(path).exported()), say)
 
 
 # Debt

@@ -11,7 +11,7 @@ from rankbook import machine
 from rankbook.config import Settings
 from rankbook.jobs import Job
 from rankbook.listing import Outcome
-from rankbook.planning import gpus_wanted, needs_of, plan_of, with_tree
+from rankbook.planning import gpus_wanted, needs_of, needs_of_all, plan_of, with_tree
 from rankbook.prove import PageSources, Prover
 from rankbook.reports import Report
 from rankbook.required import BROKEN, Required, need_of_reason
@@ -49,12 +49,55 @@ class Outlook:
         needs = _needs(job, test)
         if not needs or not (self._settings.plan or job.listing.about is None):
             return None
-        about = job.listing.about
-        here = with_tree(self._machine, about.source, sources.data) if about is not None else self._machine
-        planned = plan_of(needs, here)
+        planned = plan_of(needs, self._machine_of(job, sources))
         if planned.word != "skipped" or planned.need is None:
             return None
         return self._promised(Report(Outcome.SKIPPED, planned.reason, needs=(planned.need.text,)), planned.need)
+
+    def unmet_by_all(self, job: Job, lacking: str, sources: PageSources) -> Report | None:
+        """Give the outcome of a module of which no test can run here, as its page says, and that cannot be imported either.
+
+        Args:
+            job: its listing.
+            lacking: what its import has raised; empty where that has nothing to do with the machine.
+            sources: where the other files of its tree are.
+        """
+        if not lacking or not self._settings.plan:
+            return None
+        here = self._machine_of(job, sources)
+        planned = [plan_of(wanted, here) for wanted in needs_of_all(job.listing).values()]
+        needs = [each.need for each in planned if each.word == "skipped" and each.need is not None]
+        if not needs or len(needs) < len(planned):
+            return None
+        why = "; ".join(dict.fromkeys(each.reason for each in planned))
+        said = f"none of its tests can run here: {why}; and its import failed: {lacking.splitlines()[0]}"
+        report = Report(Outcome.SKIPPED, said, needs=tuple(dict.fromkeys(need.text for need in needs)))
+        return next((red for need in needs if (red := self._promised(report, need)) is not report), report)
+
+    def uncollected(self, job: Job, sources: PageSources) -> Report | None:
+        """Give the outcome of a module that can be imported, and of whose tests pytest collects none; None where its page lists none.
+
+        Args:
+            job: its listing.
+            sources: where the other files of its tree are.
+        """
+        known = needs_of_all(job.listing)
+        if not known:
+            return None
+        here = self._machine_of(job, sources)
+        planned = [plan_of(wanted, here) for wanted in known.values()]
+        needs = [each.need for each in planned if each.need is not None and each.word in ("absent", "skipped")]
+        if len(needs) < len(planned):
+            return Report(Outcome.VACUOUS, f"the module imports, and pytest collects no test from it; its page lists {', '.join(known)}")
+        why = "; ".join(dict.fromkeys(each.reason for each in planned))
+        report = Report(
+            Outcome.SKIPPED, f"pytest collects none of its tests here: {why}", needs=tuple(dict.fromkeys(n.text for n in needs))
+        )
+        return next((red for need in needs if (red := self._promised(report, need)) is not report), report)
+
+    def _machine_of(self, job: Job, sources: PageSources) -> Machine:
+        about = job.listing.about
+        return with_tree(self._machine, about.source, sources.data) if about is not None else self._machine
 
     def gpus_wanted(self, job: Job, test: str) -> int:
         """Give the number of GPUs that an item is granted; 0 on a machine that has none."""

@@ -35,14 +35,19 @@ def needs_of(listing: Listing, test: str) -> tuple[Requirement, ...]:
         listing: of the test.
         test: its node id within the file.
     """
+    return stated.of_test(needs_of_all(listing), test)
+
+
+def needs_of_all(listing: Listing) -> stated.Needs:
+    """Give what a page says that its tests need; empty when its listing is not the source any more of which that was said."""
     about = listing.about
     if about is None or not about.needs or about.embedding is None:
-        return ()
+        return {}
     try:
         is_edited = sha256(listing.data()).hexdigest() != about.embedding.sha256
     except (UnicodeError, LookupError):
         is_edited = True
-    return () if is_edited else stated.of_test(about.needs, test)
+    return {} if is_edited else about.needs
 
 
 def plan_of(requirements: Iterable[Requirement], machine: Machine, granted: int | None = None) -> Planned:

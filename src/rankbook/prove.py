@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import threading
@@ -20,7 +21,7 @@ from msgspec import Struct, field
 from rankbook import engines, gpus, listings
 from rankbook.config import Settings
 from rankbook.errors import PageError
-from rankbook.harness import preloaded
+from rankbook.harness import preloaded, shell
 from rankbook.harness.import_path import ImportPath
 from rankbook.harness.mirror import Mirror, Placed, is_inside
 from rankbook.harness.without_torch import may_import_torch
@@ -41,6 +42,8 @@ FIRST = -1
 """Order of what is wanted before all listings: what a module holds."""
 ANY_NUMBER = 1024
 """GPUs that may be wanted of a machine whose number of GPUs is not known; the scheduler lets one listing at a time have them all."""
+LARGEST = 8 * 2**20
+"""Bytes of the largest file that stands beside a listing because it lists the file's folder."""
 END_LIMIT = 5.0
 """Seconds that whatever runs has to end when the session does."""
 
@@ -157,9 +160,15 @@ class Prover:
             told = sources.pytest_settings
             given |= {
                 "options": [*told.options, *self.options],
+                "own": told.own,
+                "chosen": told.chosen,
+                "file": told.file,
                 "settings": told.toml if told.table else "",
                 "package": placed.package,
             }
+        source = next((found.about.source for found in (job.placed, job.beside) if found is not None and found.about is not None), "")
+        if job.kind.name == "shell" and source:
+            given["folder"] = shell.starts_in(job.placed.text, source, {placed.path, *placed.others})
         program = Program(
             name=job.name,
             entry=job.kind.entry,
@@ -171,7 +180,7 @@ class Prover:
             preload=job.kind.preload,
             torch=may_import_torch(job.placed, placed.others.values()),
             gpus=granted,
-            fresh=fresh or ("the listing asks for them" if options.get("engine") == "fresh" else ""),
+            fresh=fresh or _why_fresh(job, placed.others.values()),
             imports_first=self._looked_up(sources.import_path.first, placed),
             imports_last=self._looked_up(sources.import_path.last, placed),
         )
@@ -222,6 +231,14 @@ class Prover:
         """Let a job go next, because somebody waits for it."""
         if not running.is_over and id(running) in self._tickets:
             self.scheduler.hurry(self._tickets[id(running)])
+
+
+def _why_fresh(job: Job, others: Iterable[bytes]) -> str:
+    """Say why a listing is run by new interpreters; empty when it need not be."""
+    if job.placed.options.get("engine") == "fresh":
+        return "the listing asks for them"
+    looks = not job.kind.has_tests and job.kind.preload and any(b"sys.modules" in data for data in (job.placed.data(), *others))
+    return "it looks at which modules are imported" if looks else ""
 
 
 class Collecting:
@@ -290,7 +307,8 @@ def _of_the_last_start(events: list[Event]) -> list[Event]:
 
 
 def _case(event: Event) -> Case:
-    return Case(event["id"], event["line"], tuple((mark["name"], tuple(mark["args"])) for mark in event["marks"]))
+    marks = tuple((mark["name"], tuple(mark["args"])) for mark in event["marks"])
+    return Case(event["id"], event["line"], marks, event.get("left_out", ""))
 
 
 def _why_not(job: Job, program: Program, events: Sequence[Event], ended: Ended) -> Collected | None:
@@ -306,7 +324,8 @@ def _why_not(job: Job, program: Program, events: Sequence[Event], ended: Ended) 
         report = broken_pytest(job, program, ended, event["status"], "while it was being collected")
     else:
         return None
-    return Collected((), report.outcome, report.reason, report.text, report.line)
+    lacking = on_page(job, program, event["reason"]) if event is not None and event.get("lacking") else ""
+    return Collected((), report.outcome, report.reason, report.text, report.line, lacking)
 
 
 def _left_on_import(code: int, said: str) -> Collected:
@@ -327,6 +346,8 @@ class PageSources(Struct):
     pytest_settings: PytestSettings = field(default_factory=PytestSettings)
     """What the project tells pytest of its tests."""
     _known: dict[str, bytes | None] = field(default_factory=dict)
+    _listed: set[str] = field(default_factory=set)
+    """Files of the project that were found by listing a folder; they need no page."""
 
     def data(self, path: str) -> bytes | None:
         """Give a file's bytes, None when no page and no tree has it, and it is no conftest file of the project."""
@@ -354,6 +375,20 @@ class PageSources(Struct):
             place = tree / folder
             names |= {entry.name for entry in place.iterdir() if entry.is_file()} if place.is_dir() else set()
         return sorted(names)
+
+    def data_in(self, folder: str, *, deep: bool) -> list[str]:
+        """Give the paths of the files of a folder of the tree, or of all below it, that are no Python; the project's need no page."""
+        if folder and not is_inside(folder):
+            return []
+        paged = {path.removesuffix("_docs.md") for place in self._folders(folder) for path in _data_below(place, "_docs.md", deep)}
+        known = {path for tree in (*self.trees, *self._projects()) for path in _data_below(tree / folder, "", deep)}
+        paths = {f"{folder}/{path}".lstrip("/"): path in known for path in paged | known if not path.endswith((".py", ".pyc"))}
+        self._listed |= {path for path, is_file in paths.items() if is_file}
+        return sorted(paths)
+
+    def _projects(self) -> Iterator[Path]:
+        if self.project is not None and self.about is not None:
+            yield self.project
 
     def _folders(self, folder: str) -> Iterator[Path]:
         """Yield where the pages of a folder of the sources may lie: below the book's top, or beside this page."""
@@ -388,9 +423,19 @@ class PageSources(Struct):
         return None
 
     def _from_project(self, path: str) -> bytes | None:
-        is_conftest = PurePosixPath(path).name == "conftest.py" and is_inside(path)
-        target = self.project / path if self.project is not None and self.about is not None and is_conftest else None
-        return target.read_bytes() if target is not None and target.is_file() else None
+        if not (path in self._listed or (PurePosixPath(path).name == "conftest.py" and is_inside(path))):
+            return None
+        return next((target.read_bytes() for root in self._projects() if (target := root / path).is_file()), None)
+
+
+def _data_below(folder: Path, suffix: str, deep: bool) -> Iterator[str]:  # noqa: FBT001
+    """Yield the files of a folder by their paths from there; only names that end so."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if deep and name != "__pycache__" and not name.startswith(".")]
+        for name in names:
+            file = Path(place, name)
+            if name.endswith(suffix) and file.is_file() and file.stat().st_size <= LARGEST:
+                yield file.relative_to(folder).as_posix()
 
 
 def _pages_in(folder: Path) -> list[str]:

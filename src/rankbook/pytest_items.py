@@ -62,6 +62,9 @@ class Session(Struct):
     is_over: bool = False
     """Whether nothing is waited for any more."""
 
+    called_with: tuple[tuple[str, ...], tuple[tuple[str, ...], ...]] = ((), ())
+    """The words of the command line, and those options of it that are the project's own."""
+
     rules: Rules = USUAL
     """What pytest takes for tests in the project."""
 
@@ -194,7 +197,7 @@ class PageFile(pytest.File):
                 self.earlier[id(job)] = self._runs_of(job, state.proofs)
             if not self.earlier.get(id(job)) and not self.config.option.collectonly:
                 state.prover.warm(job)
-            if not needs_no_collection(job) and not self.earlier.get(id(job)):
+            if not needs_no_collection(job) and not _is_settled(self.earlier.get(id(job), {})):
                 self.collecting[id(job)] = state.prover.submit_collection(job, self.sources(job))
 
     def _runs_of(self, job: Job, known: Proofs) -> dict[str, Run]:
@@ -218,8 +221,12 @@ class PageFile(pytest.File):
 
     def _pytest_settings(self, job: Job) -> Mapping[str, str]:
         """Give what pytest is told of how a job's tests run."""
+        if not job.kind.has_tests or job.listing.about is None:
+            return {}
         told = self.sources(job).pytest_settings
-        return {f"{told.file}{NAMED}": told.digest} if job.kind.has_tests and job.listing.about is not None else {}
+        # No file can be compared with what a command line said, but a run proves something for the same one only.
+        more = {f"command line: {told.called}": sha256(told.called.encode()).hexdigest()} if told.called else {}
+        return {f"{told.file}{NAMED}": told.digest, **more}
 
     def _conftest_files(self, job: Job) -> Mapping[str, str]:
         """Give the conftest files that may define the fixtures of a job's listing."""
@@ -288,6 +295,7 @@ class PageFile(pytest.File):
             trees = tuple(settings.below_root(entry) for entry in settings.source_path)
             project = settings.root if runs_tests else None
             told = pytest_settings_of(settings.root, about.source) if about is not None and is_inside(about.source) else PytestSettings()
+            told = told.called_with(*self.session_state.called_with)
             self._sources[key] = PageSources(self.path, about, trees, self._import_path(about, trees), project, told)
         return self._sources[key]
 
@@ -308,8 +316,14 @@ def _items_below(nodes: Iterable[pytest.Item | pytest.Collector]) -> Iterator[py
             yield node
 
 
+def _is_settled(earlier: Mapping[str, Run]) -> bool:
+    """Say whether the ledger tells which tests there are: what was left out of a run may be left out no more, as variables say, say."""
+    return bool(earlier) and not any(run.case.get("left_out") for run in earlier.values())
+
+
 def _case_of(run: Run) -> Case:
-    return Case(run.case["id"], run.case.get("line"), tuple((name, tuple(arguments)) for name, arguments in run.case.get("marks", ())))
+    marks = tuple((name, tuple(arguments)) for name, arguments in run.case.get("marks", ()))
+    return Case(run.case["id"], run.case.get("line"), marks, run.case.get("left_out", ""))
 
 
 def needs_no_collection(job: Job) -> bool:
@@ -440,7 +454,7 @@ class ListingItem(pytest.Item):
     @cached_property
     def known(self) -> Report | None:
         """Give the outcome of an item that starts nothing of its own."""
-        return self._said_by_page() or self._proved() or self._said_by_kind() or self.planned
+        return self._said_by_page() or self._proved() or self._said_by_kind() or _left_out(self.case) or self.planned
 
     def _said_by_page(self) -> Report | None:
         listing = self.job.listing
@@ -457,7 +471,7 @@ class ListingItem(pytest.Item):
     def _said_by_kind(self) -> Report | None:
         found = self.page.collected.get(id(self.job)) if self.case is None else None
         if found is not None:
-            return _of_module(found)
+            return self._of_module(self.job, found)
         if self.job.same_as is not None:
             return None
         if not self.job.kind.entry:
@@ -514,7 +528,8 @@ class ListingItem(pytest.Item):
         own = [item for item in self.state.items if item.job is job or (job.whole is not None and item.job.whole is job.whole)]
         selected = [item.test for item in own if item.test and self._runs_with(item)]
         found = self.page.collected.get(id(job))
-        tests = selected or [case.id for case in (found.cases if found else ()) if not outlook.unmet(job, case.id, self.page.sources(job))]
+        cases = found.cases if found else ()
+        tests = selected or [case.id for case in cases if not _left_out(case) and not outlook.unmet(job, case.id, self.page.sources(job))]
         return [test for test in tests if outlook.gpus_wanted(job, test) == wanted]
 
     def _runs_with(self, other: ListingItem) -> bool:
@@ -527,7 +542,7 @@ class ListingItem(pytest.Item):
         name = "::".join((self.page.where, *job.names))
         found = self.page.collected.get(id(job))
         if found is not None and not found.cases:
-            return _of_module(found)
+            return self._of_module(job, found)
         reports = list(self._ends_of(job))
         failed = next((report for report in reports if report.outcome.is_failure), None)
         if failed is not None:
@@ -536,10 +551,19 @@ class ListingItem(pytest.Item):
             return replace(reports[0], text="", sections=(), wasxfail=None)
         if not reports:
             return Report(Outcome.SKIPPED, f"none of the tests of {name} is run")
-        selected, whole = sum(item.job is job for item in self.state.items), len(found.cases) if found is not None else 0
+        selected = sum(item.job is job and _left_out(item.case) is None for item in self.state.items)
+        whole = sum(_left_out(case) is None for case in found.cases) if found is not None else 0
         if 0 < selected < whole:
             return Report(Outcome.SKIPPED, f"of the {whole} tests of {name} only {selected} {'is' if selected == 1 else 'are'} run")
         return Report(Outcome.PASSED, f"the same run as {' '.join(job.names) or 'the tests of this page'}")
+
+    def _of_module(self, job: Job, found: Collected) -> Report:
+        """Give the outcome of a test module that holds no test: what kept it from being collected, or that it imports."""
+        outlook, sources = self.state.outlook, self.page.sources(job)
+        if found.outcome is Outcome.PASSED:
+            imports = Report(Outcome.PASSED, sections=(("rankbook", "the module imports; pytest collects no test from it"),))
+            return outlook.uncollected(job, sources) or imports
+        return outlook.unmet_by_all(job, found.lacking, sources) or Report(found.outcome, found.reason, found.text, found.line)
 
     def _ends_of(self, job: Job) -> Iterator[Report]:
         """Yield how the tests of another listing of the page end: those that are selected, or all when none is."""
@@ -552,8 +576,9 @@ class ListingItem(pytest.Item):
         if items:
             return
         found, outlook = self.page.collected.get(id(job)), self.state.outlook
-        for test in [case.id for case in found.cases] if found is not None else [""]:
-            yield outlook.unmet(job, test, self.page.sources(job)) or self._end_of(job, test)
+        for case in found.cases if found is not None else (None,):
+            test = case.id if case is not None else ""
+            yield _left_out(case) or outlook.unmet(job, test, self.page.sources(job)) or self._end_of(job, test)
 
     def _end_of(self, job: Job, test: str) -> Report:
         running = self.submitted(job, test)
@@ -629,14 +654,13 @@ class ListingItem(pytest.Item):
         found = self.page.collected.get(id(self.job))
         cases = found.cases if found else ()
         place = next((at for at, case in enumerate(cases) if case is self.case), -1)
-        return {**asdict(self.case), "of": len(cases), "place": place, "page": self.page.size}
+        facts = {name: value for name, value in asdict(self.case).items() if name != "left_out" or value}
+        return {**facts, "of": len(cases), "place": place, "page": self.page.size}
 
 
-def _of_module(found: Collected) -> Report:
-    """Give the outcome of a test module that holds no test: what kept it from being collected, or that it imports."""
-    if found.outcome is Outcome.PASSED:
-        return Report(Outcome.PASSED, sections=(("rankbook", "the module imports; pytest collects no test from it"),))
-    return Report(found.outcome, found.reason, found.text, found.line)
+def _left_out(case: Case | None) -> Report | None:
+    """Give the outcome of a test that plain pytest leaves out."""
+    return Report(Outcome.SKIPPED, case.left_out) if case is not None and case.left_out else None
 
 
 def _shows(job: Job, listing: Listing | None) -> bool:

@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Generator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from rankbook import machine
 from rankbook.canary import Canary, differences
 from rankbook.collecting import rules_of
 from rankbook.errors import RankbookError
+from rankbook.harness.test_module import known
 from rankbook.ledger import Ledger
 from rankbook.ledger.values import values_of
 from rankbook.listing import Outcome
@@ -22,6 +24,7 @@ from rankbook.proofs import Proofs
 from rankbook.prove import Prover
 from rankbook.pytest_items import STASH, ListingItem, PageFile, Session, sections_of
 from rankbook.pytest_private import is_text_doctest, wanted_by_glob
+from rankbook.pytest_settings import options_of
 from rankbook.recording import Recorder
 from rankbook.reports import Report
 from rankbook.required import Required
@@ -32,6 +35,8 @@ LETTERS: Mapping[str, str] = {Outcome.VACUOUS: "v", Outcome.DEGENERATE: "d", Out
 """Letters of the progress line for what is neither passed nor plainly skipped."""
 CANARY: pytest.StashKey[Canary] = pytest.StashKey()
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
+GIVEN: pytest.StashKey[list[Any]] = pytest.StashKey()
+"""The words of the command line, and those options of it that conftest files have defined."""
 NOTES: pytest.StashKey[list[str]] = pytest.StashKey()
 """What was done besides, for the summary."""
 
@@ -56,6 +61,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--fail-on-debt", action="store_true", help="fail when a listing or a test has never really run, or not since it changed")
     add("--update-output", action="store_true", help="rewrite the expected outputs that differ")
     add("--listings-report", metavar="FILE", help="write the count of listings by outcome as JSON")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser, args: list[str]) -> Generator[None, None, None]:
+    """Tell which options of the command line are those of conftest files: the listings' own pytest is to have them, too."""
+    _, unknown = parser.parse_known_and_unknown_args(list(args))
+    yield
+    words = early_config.invocation_params.args
+    options = [known(parser, option) for option in options_of(map(str, words)) if option[0] in unknown]
+    early_config.stash[GIVEN] = [list(map(str, words)), [option for option in options if option]]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of xdist what the command line says."""
+    node.workerinput["rankbook_given"] = node.config.stash[GIVEN]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -91,8 +112,10 @@ def _session(config: pytest.Config, settings: configuration.Settings) -> Session
     prover = Prover(settings, ["--noconftest"] if option.noconftest else [], _jobs(config, settings))
     outlook = Outlook(settings, prover, [Required.parse(text) for text in option.require or ()])
     config.stash[CANARY] = Canary.of(settings.canary)
-    known = _proofs(settings) if option.stale else None
-    return Session(settings, prover, outlook, known, updates=option.update_output, rules=rules_of(settings.root))
+    proved = _proofs(settings) if option.stale else None
+    words, own = getattr(config, "workerinput", {}).get("rankbook_given") or config.stash.get(GIVEN, ([], []))
+    called_with = tuple(words), tuple(map(tuple, own))
+    return Session(settings, prover, outlook, proved, updates=option.update_output, rules=rules_of(settings.root), called_with=called_with)
 
 
 def _proofs(settings: configuration.Settings) -> Proofs:

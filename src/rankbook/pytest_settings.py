@@ -6,13 +6,14 @@ import configparser
 import json
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 _PLACES = (
     ("pytest.toml", "pytest"),
@@ -37,12 +38,36 @@ class PytestSettings(Struct, frozen=True):
     table: Mapping[str, Any] = field(default_factory=dict)
     """Settings by name, without those that say which tests there are and where modules lie."""
     options: tuple[str, ...] = ()
-    """Those of the options that it is always given on which the end of a test depends."""
+    """Those of pytest's own options that it is always given on which the end of a test depends."""
+    own: tuple[tuple[str, ...], ...] = ()
+    """Options of conftest files and plugins that it is always given, each with the words behind it."""
+    chosen: tuple[str, ...] = ()
+    """Options that it is always given which leave tests or files out."""
+    called: str = ""
+    """What the command line says beyond that."""
+    of_file: str = ""
+    """Digest of what the file alone says, where the command line says more."""
+
+    def called_with(self, words: Sequence[str], own: Sequence[tuple[str, ...]]) -> PytestSettings:
+        """Give what holds when the command line of pytest says more: its `-m` and `-k` stand in the place of those here.
+
+        Args:
+            words: of the command line.
+            own: those options of it that are the project's own.
+        """
+        again = tuple(name for name in ("-m", "-k") if any(word.startswith(name) for word in words))
+        pairs = zip(self.chosen[::2], self.chosen[1::2], strict=True)
+        chosen = tuple(word for name, value in pairs if name not in again for word in (name, value))
+        called = [*(word for option in own for word in option), *(again if chosen != self.chosen else ())]
+        return replace(self, own=(*self.own, *own), chosen=chosen, called=shlex.join(called), of_file=self.digest) if called else self
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all of it, also where nothing is said."""
-        return sha256(json.dumps([self.section, self.table, self.options], sort_keys=True, default=str).encode()).hexdigest()
+        """SHA-256 of all that the file says, also where nothing is said."""
+        if self.of_file:
+            return self.of_file
+        more = [self.own, self.chosen] if self.own or self.chosen else []
+        return sha256(json.dumps([self.section, self.table, self.options, *more], sort_keys=True, default=str).encode()).hexdigest()
 
     @property
     def toml(self) -> str:
@@ -84,12 +109,31 @@ def pytest_settings_of(root: Path, path: str) -> PytestSettings:
 def _settings(file: str, section: str, found: Mapping[str, Any]) -> PytestSettings:
     is_native = file.endswith(".toml") and not section.endswith("ini_options")
     table = {name: value for name, value in sorted(found.items()) if _bears(name) and _is_plain(value)}
-    added = found.get("addopts", "")
+    given = list(options_of(_words(found.get("addopts", ""))))
+    options, chosen = (tuple(word for each in given for word in _short(each, known)) for known in (_WITH_VALUE, _CHOOSING))
+    own = tuple(each for each in given if _is_own(each[0]))
+    return PytestSettings(file, "tool.pytest" if is_native else "tool.pytest.ini_options", table, options, own, chosen)
+
+
+def _words(added: Any) -> list[str]:
     try:
-        words = [str(word) for word in added] if isinstance(added, list) else shlex.split(str(added))
+        return [str(word) for word in added] if isinstance(added, list) else shlex.split(str(added))
     except ValueError:
-        words = []
-    return PytestSettings(file, "tool.pytest" if is_native else "tool.pytest.ini_options", table, tuple(_deciding(words)))
+        return []
+
+
+def options_of(words: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the options of a command line, each with the words behind it."""
+    option: list[str] = []
+    for word in words:
+        if not word.startswith("-") or word[1:2].isdigit():
+            option.append(word)
+            continue
+        if option:
+            yield tuple(option)
+        option = [word]
+    if option:
+        yield tuple(option)
 
 
 _ELSEWHERE = frozenset({
@@ -101,7 +145,38 @@ _STARTS_ELSEWHERE = ("doctest_", "junit_", "log_cli", "log_file", "tmp_path_rete
 """How names of others begin."""
 _FLAGS = frozenset({"--strict", "--strict-markers", "--runxfail"})
 _WITH_VALUE = {"-W": "-W", "--pythonwarnings": "-W", "-p": "-p", "-o": "-o", "--override-ini": "-o"}
-"""Options with a value on which the end of a test may depend, with their short names."""
+"""Options of pytest with a value on which the end of a test may depend, with their short names."""
+_CHOOSING = {"-m": "-m", "-k": "-k", "--deselect": "--deselect", "--ignore": "--ignore", "--ignore-glob": "--ignore-glob"}
+"""Options of pytest that leave tests or files out."""
+_SILENT = """
+    --assert --basetemp --cache-clear --cache-show --capture --co --code-highlight --collect-in-virtualenv --collect-only --collectonly
+    --color --confcutdir --config-file --continue-on-collection-errors --debug --disable-pytest-warnings --disable-warnings --durations
+    --durations-min --exitfirst --failed-first --ff --fixtures --fixtures-per-test --force-short-summary --full-trace --fulltrace --funcargs
+    --help --import-mode --junit-prefix --junit-xml --junitprefix --junitxml --keep-duplicates --last-failed --last-failed-no-failures --lf
+    --lfnf --markers --maxfail --new-first --nf --no-fold-skipped --no-header --no-showlocals --no-summary --noconftest --pastebin --pdb
+    --pdbcls --pyargs --quiet --rootdir --setup-only --setup-plan --setup-show --show-capture --showlocals --stepwise --stepwise-reset
+    --stepwise-skip --strict-config --sw --sw-reset --sw-skip --tb --trace --trace-config --verbose --verbosity --version --xfail-tb
+    --boxed --dist --forked --looponfail --max-worker-restart --maxprocesses --maxschedchunk --no-loadscope-reorder --numprocesses --px
+    --rsyncdir --rsyncignore --testrunuid --tx --loadscope-reorder
+    --alluredir --clean-alluredir --cov --css --group --html --no-cov --no-cov-on-fail --picked --report-log --self-contained-html --splits
+    --splitting-algorithm --store-durations --instafail
+    --canary --engine --fail-on-debt --gpus --listing-jobs --listing-timeout --listings-report --no-plan --ray-address --require
+    --source-path --stale --update-output
+"""
+"""Options that bear on what is run, in which order, by which processes, and on what is shown and measured of it, but not on how a test
+ends: of pytest, of plugins that many use, and of rankbook."""
+_SILENT_STARTS = (
+    "--benchmark-",
+    "--cov-",
+    "--doctest-",
+    "--json-report",
+    "--log-cli",
+    "--log-file",
+    "--random-order",
+    "--randomly-",
+    "--testmon",
+)
+"""How others begin."""
 
 
 def _bears(name: str) -> bool:
@@ -113,19 +188,27 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str | int | float) or (isinstance(value, list) and all(isinstance(each, str | int | float) for each in value))
 
 
-def _deciding(words: Sequence[str]) -> Iterator[str]:
-    """Yield the options on which the end of a test may depend."""
-    waiting = iter(words)
-    for word in waiting:
-        long, _, value = word.partition("=")
-        if word in _FLAGS:
-            yield word
-        elif word in _WITH_VALUE:
-            yield from (_WITH_VALUE[word], next(waiting, ""))
-        elif long in _WITH_VALUE and long.startswith("--"):
-            yield from (_WITH_VALUE[long], value)
-        elif word[:2] in _WITH_VALUE and not word.startswith("--"):
-            yield from (word[:2], word[2:])
+def _short(option: Sequence[str], known: Mapping[str, str]) -> Iterator[str]:
+    """Yield an option by its short name, with its value, where it is one of these, or is a flag on which the end of a test may depend."""
+    word, behind = option[0], option[1:2]
+    long, equals, value = word.partition("=")
+    if known is _WITH_VALUE and word in _FLAGS:
+        yield word
+    elif word in known:
+        yield from (known[word], *(behind or ("",)))
+    elif long in known and equals and long.startswith("--"):
+        yield from (known[long], value)
+    elif word[:2] in known and not word.startswith("--"):
+        yield from (word[:2], word[2:])
+
+
+def _is_own(word: str) -> bool:
+    """Say whether an option is one of a conftest file or a plugin: pytest leaves them the long names, and the capital letters."""
+    name = word.partition("=")[0]
+    if not name.startswith("--"):
+        return name[1:2].isupper() and name[:2] not in _WITH_VALUE
+    known = name in _FLAGS or name in _WITH_VALUE or name in _CHOOSING or name in _SILENT.split()
+    return not known and name != "--" and not name.startswith(_SILENT_STARTS)
 
 
 def _read(path: Path, section: str) -> Mapping[str, Any] | None:

@@ -17,6 +17,9 @@ from rankbook.reports import PASSED, Report, abnormal, broken_pytest, on_page, r
 
 PHASES = ("setup", "call", "teardown")
 
+_RED = (1, 2, 3, 4)
+"""Exit statuses of a pytest that was not content."""
+
 Key = tuple[str, str]
 """A test (`""` for a whole listing) and a phase of it."""
 
@@ -141,6 +144,10 @@ class Running:
         """Tests that have come to their end in this process."""
         self._status: int | None = None
         """Exit status of the listing's own pytest, once it has one."""
+        self._has_failed = False
+        """Whether a test of this process has failed."""
+        self._broken: Report | None = None
+        """What ended its session when no test was waiting any more."""
         try:
             execution = self._execution = self._engine().start(self.program)
             if self._stopping:
@@ -175,6 +182,7 @@ class Running:
 
     def _take_report(self, event: Mapping[str, Any]) -> None:
         test, phase = event["id"], event["when"]
+        self._has_failed |= Outcome(event["outcome"]).is_failure
         if event["outcome"] == Outcome.NOT_RUN and self.job.kind.has_tests and test in self.waiting and self._settled:
             self._again.append(test)
         if test in self._again or test not in self.waiting:
@@ -198,6 +206,7 @@ class Running:
         if self._current in self.waiting:
             self._charge(self._current, report)
         else:
+            self._broken = None if self.waiting else report
             self._fail_rest(report)
 
     def _charge(self, test: str, report: Report) -> None:
@@ -250,6 +259,9 @@ class Running:
         if ended.left:
             reason = f"it left {_count(len(ended.left), 'process', 'processes')} behind: {'; '.join(ended.left)}"
             self.reports[key] = replace(known, outcome=Outcome.FAILED, reason=reason, text=reason)
+        elif self._status in _RED and not self._has_failed:
+            said = self._broken or broken_pytest(self.job, self.program, ended, self._status, "although none of its tests failed")
+            self.reports[key] = replace(said, outcome=Outcome.FAILED, sections=known.sections, ranks=known.ranks)
         elif ended.hung or ended.exit_code != 0:
             report = abnormal(self.job, self.program, ended, "after its last test" if self.job.kind.has_tests else "at its end")
             self.reports[key] = replace(report, sections=known.sections, ranks=known.ranks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Iterator
 
 
 def syntax_tree(source: str | bytes, path: str = "<unknown>") -> ast.Module:
@@ -20,3 +21,14 @@ def syntax_tree(source: str | bytes, path: str = "<unknown>") -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(source, path)
+
+
+def plugins_of(node: ast.AST) -> Iterator[str]:
+    """Yield the modules that an assignment to `pytest_plugins` names: pytest imports them as an import statement would."""
+    if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) or node.value is None:
+        return
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    if any(isinstance(target, ast.Name) and target.id == "pytest_plugins" for target in targets):
+        words = (part.value for part in ast.walk(node.value) if isinstance(part, ast.Constant) and isinstance(part.value, str))
+        names = (name.strip() for word in words for name in word.split(","))
+        yield from (name for name in names if all(part.isidentifier() for part in name.split(".")))

@@ -84,10 +84,17 @@ class Birth(Struct, frozen=True):
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
+OF_PYTEST = frozenset(
+    {"PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID"}
+)
+"""Variables that the surrounding pytest sets: a program would take itself for one of its tests."""
+
+
 def environment_of(program: Program) -> dict[str, str]:
     """Give the environment that a program asks for: the caller's, its own on top, and the GPUs that it was granted."""
     granted = {} if program.gpus is None else {VISIBLE: ",".join(program.gpus)}
-    return {**os.environ, **program.environment, **granted}
+    callers = {name: value for name, value in os.environ.items() if name not in OF_PYTEST}
+    return {**callers, **program.environment, **granted}
 
 
 def prepare(program: Program, scratch: Sequence[str] = ()) -> Job:

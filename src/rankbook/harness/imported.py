@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from msgspec import Struct, field
 
-from rankbook.syntax import syntax_tree
+from rankbook.syntax import plugins_of, syntax_tree
 
 Folders = tuple[str, ...]
 
@@ -136,6 +136,8 @@ def imports_of(data: bytes) -> Imports:
                 relative |= {(node.level, name): None for name in told}
             else:
                 names |= dict.fromkeys(told)
+        else:
+            names |= dict.fromkeys(plugins_of(node))
     return Imports(tuple(names), tuple(relative))
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from rankbook.harness.import_path import ImportPath
 from rankbook.languages import by_fence
 from rankbook.listing import Listing
-from rankbook.syntax import syntax_tree
+from rankbook.syntax import plugins_of, syntax_tree
 
 SUFFIXES = {"python": ".py", "pycon": ".pycon", "bash": ".sh", "console": ".console", "json": ".json", "toml": ".toml", "yaml": ".yaml"}
 """Suffix of the file of a hand-written listing, by canonical language."""
@@ -34,6 +34,9 @@ class Sources(Protocol):
 
     def names(self, folder: str) -> list[str]:
         """Give the names of the files of a folder that can be had."""
+
+    def data_in(self, folder: str, *, deep: bool) -> list[str]:
+        """Give the paths of the files of a folder of the tree, or of all below it, that can be had and are no Python."""
 
     def digest(self, path: str) -> str | None:
         """Give the SHA-256 of a file as a page shows it, None where none does."""
@@ -191,7 +194,15 @@ def needed(path: str, data: bytes, sources: Sources, starts: tuple[str, ...] | N
     seen, waiting = {path}, [(path, data)]
     while waiting:
         current, text = waiting.pop()
-        more = () if stands_in else (*_imported(current, text, sources.import_path, starts or (), package), *_named(current, text, sources))
+        more = (
+            ()
+            if stands_in
+            else (
+                *_imported(current, text, sources.import_path, starts or (), package),
+                *_named(current, text, sources),
+                *_listed(current, text, sources),
+            )
+        )
         for candidate in (*_above(current), *more):
             if candidate in seen or not is_inside(candidate):
                 continue
@@ -219,7 +230,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _imported(path: str, data: bytes, known: ImportPath, starts: tuple[str, ...], own: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files that the import statements may mean: in the file's folder, and above it for what is not installed, or is its own."""
+    """Yield the files that imports and `pytest_plugins` may mean: in the folder, and above it for what is not installed, or is its own."""
     try:
         nodes = list(ast.walk(syntax_tree(data)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -234,6 +245,9 @@ def _imported(path: str, data: bytes, known: ImportPath, starts: tuple[str, ...]
             places = folders[node.level - 1 : node.level] if node.level else [*_starts(folders, base, known, own), *starts]
             for name in (base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)):
                 yield from _modules(places, name) if name else ()
+        else:
+            for name in plugins_of(node):
+                yield from _modules([*_starts(folders, name, known, own), *starts], name)
 
 
 def _starts(folders: list[str], name: str, known: ImportPath, own: tuple[str, ...]) -> list[str]:
@@ -262,3 +276,22 @@ def _named(path: str, data: bytes, sources: Sources) -> Iterator[str]:
             yield str(PurePosixPath(folder, name))
     for found in sorted(set(_BELOW.findall(data))):
         yield str(PurePosixPath(folder, found.decode()))
+
+
+_LISTING = re.compile(rb"\b(?<!ast\.)(?:i?glob|rglob|iterdir|listdir|scandir|walk|fwalk)\(")
+"""A call that lists what is in a folder."""
+_FOLDER = re.compile(rb"""["'/](?:\./)?([\w-][\w.-]*(?:/[\w-][\w.-]*)*)[/"']""")
+"""A string, or the beginning of one, that may name a folder."""
+
+
+def _listed(path: str, data: bytes, sources: Sources) -> Iterator[str]:
+    """Yield data that a file finds by listing folders: that of its own folder, and all that is below the folders that it names from there.
+
+    Without them a test that goes through what it finds would go through nothing, and pass.
+    """
+    if not _LISTING.search(data):
+        return
+    folder = PurePosixPath(path).parent
+    yield from sources.data_in("" if str(folder) == "." else str(folder), deep=False)
+    for named in sorted(set(_FOLDER.findall(data))):
+        yield from sources.data_in(str(folder / named.decode()), deep=True)

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -37,6 +37,31 @@ def arguments(listing: Listing) -> Mapping[str, Any]:
     prompts = language is not None and language.name == "console"
     said = {"hidden": listing.first_line - listing.hidden[0][0]} if listing.hidden else {}
     return {"console": prompts or listing.text.lstrip().startswith("$ "), **said, **outputs.arguments(listing)}
+
+
+_PATH = re.compile(r"(?<![\w./-])(cd +)?(?:\./)?([\w-][\w.-]*(?:/[\w.-]+)*)")
+"""A word of a command that may be a path down from the working directory."""
+
+
+def starts_in(text: str, source: str, files: Iterable[str]) -> str:
+    """Give the folder in which a listing starts: where the files are that it names, beside its source or at the root of the tree.
+
+    Args:
+        text: of the listing.
+        source: path of the source that it is, or that its page is about.
+        files: paths of the files of its tree.
+
+    Returns:
+        The source's folder when the listing names something there by its path from that folder, and nothing from the root; else empty.
+    """
+    folder = str(PurePosixPath(source).parent)
+    known = [frozenset(files), frozenset(path.removeprefix(f"{folder}/") for path in files if path.startswith(f"{folder}/"))]
+    from_root, from_folder = (any(_is_named(word, cd, paths) for cd, word in _PATH.findall(text)) for paths in known)
+    return folder if from_folder and not from_root and folder != "." else ""
+
+
+def _is_named(word: str, cd: str, paths: frozenset[str]) -> bool:
+    return word in paths or (bool(cd or "/" in word) and any(path.startswith(f"{word.rstrip('/')}/") for path in paths))
 
 
 class OwnRun(Struct, frozen=True):
@@ -78,8 +103,9 @@ def _own(words: list[str], source: str) -> OwnRun | None:
 
 
 def run(program: Program, runtime: Runtime) -> int:
-    """Run the listing with bash, in the mirror tree."""
+    """Run the listing with bash, in the mirror tree: at its root, or in the folder that `arguments` names."""
     path = Path(program.root) / program.path
+    os.chdir(Path(program.root, program.arguments.get("folder", "")))
     os.environ |= environment()
     comparison = outputs.Comparison.of(program.arguments)
     wrong = _console(path, program.arguments.get("hidden", 0)) if program.arguments.get("console") else _script(path, comparison)
@@ -109,7 +135,7 @@ def _script(path: Path, comparison: outputs.Comparison) -> dict[str, Any] | None
     command = f"{prelude}; set -E; . {shlex.quote(str(path))}"
     errors = Tee(2) if LAUNCHER.search(path.read_text(encoding="utf-8", errors="replace")) else None
     with comparison.capture():
-        done = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", command], check=False, stderr=errors.end if errors else None)
+        done = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", command, path], check=False, stderr=errors.end if errors else None)
     said, status = errors.close() if errors else "", done.returncode
     if status == 0:
         return None

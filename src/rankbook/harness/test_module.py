@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from rankbook.harness import evidence, script
+from rankbook.harness import evidence, lacking, leaving, script
 from rankbook.listing import Outcome, Program, Runtime
 
 QUIET = (
     "-q",
     "-p",
-    "no:cacheprovider",
-    "-p",
     "no:rankbook",
+    "-o",
+    "norecursedirs=",
     "-W",
     "ignore::pytest.PytestAssertRewriteWarning",
     "-W",
@@ -42,8 +42,8 @@ LEFT_OUT = "PYTEST_"
 def run(program: Program, runtime: Runtime) -> int:
     """Collect or run the listing's tests.
 
-    `arguments` has `collect`, `select` (ids within the file), `options` and `settings` of pytest, and `package`, whose installed modules
-    stand beside the listing's.
+    `arguments` has `collect`, `select` (ids within the file), `options` and `settings` of pytest, `own` options of the project, options by
+    which it has `chosen` tests with the `file` that says so, and `package`, whose installed modules stand beside the listing's.
     """
     for name in [name for name in os.environ if name.startswith(LEFT_OUT)]:
         del os.environ[name]
@@ -53,8 +53,10 @@ def run(program: Program, runtime: Runtime) -> int:
     sys.path[:] = [entry for entry in sys.path if entry not in ("", program.root) or entry in program.imports_first]
     ids = list(program.arguments.get("select") or ())
     collect = bool(program.arguments.get("collect"))
-    reporter = Collector(runtime, path) if collect else Reporter(runtime, path)
-    options = [*(program.arguments.get("options") or ()), *(["--collect-only"] if collect else [])]
+    chosen = tuple(program.arguments.get("chosen") or ())
+    left_out = leaving.LeftOut(Path(program.root), Path(path), chosen, program.arguments.get("file") or "")
+    reporter = Collector(runtime, path, left_out) if collect else Reporter(runtime, path, left_out, frozenset(ids))
+    options = [*(program.arguments.get("options") or ()), *chosen, *(["--collect-only"] if collect else [])]
     if program.arguments.get("settings"):
         settings = Path(program.root) / SETTINGS
         settings.write_text(program.arguments["settings"], encoding="utf-8")
@@ -63,8 +65,9 @@ def run(program: Program, runtime: Runtime) -> int:
         options += ["--import-mode=importlib"]  # with its package there already, the module is imported from its file under its full name
         _import_outwards(package)
     only = [Only(Path(path), frozenset(ids))] if "[" in path else []
-    named = ["-o", "norecursedirs=", program.root] if only else [f"{path}::{entry}" for entry in ids] or [path]
-    status = int(pytest.main([*QUIET, "--rootdir", program.root, *options, *named], plugins=[reporter, *only]))
+    named = [program.root] if only else [f"{path}::{entry}" for entry in ids] or [path]
+    given = Given(tuple(map(tuple, program.arguments.get("own") or ())))
+    status = int(pytest.main([*QUIET, "--rootdir", program.root, *options, *named], plugins=[reporter, left_out, given, *only]))
     runtime.emit({"type": "finished", "status": status})
     return 0
 
@@ -75,6 +78,31 @@ def _import_outwards(package: str) -> None:
         for end, letter in enumerate(f"{package}."):
             if letter == ".":
                 importlib.import_module(package[:end])
+
+
+class Given(Struct, frozen=True):
+    """Plugin of the inner pytest that gives it the options of the project's own, now that their conftest files and plugins are loaded.
+
+    What nobody here knows, because a conftest file of another folder defines it, is left out, and so is a path behind an option that takes
+    no value.
+
+    Args:
+        options: each with the words behind it.
+    """
+
+    options: tuple[tuple[str, ...], ...]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_load_initial_conftests(self, parser: pytest.Parser, args: list[str]) -> Generator[None, None, None]:
+        """Put the options before all others."""
+        yield
+        args[:0] = [word for option in self.options for word in known(parser, option)]
+
+
+def known(parser: pytest.Parser, option: tuple[str, ...]) -> tuple[str, ...]:
+    """Give an option with those of the words behind it that are its own; nothing where the parser does not know it."""
+    found, unknown = parser.parse_known_and_unknown_args(list(option))
+    return () if option[0] in unknown else tuple(word for word in option if word not in found.file_or_dir)
 
 
 class Only(Struct, frozen=True):
@@ -104,28 +132,45 @@ class Collector:
     Args:
         runtime: where events go.
         path: the listing's file.
+        left_out: knows what plain pytest leaves out.
     """
 
-    def __init__(self, runtime: Runtime, path: str) -> None:
+    def __init__(self, runtime: Runtime, path: str, left_out: leaving.LeftOut) -> None:
         self.runtime = runtime
         self.path = path
+        self.left_out = left_out
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> bool | None:
+        """Report a file that plain pytest leaves out, and do not import it: pytest itself takes any file that is named."""
+        why = self.left_out.file(session)
+        if why:
+            self.runtime.emit({"type": "collect-error", "outcome": "skipped", "reason": why, "text": ""})
+        return True if why else None
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         """Let a module that leaves while it is imported cost itself, with what it wrote: pytest itself would break down."""
         try:
-            return (yield)
+            report = yield
         except SystemExit as error:
             report = pytest.CollectReport(collector.nodeid, "failed", f"it left with {error.code}", [])
             report.rankbook_left = error  # type: ignore[attr-defined]
             return report
+        call = getattr(report, "call", None)
+        if report.failed and call is not None and call.excinfo is not None:
+            raised = call.excinfo.value
+            cause = raised.__cause__ if isinstance(raised, pytest.Collector.CollectError) else raised
+            report.rankbook_lacking = cause is not None and lacking.may_be_lacking(cause)  # type: ignore[attr-defined]
+        return report
 
     def pytest_collectreport(self, report: Any) -> None:
         """Report a module that cannot be collected, or that skips itself."""
         if hasattr(report, "rankbook_left"):
             self.leave(report.rankbook_left, "".join(text for _, text in report.sections))
         elif report.failed:
-            self.runtime.emit({"type": "collect-error", "outcome": "failed", **_crash(report, self.path)})
+            may_lack = {"lacking": True} if getattr(report, "rankbook_lacking", False) else {}
+            self.runtime.emit({"type": "collect-error", "outcome": "failed", **_crash(report, self.path), **may_lack})
         elif report.skipped:
             self.runtime.emit({"type": "collect-error", "outcome": "skipped", "reason": _skip_reason(report), "text": ""})
 
@@ -147,9 +192,9 @@ class Collector:
 
     def pytest_collection_finish(self, session: Any) -> None:
         """Report the tests, in the order in which they run."""
-        for item in session.items:
-            line = _item_line(item, self.path)
-            self.runtime.emit({"type": "item", "id": inner_id(item.nodeid), "line": line, "marks": list(_marks(item))})
+        for item, why in (*((item, "") for item in session.items), *self.left_out.items()):
+            event = {"type": "item", "id": inner_id(item.nodeid), "line": _item_line(item, self.path), "marks": list(_marks(item))}
+            self.runtime.emit(event | ({"left_out": why} if why else {}))
 
 
 def inner_id(nodeid: str) -> str:
@@ -180,10 +225,13 @@ class Reporter(Collector):
     Args:
         runtime: where events go.
         path: the listing's file.
+        left_out: knows what plain pytest leaves out.
+        ids: tests that are to run.
     """
 
-    def __init__(self, runtime: Runtime, path: str) -> None:
-        super().__init__(runtime, path)
+    def __init__(self, runtime: Runtime, path: str, left_out: leaving.LeftOut, ids: frozenset[str]) -> None:
+        super().__init__(runtime, path, left_out)
+        self.ids = ids
         self.before = 0
         self.class_before: dict[type | None, int] = {}
         self.watch: evidence.Watch | None = None
@@ -200,8 +248,16 @@ class Reporter(Collector):
         """Ranks, by process id, for whose death a test has answered."""
         evidence.watch_looks(runtime)
 
-    def pytest_collection_finish(self, session: Any) -> None:
-        """Stay silent: the tests are known."""
+    def pytest_collection(self, session: pytest.Session) -> None:
+        """Stay silent: the file is known."""
+
+    def pytest_collection_finish(self) -> None:  # type: ignore[override]  # a hook takes the arguments that it wants
+        """Stay silent, the tests are known, but for those that are left out now."""
+        for item, why in self.left_out.items():
+            if (test := inner_id(item.nodeid)) in self.ids:
+                for when in ("setup", "teardown"):
+                    skipped = {"outcome": "skipped", "reason": why} if when == "setup" else {"outcome": "passed"}
+                    self.runtime.emit({"type": "report", "id": test, "when": when, **skipped})
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Report that a test starts."""

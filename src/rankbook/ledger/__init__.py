@@ -18,12 +18,16 @@ from rankbook.errors import LedgerError
 from rankbook.ledger import rows
 from rankbook.ledger.session import Session
 from rankbook.ledger.tables import FORMAT, is_there, reading, writing
-from rankbook.ledger.values import Values, checked, hardware_class, moment, run_of, setting, values_of
+from rankbook.ledger.values import Values, checked, hardware_class, is_ahead, moment, run_of, setting, values_of
 from rankbook.listing import Outcome, Run
 
-__all__ = ["FORMAT", "Ledger", "Session", "Values", "checked", "hardware_class", "moment", "run_of", "setting", "values_of"]
+__all__ = ["FORMAT", "Ledger", "Session", "Values", "checked", "hardware_class", "is_ahead", "moment", "run_of", "setting", "values_of"]
 
-_ORDER = "ORDER BY runs.at, runs.key"
+_ORDER = f"ORDER BY {rows.ORDER}"
+_LATEST = f"""CASE WHEN latest.at > {rows.AHEAD} THEN coalesce((SELECT known.id FROM runs AS known WHERE known.node = latest.node
+AND known.setting = latest.setting AND known.at <= {rows.AHEAD} ORDER BY known.at DESC, known.key DESC LIMIT 1), latest.run)
+ELSE latest.run END"""  # noqa: S608 - no text of others
+"""The number of the last run of a test under a setting; one that is dated ahead is the last only where there is no other."""
 
 
 class Ledger:
@@ -96,7 +100,7 @@ class Ledger:
         given = {"page": page, "source": source, "setting": under}
         wanted = {column: value for column, value in given.items() if value is not None}
         where = " AND ".join(f"latest.{column} = {rows.NUMBER}" for column in wanted) or "1"
-        query = f"FROM latest JOIN runs ON runs.id = latest.run WHERE {where} {_ORDER}"
+        query = f"FROM latest JOIN runs ON runs.id = {_LATEST} WHERE {where} {_ORDER}"
         return self._runs(query, *map(rows.digest, wanted.values()))
 
     def history(self, node_id: str) -> list[Run]:
@@ -109,7 +113,8 @@ class Ledger:
 
         A session has run all of a page when it has as many runs of it as each of them says, under `page` of its case, that there are.
         """
-        query = "FROM (SELECT page, session, node, test_case, max(at) AS at FROM runs GROUP BY page, session, node) AS found"
+        time = f"max(CASE WHEN at <= {rows.AHEAD} THEN at ELSE '' END) AS at"
+        query = f"FROM (SELECT page, session, node, test_case, {time} FROM runs GROUP BY page, session, node) AS found"  # noqa: S608
         names = "found.page, session.text, node.text, test_case.text, found.at"
         join = " ".join(f"JOIN texts AS {name} ON {name}.id = found.{name}" for name in ("session", "node", "test_case"))
         pages: dict[int, dict[str, _Sitting]] = defaultdict(lambda: defaultdict(_Sitting))
@@ -119,7 +124,7 @@ class Ledger:
         return list(dict.fromkeys(node for sittings in pages.values() for node in _held(sittings)))
 
     def times(self, outcomes: Iterable[Outcome], beginning: str, without: str, ending: str) -> list[_Last]:
-        """Give the node id, the listing, the files beside it and the time of last runs, one for each that a test had.
+        """Give the node id, the listing, the files beside it and the time of last runs, one for each that a test had; empty if not known.
 
         Runs on GPUs that were only declared are left out.
 
@@ -135,7 +140,7 @@ class Ledger:
         unreal = "SELECT id FROM texts WHERE substr(text, -?) = ?"
         query = (
             "SELECT node.text, listing.text, found.modules, found.at "  # noqa: S608 - question marks
-            "FROM (SELECT node, listing, modules, max(at) AS at FROM runs WHERE (outcome IN "
+            f"FROM (SELECT node, listing, modules, max(CASE WHEN at <= {rows.AHEAD} THEN at ELSE '' END) AS at FROM runs WHERE (outcome IN "
             f"({', '.join([rows.NUMBER] * len(ends))}) OR reason IN ({reasons})) "
             f"AND machine NOT IN ({pretended}) AND reason NOT IN ({unreal}) GROUP BY node, listing, modules) AS found "
             "JOIN texts AS node ON node.id = found.node JOIN texts AS listing ON listing.id = found.listing"

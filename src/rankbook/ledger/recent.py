@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rankbook.errors import LedgerError
-from rankbook.ledger.rows import Texts
+from rankbook.ledger.rows import AHEAD, ORDER, Texts
 from rankbook.ledger.tables import is_there, reading
 from rankbook.ledger.values import hardware_class
 from rankbook.listing import Outcome, Receipt, Run
@@ -93,9 +93,11 @@ _NOTHING = Receipt()
 _TEXTS = Brief._fields[: Brief._fields.index("line")]
 _COLUMNS = Brief._fields[:-2]
 _FAILURES = ", ".join(f"'{outcome}'" for outcome in Outcome if outcome.is_failure)
-_QUERY = f"""SELECT {", ".join(f"runs.{column}" for column in _COLUMNS)},
+_READ = {"at": f"CASE WHEN runs.at <= {AHEAD} THEN runs.at ELSE '' END"}
+"""How columns are read that are not taken as they are: the time of a run that is dated ahead is not known."""
+_QUERY = f"""SELECT {", ".join(_READ.get(column, f"runs.{column}") for column in _COLUMNS)},
 CASE WHEN ranks > 1 AND outcome IN (SELECT id FROM texts WHERE text IN ({_FAILURES})) THEN receipt END
-FROM runs WHERE {{}} ORDER BY runs.node, runs.at, runs.key"""  # noqa: S608 - names of columns and of outcomes
+FROM runs WHERE {{}} ORDER BY runs.node, {ORDER}"""  # noqa: S608 - names of columns and of outcomes
 _AFTER = "runs.node IN (SELECT node FROM runs WHERE id > ?)"
 
 

@@ -28,6 +28,10 @@ ranks INTEGER NOT NULL, at TEXT NOT NULL, receipt TEXT NOT NULL, {", ".join(f"{n
 _INSERT = f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) ON CONFLICT (key) DO NOTHING"  # noqa: S608
 NUMBER = "(SELECT id FROM texts WHERE digest = ?)"
 """The number of a text in a query, by its `digest`."""
+AHEAD = "strftime('%Y-%m-%dT%H:%M:%S', 'now', '+1 day')"
+"""The time in a query behind which no clock that goes right can be: a run that says a later one was recorded at an unknown time."""
+ORDER = f"(runs.at > {AHEAD}) DESC, runs.at, runs.key"
+"""Oldest first; a run that is dated ahead, whose time is not known, hides none that is not."""
 _AT_ONCE = 500
 """Rows that are read together."""
 _MOST_VARIABLES = 900

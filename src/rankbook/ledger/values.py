@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec.structs import asdict
@@ -97,6 +97,15 @@ def moment(written: str) -> str:
     """
     found = datetime.fromisoformat(written)
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+
+
+def is_ahead(when: str) -> bool:
+    """Say whether a run is dated ahead of every clock that goes right: more than a day after the present time of this machine.
+
+    Args:
+        when: time of the run, as `moment` gives it.
+    """
+    return when > (datetime.now(UTC) + timedelta(days=1)).isoformat()
 
 
 def checked(values: object) -> Values:

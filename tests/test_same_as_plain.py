@@ -1,0 +1,159 @@
+"""What plain pytest does not call passed is not passed in the book either, and what it runs runs there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rankbook.ledger import Ledger
+
+SETTINGS = "[tool.rankbook]\nsources = ['tests']\ngpus = '0'\n"
+TWO = "def test_a():\n    pass\n\n\ndef test_b():\n    pass\n"
+HOOKS = {
+    "status": ("def pytest_sessionfinish(session):\n    session.exitstatus = 1\n", "its pytest ended with status 1 although none of its"),
+    "finish": (
+        "def pytest_runtest_logfinish(nodeid):\n    if 'test_b' in nodeid:\n        raise RuntimeError('a leak')\n",
+        "it ended the whole pytest session: RuntimeError: a leak",
+    ),
+}
+PLUGIN = "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef checked(request):\n    assert 'refused' not in request.node.name\n"
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in ({"pyproject.toml": SETTINGS} | files).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def plain(folder: Path, *arguments: str) -> int:
+    """Run plain pytest; gives its exit status."""
+    return run(folder, "pytest", "-p", "no:cacheprovider", "-p", "no:rankbook", *arguments).returncode
+
+
+def proved(folder: Path, *arguments: str) -> dict[str, tuple[str, str]]:
+    """Prove the book of a project; gives how each test ended, with the reason."""
+    assert run(folder, "rankbook.cli", "gen").returncode == 0
+    run(folder, "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", *arguments)
+    runs = Ledger(folder / ".rankbook/ledger.sqlite").latest()
+    return {re.sub(r".*/|_docs\.md", "", found.node_id): (str(found.outcome), found.reason.partition("\n")[0]) for found in runs}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_session_that_a_hook_makes_red_is_red(tmp_path, hook):
+    """Where all tests pass and a conftest file makes the session fail all the same, the last of them answers for it."""
+    text, reason = HOOKS[hook]
+    folder = write(tmp_path, {"tests/conftest.py": text, "tests/test_it.py": TWO})
+    assert plain(folder) not in (0, 5)
+    found = proved(folder, "-k", "test_it and not how")
+    assert found["test_it.py::test_a"] == ("passed", "")
+    outcome, said = found["test_it.py::test_b"]
+    assert (outcome, said.startswith(reason)) == ("failed", True), said
+
+
+def test_a_module_of_which_no_test_is_collected_has_not_passed(tmp_path):
+    """Where the page lists tests, and pytest collects none, none has passed; where the machine is why, that is the reason."""
+    gpus = "import torch\n\nif torch.cuda.device_count() > 1000:\n\n    def test_many():\n        pass\n"
+    helpers = "def helper():\n    pass\n"
+    files = {"tests/test_never.py": f"__test__ = False\n\n\n{TWO}", "tests/test_gpus.py": gpus, "tests/test_helpers.py": helpers}
+    folder = write(tmp_path, files)
+    assert [plain(folder, name) for name in files] == [5, 5, 5]
+    never = "vacuous", "the module imports, and pytest collects no test from it; its page lists test_a, test_b"
+    few = "skipped", "pytest collects none of its tests here: needs 1001 GPUs, and this machine has none"
+    assert proved(folder) == {
+        "test_never.py::test_never.py": never,
+        "test_never.py::how-to-run-it": never,
+        "test_gpus.py::test_gpus.py": few,
+        "test_gpus.py::how-to-run-it": few,
+        "test_helpers.py::test_helpers.py": ("passed", ""),
+    }
+
+
+def test_plugins_that_a_conftest_file_names_are_there(tmp_path):
+    """`pytest_plugins` names modules of the project: their fixtures count, and a change of them makes a proof stale."""
+    tests = "def test_taken():\n    pass\n\n\ndef test_refused():\n    pass\n"
+    conftest = "pytest_plugins = ['tests.fixtures.checks']\n"
+    packages = {"tests/__init__.py": "", "tests/fixtures/__init__.py": "", "tests/fixtures/checks.py": PLUGIN}
+    folder = write(tmp_path, {"conftest.py": conftest, "tests/test_it.py": tests, **packages})
+    assert plain(folder) == 1
+    found = proved(folder, "-k", "test_it")
+    assert {name: outcome for name, (outcome, _) in found.items()} == {
+        "test_it.py::test_taken": "passed",
+        "test_it.py::test_refused": "failed",
+        "test_it.py::how-to-run-it": "failed",
+    }
+    modules = Ledger(folder / ".rankbook/ledger.sqlite").latest()[0].modules
+    assert "tests/fixtures/checks.py" in modules
+
+
+LISTS = """
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CASES = sorted((HERE / "cases/small").glob("*.json"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_each(case):
+    assert case.read_text() == "1"
+
+
+def test_all():
+    for case in HERE.joinpath("cases").rglob("*.json"):
+        assert case.read_text() == "1"
+
+
+def test_beside():
+    for file in HERE.glob("*.txt"):
+        assert file.read_text() == "1"
+
+
+def test_cache(cache):
+    cache.set("own/key", 1)
+    assert cache.get("own/key", 0) == 1
+"""
+
+
+@pytest.mark.parametrize("include", ["", "include = ['*.py']\n"])
+def test_data_that_a_test_goes_through_is_there(tmp_path, include):
+    """A test that lists a folder finds the data in it, with or without pages of their own: it does not pass because there is nothing."""
+    data = {"cases/small/one.json": "1", "cases/small/two.json": "2", "beside.txt": "2"}
+    files = {"pyproject.toml": SETTINGS + include, "tests/test_it.py": LISTS, **{f"tests/{name}": text for name, text in data.items()}}
+    folder = write(tmp_path, files)
+    assert proved(folder, "-k", "test_it and not how") == {
+        "test_it.py::test_each[one.json]": ("passed", ""),
+        "test_it.py::test_each[two.json]": ("failed", "AssertionError: assert '2' == '1'"),
+        "test_it.py::test_all": ("failed", "AssertionError: assert '2' == '1'"),
+        "test_it.py::test_beside": ("failed", "AssertionError: assert '2' == '1'"),
+        "test_it.py::test_cache": ("passed", ""),
+    }
+    (folder / "tests/cases/small/two.json").write_text("1")
+    (folder / "tests/beside.txt").write_text("1")
+    again = proved(folder, "--stale", "-k", "test_it and not how")
+    assert {outcome for outcome, _ in again.values()} == {"passed"}
+
+
+PROGRAM = """
+import os
+import sys
+
+if __name__ == "__main__":
+    assert not [name for name in os.environ if name.startswith(("PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST"))]
+    assert "pytest" not in sys.modules
+"""
+
+
+def test_a_program_does_not_know_that_pytest_runs_it(tmp_path):
+    """What a script does under `python` it does in the book: neither variables nor modules tell it that it is under test."""
+    folder = write(tmp_path, {"tests/run_it.py": PROGRAM, "tests/run_it.sh": 'test -z "${PYTEST_CURRENT_TEST-}"\n'})
+    assert {outcome for outcome, _ in proved(folder).values()} == {"passed"}
