@@ -143,6 +143,16 @@ def test_data_that_a_test_goes_through_is_there(tmp_path, include):
     assert {outcome for outcome, _ in again.values()} == {"passed"}
 
 
+def test_what_goes_through_too_much_data_is_skipped(tmp_path):
+    """Thousands of files are not put beside a listing that lists their folder: it does not pass without them, it is skipped."""
+    test = "import os\n\n\ndef test_it():\n    for place, _, names in os.walk('cases'):\n        assert not names\n"
+    many = {f"tests/cases/{number}.txt": "1" for number in range(2001)}
+    folder = write(tmp_path, {"tests/test_it.py": test, **many})
+    (folder / "pyproject.toml").write_text(SETTINGS + "include = ['*.py']\n")
+    reason = "it lists tests/cases, which holds more than 2,000 files: that is not put beside a listing"
+    assert set(proved(folder).values()) == {("skipped", reason)}
+
+
 PROGRAM = """
 import os
 import sys

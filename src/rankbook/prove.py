@@ -42,8 +42,10 @@ FIRST = -1
 """Order of what is wanted before all listings: what a module holds."""
 ANY_NUMBER = 1024
 """GPUs that may be wanted of a machine whose number of GPUs is not known; the scheduler lets one listing at a time have them all."""
-LARGEST = 8 * 2**20
-"""Bytes of the largest file that stands beside a listing because it lists the file's folder."""
+MOST_DATA = 32 * 2**20
+"""Bytes that stand beside a listing because it lists the folder that they are in; of a larger folder nothing does."""
+MOST_FILES = 2_000
+"""Files that do so."""
 END_LIMIT = 5.0
 """Seconds that whatever runs has to end when the session does."""
 
@@ -348,6 +350,8 @@ class PageSources(Struct):
     _known: dict[str, bytes | None] = field(default_factory=dict)
     _listed: set[str] = field(default_factory=set)
     """Files of the project that were found by listing a folder; they need no page."""
+    too_large: dict[str, str] = field(default_factory=dict)
+    """Folders that hold more than what stands beside a listing that lists them, each with what they hold, in words."""
 
     def data(self, path: str) -> bytes | None:
         """Give a file's bytes, None when no page and no tree has it, and it is no conftest file of the project."""
@@ -380,11 +384,27 @@ class PageSources(Struct):
         """Give the paths of the files of a folder of the tree, or of all below it, that are no Python; the project's need no page."""
         if folder and not is_inside(folder):
             return []
-        paged = {path.removesuffix("_docs.md") for place in self._folders(folder) for path in _data_below(place, "_docs.md", deep)}
-        known = {path for tree in (*self.trees, *self._projects()) for path in _data_below(tree / folder, "", deep)}
-        paths = {f"{folder}/{path}".lstrip("/"): path in known for path in paged | known if not path.endswith((".py", ".pyc"))}
-        self._listed |= {path for path, is_file in paths.items() if is_file}
-        return sorted(paths)
+        found: dict[str, bool] = {}
+        size = 0
+        for is_file, path, data in self._data_below(folder, deep=deep):
+            if path.endswith((".py", ".pyc")) or found.get(path):
+                continue
+            size += data
+            found[path] = is_file
+            if len(found) > MOST_FILES or size > MOST_DATA:
+                held = f"more than {MOST_FILES:,} files" if len(found) > MOST_FILES else f"more than {MOST_DATA >> 20} MiB"
+                self.too_large[folder or "its folder"] = held
+                return []
+        self._listed |= {path for path, is_file in found.items() if is_file}
+        return sorted(found)
+
+    def _data_below(self, folder: str, *, deep: bool) -> Iterator[tuple[bool, str, int]]:
+        """Yield the files of a folder of the tree: whether each lies there itself, or as a page, its path and its bytes."""
+        places = [(False, place, "_docs.md") for place in self._folders(folder)]
+        places += [(True, tree / folder, "") for tree in (*self.trees, *self._projects())]
+        for is_file, place, suffix in places:
+            for path, size in _data_below(place, suffix, deep=deep):
+                yield is_file, f"{folder}/{path}".lstrip("/"), size
 
     def _projects(self) -> Iterator[Path]:
         if self.project is not None and self.about is not None:
@@ -428,14 +448,14 @@ class PageSources(Struct):
         return next((target.read_bytes() for root in self._projects() if (target := root / path).is_file()), None)
 
 
-def _data_below(folder: Path, suffix: str, deep: bool) -> Iterator[str]:  # noqa: FBT001
-    """Yield the files of a folder by their paths from there; only names that end so."""
+def _data_below(folder: Path, suffix: str, *, deep: bool) -> Iterator[tuple[str, int]]:
+    """Yield the files of a folder whose names end so, without that end, by their paths from there, with their bytes."""
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if deep and name != "__pycache__" and not name.startswith(".")]
         for name in names:
             file = Path(place, name)
-            if name.endswith(suffix) and file.is_file() and file.stat().st_size <= LARGEST:
-                yield file.relative_to(folder).as_posix()
+            if name.endswith(suffix) and file.is_file():
+                yield file.relative_to(folder).as_posix().removesuffix(suffix), file.stat().st_size
 
 
 def _pages_in(folder: Path) -> list[str]:

@@ -219,6 +219,14 @@ class PageFile(pytest.File):
             self._modules[id(job)] = {**found, **more, **self._conftest_files(job), **self._pytest_settings(job)}
         return self._modules[id(job)]
 
+    def without_data(self, job: Job) -> Report | None:
+        """Give the outcome of a job that goes through more data than is put beside a listing: without it, it might pass for nothing."""
+        if job.listing.about is None:
+            return None
+        self.modules(job)  # looks for the data
+        told = [f"{folder}, which holds {held}" for folder, held in self.sources(job).too_large.items()]
+        return Report(Outcome.SKIPPED, f"it lists {', and '.join(told)}: that is not put beside a listing") if told else None
+
     def _pytest_settings(self, job: Job) -> Mapping[str, str]:
         """Give what pytest is told of how a job's tests run."""
         if not job.kind.has_tests or job.listing.about is None:
@@ -454,7 +462,9 @@ class ListingItem(pytest.Item):
     @cached_property
     def known(self) -> Report | None:
         """Give the outcome of an item that starts nothing of its own."""
-        return self._said_by_page() or self._proved() or self._said_by_kind() or _left_out(self.case) or self.planned
+        return (
+            self._said_by_page() or self._proved() or self._said_by_kind() or _left_out(self.case) or self.planned or self._without_data()
+        )
 
     def _said_by_page(self) -> Report | None:
         listing = self.job.listing
@@ -467,6 +477,9 @@ class ListingItem(pytest.Item):
         if earlier is None or earlier.outcome is not Outcome.PASSED:
             return None
         return Report(Outcome.PROVED, f"proved earlier: {proofs.sentence(earlier)}", receipt=earlier.receipt)
+
+    def _without_data(self) -> Report | None:
+        return self.page.without_data(self.job) if self.job.same_as is None else None
 
     def _said_by_kind(self) -> Report | None:
         found = self.page.collected.get(id(self.job)) if self.case is None else None
@@ -578,7 +591,8 @@ class ListingItem(pytest.Item):
         found, outlook = self.page.collected.get(id(job)), self.state.outlook
         for case in found.cases if found is not None else (None,):
             test = case.id if case is not None else ""
-            yield _left_out(case) or outlook.unmet(job, test, self.page.sources(job)) or self._end_of(job, test)
+            planned = _left_out(case) or outlook.unmet(job, test, self.page.sources(job)) or self.page.without_data(job)
+            yield planned or self._end_of(job, test)
 
     def _end_of(self, job: Job, test: str) -> Report:
         running = self.submitted(job, test)

@@ -6,7 +6,7 @@ import ast
 import re
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -194,23 +194,20 @@ def needed(path: str, data: bytes, sources: Sources, starts: tuple[str, ...] | N
     seen, waiting = {path}, [(path, data)]
     while waiting:
         current, text = waiting.pop()
-        more = (
-            ()
-            if stands_in
-            else (
-                *_imported(current, text, sources.import_path, starts or (), package),
-                *_named(current, text, sources),
-                *_listed(current, text, sources),
-            )
-        )
-        for candidate in (*_above(current), *more):
+        named: Iterable[str] = ()
+        listed: frozenset[str] = frozenset()
+        if not stands_in:
+            named = (*_imported(current, text, sources.import_path, starts or (), package), *_named(current, text, sources))
+            listed = frozenset(_listed(current, text, sources))
+        for candidate in (*_above(current), *named, *sorted(listed)):
             if candidate in seen or not is_inside(candidate):
                 continue
             seen.add(candidate)
             found = sources.data(candidate)
             if found is not None:
                 yield candidate
-                waiting.append((candidate, found))
+                if candidate not in listed:  # that is data, of which there may be much
+                    waiting.append((candidate, found))
 
 
 def _package_of(path: str, sources: Sources) -> tuple[str, ...]:
