@@ -320,6 +320,36 @@ def test_class_marks_count() -> None:
 
 
 @pytest.mark.parametrize(
+    ("marks", "expected"),
+    [
+        ("gpu world_size(2)", ["2 GPUs", "world size 2"]),
+        ("world_size(4) cuda", ["4 GPUs", "world size 4"]),
+        ("gpus() nprocs(3)", ["3 GPUs", "world size 3"]),
+        ("gpu world_size(1)", ["1 GPU", "world size 1"]),
+        ("gpu(1) world_size(2)", ["1 GPU", "world size 2"]),
+        ("gpu(4) world_size(2)", ["4 GPUs", "world size 2"]),
+        ("gpu gloo world_size(2)", ["1 GPU", "world size 2", "backend gloo"]),
+        ("gpu nccl world_size(2)", ["2 GPUs", "world size 2", "backend nccl"]),
+        ("skipif('not torch.cuda.is_available()') world_size(2)", ["1 GPU", "world size 2"]),
+        ("world_size(2)", ["world size 2"]),
+    ],
+)
+def test_marks_of_ranks_on_gpus_ask_for_one_each(marks: str, expected: list[str]) -> None:
+    """A mark that says `gpu` and no number asks for one GPU for each rank that another mark starts; Gloo's ranks may share one."""
+    text = "".join(f"@pytest.mark.{mark}\n" for mark in marks.replace("not ", "not~").split())
+    assert needs(text.replace("~", " ") + "def test_x(): ...\n") == expected
+
+
+def test_marks_of_ranks_on_gpus_count_from_anywhere() -> None:
+    """The mark of a case and that of its class speak of the same test; a row of the project's own means what it says."""
+    text = "@pytest.mark.gpu\nclass TestIt:\n    @pytest.mark.parametrize('n', [pytest.param(2, marks=pytest.mark.world_size(2))])\n"
+    text += "    def test_x(self, n): ...\n"
+    assert needs(text) == ["2 GPUs", "world size 2"]
+    own = project(text, Vocabulary({"mark.gpu": Rule((("gpus", "1"), ("slow", "")))})).tests["test_it.py"][-1]
+    assert [need.text for need in own.requirements] == ["1 GPU", "world size 2", "slow"]
+
+
+@pytest.mark.parametrize(
     ("comms", "expected"),
     [
         ("with_comms(init_rpc=False)", ["4 GPUs", "world size 4", "backend nccl"]),

@@ -52,6 +52,7 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
         found += _of_function(draft, collected, device)
         found += _of_class(draft, lineage, test.harness or "", device)
         found += _of_ranks(lineage, HARNESSES.get(test.harness or ""), found)
+        found += _of_marked_ranks(draft, found)
         return _sorted(_strongest(_distinct(found)))
 
     return draft.remember(("test needs", *key, _names(lineage)), needs)
@@ -186,6 +187,21 @@ def _of_ranks(lineage: tuple[Ancestor, ...], harness: Harness | None, found: Ite
     count = _gpus(harness, {kind: need.value for kind, need in said.items()}, lineage)
     if count:
         yield Requirement("gpus", count, harness.name, own.path, own.facts.line)
+
+
+def _of_marked_ranks(draft: Draft, found: Iterable[Requirement]) -> list[Requirement]:
+    """Give the GPUs that a mark without a number asks for beside a mark of ranks: one for each, unless Gloo joins them."""
+    sizes = [int(need.value) for need in found if need.kind == "world size" and need.value.isdecimal() and ".mark." in f".{need.evidence}"]
+    if len(set(sizes)) != 1 or sizes[0] == 1 or any(need.kind == "backend" and need.value == "gloo" for need in found):
+        return []
+    return [replace(need, value=str(sizes[0])) for need in found if _is_per_rank(draft, need)]
+
+
+def _is_per_rank(draft: Draft, need: Requirement) -> bool:
+    name = need.evidence.removesuffix("()")
+    mark = f"mark.{name.rpartition('.')[2]}"
+    is_mark = need.kind == "gpus" and mark in words.PER_RANK and f".{name}".endswith(f".{mark}")
+    return is_mark and draft.names.vocabulary.rule(mark) == words.NAMES[mark]
 
 
 def _gpus(harness: Harness, said: dict[str, str], lineage: tuple[Ancestor, ...]) -> str:
