@@ -271,6 +271,47 @@ def test_what_cannot_be_read(decorator: str, says: str) -> None:
     assert (test.id, test.family) == ("TestTCPU::test_x", says)
 
 
+HELPERS = """
+import pytest
+def device(*kinds, half=False):
+    if half and not kinds:
+        raise ValueError("none")
+    known = {"cpu": pytest.param("cpu", id="cpu"), "gpu": pytest.param("gpu", id="gpu", marks=pytest.mark.gpu)}
+    chosen = [known[kind] for kind in kinds]
+    def put(test):
+        if not chosen:
+            return test
+        return pytest.mark.parametrize("device", chosen)(test)
+    return put
+def ranks(*sizes, name="size"):
+    found = []
+    for each in sizes:
+        if each == 1:
+            found.append(pytest.param(1))
+        else:
+            found.append(pytest.param(each, marks=pytest.mark.world_size(each)))
+    return pytest.mark.parametrize(name, found)
+"""
+
+
+def test_parameters_of_helpers_with_statements() -> None:
+    """A decorator of the suite that parametrises by more than one statement is followed, with the marks of its cases."""
+    text = "from helpers import device, ranks\n@device('cpu', 'gpu')\n@ranks(1, 2)\ndef test_a(device, size): ...\n"
+    text += "@device()\ndef test_b(): ...\n@device(*read())\ndef test_c(device): ...\n"
+    text += "@ranks(4, name='n')\nclass TestD:\n    def test_d(self, n): ...\n"
+    found = listed_in(text, helpers=HELPERS)
+    assert {name: [need.text for need in test.requirements] for name, test in found.items()} == {
+        "test_a[1-cpu]": [],
+        "test_a[1-gpu]": ["1 GPU"],
+        "test_a[2-cpu]": ["world size 2"],
+        "test_a[2-gpu]": ["2 GPUs", "world size 2"],
+        "test_b": [],
+        "test_c": [],
+        "TestD::test_d[4]": ["world size 4"],
+    }
+    assert found["test_c"].family == "one test for each case of `device(*read())`: its cases are known when it runs"
+
+
 def test_a_text_that_is_not_known_names_no_case() -> None:
     """A value that is a text gives a case its name: where only a run can tell it, the cases have none on the page."""
     text = "import pathlib, pytest\n@pytest.mark.parametrize('p', ['a', str(pathlib.Path('b/c'))])\ndef test_p(p): ...\n"
@@ -302,6 +343,79 @@ def test_parameterized_class() -> None:
     text += "class TestT(unittest.TestCase):\n    def test_e(self): ...\n"
     text += "@parameterized_class(('a', 'b'), [(1, 2)])\nclass TestU(unittest.TestCase):\n    def test_e(self): ...\n"
     assert list(listed_in(text)) == ["TestT_0_gloo::test_e", "TestT_1_n_c::test_e", "TestU_0::test_e"]
+
+
+NAMERS = """
+import unittest
+from parameterized import parameterized, parameterized_class, param
+def all_of(func, number, given):
+    joined = parameterized.to_safe_name("_".join(str(each) for each in given.args))
+    return f"{func.__name__}_{joined}"
+def by_kind(func, number, given):
+    name = "yes" if given.args[0] is True else "no"
+    if len(given.args) > 1:
+        name += "_" + str(given.args[1])
+    return "%s_%s" % (func.__name__, name)
+def of_class(cls, number, values):
+    kind = "safe" if values["safe"] else "raw"
+    return f"{cls.__name__}_{kind}_{number}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        ("[(1, 'a b'), (None, 2.5)], name_func=all_of", ["test_e_1_a_b", "test_e_None_2_5"]),
+        ("[True, (False, 4)], by_kind", ["test_e_yes", "test_e_no_4"]),
+        ("[1, 2], name_func=lambda func, number, given: f'{func.__name__}{number}'", ["test_e0", "test_e1"]),
+        ("lambda: [1, 'x']", ["test_e_0", "test_e_1_x"]),
+        ("input=[(), ('',), b'x', {'k': 1}]", ["test_e_0", "test_e_1_", "test_e_2", "test_e_3_k"]),
+        ("[], skip_on_empty=True", ["test_e"]),
+        ("[1], name_func=lambda func, number, given: f'check_{number}'", []),
+    ],
+)
+def test_parameterized_names(call: str, names: list[str]) -> None:
+    """A function that makes names is followed through its statements, for methods and for functions; what it calls otherwise is no test."""
+    method = f"{NAMERS}class TestT(unittest.TestCase):\n    @parameterized.expand({call})\n    def test_e(self, a, b=0): ...\n"
+    function = f"{NAMERS}@parameterized.expand({call})\ndef test_e(a, b=0): ...\n"
+    assert names_of(method) == names_of(function) == names
+
+
+def test_what_stands_above_parameterized_expand_is_put_on_nothing() -> None:
+    """The tests have the decorators below it; one without cases is skipped."""
+    text = f"{NAMERS}class TestT(unittest.TestCase):\n    @unittest.skip('above')\n    @parameterized.expand([1])\n"
+    text += "    @unittest.skip('below')\n    def test_e(self, a): ...\n"
+    text += "    @parameterized.expand([], skip_on_empty=True)\n    def test_f(self): ...\n"
+    needed = {name: [need.text for need in test.requirements] for name, test in listed_in(text).items()}
+    assert needed == {"TestT::test_e_0": ["disabled: below"], "TestT::test_f": ["disabled: no cases"]}
+
+
+def test_parameterized_class_names() -> None:
+    """The package writes what is called `name`, else the first text; a function of the suite may make the name."""
+    text = f"{NAMERS}@parameterized_class(('safe',), [[True], [False]], class_name_func=of_class)\n"
+    text += "class TestT(unittest.TestCase):\n    def test_e(self): ...\n"
+    text += (
+        "@parameterized_class([{'name': 5, 'b': 'x'}, {'name': ''}, {'a': None, 'b': 'p q'}])\nclass TestU:\n    def test_e(self): ...\n"
+    )
+    assert list(listed_in(text)) == [f"TestT_{name}::test_e" for name in ("safe_0", "raw_1")] + [
+        f"TestU_{name}::test_e" for name in ("0_5", "1", "2_p_q")
+    ]
+
+
+def test_parameterized_class_takes_the_tests_of_its_class() -> None:
+    """A class that derives from it has only its own tests; what is set on each class counts for what its tests need."""
+    text = f"{NAMERS}from torch.testing._internal.common_distributed import MultiProcessTestCase\n"
+    text += "@parameterized_class(('world_size', 'backend'), [(2, 'gloo'), (3, 'nccl')])\n"
+    text += "class TestT(MultiProcessTestCase):\n    backend = 'ucc'\n    def test_e(self): ...\n    def helper(self): ...\n"
+    text += "class TestU(TestT):\n    def test_own(self): ...\n"
+    found = listed_in(text)
+    needed = {name: [need.text for need in test.requirements] for name, test in found.items()}
+    assert needed == {
+        "TestT_0_gloo::test_e": ["world size 2", "backend gloo"],
+        "TestT_1_nccl::test_e": ["world size 3", "backend nccl"],
+        "TestU::test_own": ["world size 4", "backend ucc"],
+    }
+    assert {test.inherited_from for test in found.values()} == {None}
 
 
 # pytest's own generators.

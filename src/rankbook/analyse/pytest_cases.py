@@ -16,7 +16,7 @@ from rankbook.analyse.operations import MOST, entries
 from rankbook.analyse.rules import expression
 from rankbook.analyse.things import Case, Thing, Unknown, Value, known, member_text
 from rankbook.analyse.values import parsed
-from rankbook.analyse.variants import Decorator, Variant, decorator, shown, variants, within
+from rankbook.analyse.variants import Decorator, Variant, decorators_meant, shown, variants, within
 from rankbook.model import Expression, Function, Module
 
 _LONGEST = 100
@@ -92,19 +92,17 @@ def _listed(text: str, line: int) -> Iterable[Expression]:
 
 
 def _mark(draft: Draft, frame: Frame, written: Expression) -> Iterator[Decorator]:
-    if written.name:
-        meant = decorator(draft, frame, written)
+    for meant in decorators_meant(draft, frame, written) if written.name else ():
         if meant.name.rpartition(".")[0].endswith("mark"):
             yield meant
 
 
 def _axis(each: Decorator) -> Axis:
-    if each.call is None:
-        raise Unknown("its cases are known when it runs")
-    named = {keyword.arg: keyword.value for keyword in each.call.keywords if keyword.arg}
-    given = dict(zip(("argnames", "argvalues", "indirect", "ids"), each.call.args, strict=False)) | named
+    named = {keyword.arg: keyword.value for keyword in each.call.keywords if keyword.arg} if each.call else {}
+    given = dict(zip(("argnames", "argvalues", "indirect", "ids"), each.call.args if each.call else (), strict=False)) | named
     if "argnames" not in given or "argvalues" not in given:
-        raise Unknown("its cases are known when it runs")
+        with within(each):
+            raise Unknown("its cases are known when it runs")
     return Axis(given["argnames"], given["argvalues"], given.get("ids"), each.frame, each.text)
 
 

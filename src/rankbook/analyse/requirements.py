@@ -43,7 +43,7 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
     test, function, lineage = collected.test, collected.function, collected.lineage
     device = dict(test.case).get("device")
     case = test.case if function.skips else ()
-    key = (path, test.path, function.qualname, function.line, test.harness, device, case, test.requirements)
+    key = (path, test.path, function.qualname, function.line, len(function.decorators), test.harness, device, case, test.requirements)
 
     def needs() -> tuple[Requirement, ...]:
         files = dict.fromkeys([path, *(ancestor.path for ancestor in lineage if _is_own(ancestor)), test.path])
@@ -72,7 +72,7 @@ def _of_module(draft: Draft, path: str, module: Module, *, marks: bool = True) -
 
 def _of_function(draft: Draft, collected: Collected, device: str | None) -> tuple[Requirement, ...]:
     function, test = collected.function, collected.test
-    key = (test.path, function.qualname, function.line)
+    key = (test.path, function.qualname, function.line, len(function.decorators))
 
     def decorators() -> tuple[Requirement, ...]:
         values = _bound(Values(draft.names, test.path), {"device": device} if device else {})
