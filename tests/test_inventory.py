@@ -320,6 +320,79 @@ def test_a_text_that_is_not_known_names_no_case() -> None:
     assert test.family.endswith("the text of `object()` is known when it runs")
 
 
+# Decorators that put tests under names of their own.
+
+NAMING = """
+import functools, inspect, pytest
+def spawned(sizes=None):
+    if sizes is None:
+        sizes = all_sizes()
+    def prepare(func):
+        name = func.__name__
+        if name.startswith("test"):
+            raise ValueError(name)
+        @functools.wraps(func)
+        def replacement(*args, **kwargs):
+            with started(sizes) as ranks:
+                ranks.run(func)
+        frame = inspect.currentframe()
+        assert frame is not None
+        module = inspect.getmodule(frame.f_back)
+        setattr(module, f"test_{name}", replacement)
+        return func
+    return prepare
+def alone(func):
+    def inner():
+        func(None)
+    globals()["test_" + func.__name__] = inner
+def by_name(names):
+    def named(func):
+        for name in names:
+            globals()[f"test_{func.__name__}_{name}"] = func
+        return func
+    return named
+def secret(func):
+    globals()[hidden(func)] = func
+    return func
+def kept(func):
+    func.__dict__["test_label"] = 1
+    setattr(func, "test_" + func.__name__, 1)
+    return func
+"""
+
+
+def test_decorators_that_put_tests_under_other_names() -> None:
+    """They are followed: a test has the decorators below, and those of its function where that is wrapped or put there itself."""
+    text = f"{NAMING}@pytest.mark.gpu(8)\n@spawned([2])\n@pytest.mark.parametrize('n', [1, 2])\n@pytest.mark.gpu(2)\ndef ring(n): ...\n"
+    text += "@spawned()\ndef all_ranks():\n    'Run on all.'\n"
+    text += "@alone\n@pytest.mark.gpu(2)\n@pytest.mark.parametrize('n', [1])\ndef single(n): ...\n"
+    text += "@by_name(['a', 'b'])\ndef copy(): ...\n@kept\ndef helper(): ...\n@kept\ndef test_own(): ...\n"
+    found = listed_in(text)
+    assert {name: [need.text for need in test.requirements] for name, test in found.items()} == {
+        "test_ring[1]": ["2 GPUs"],
+        "test_ring[2]": ["2 GPUs"],
+        "test_all_ranks": [],
+        "test_single": [],
+        "test_copy_a": [],
+        "test_copy_b": [],
+        "test_own": [],
+    }
+    assert [test.function for test in found.values()][:4] == ["ring", "ring", "all_ranks", "single"]
+    assert found["test_all_ranks"].docstring == "Run on all."
+    assert not any(test.family for test in found.values())
+
+
+def test_decorators_that_put_tests_under_names_that_are_not_known() -> None:
+    """An entry stands for the tests that are made of a function, and says why they have no names on the page."""
+    text = "import tools\n@tools.secret\ndef ring(): ...\n@tools.by_name(read())\ndef copy(): ...\n"
+    found = listed_in(text, tools=NAMING)
+    assert {name: test.family for name, test in found.items()} == {
+        "ring": "the tests that `tools.secret` makes of it: `hidden` is defined in no known file",
+        "copy": "the tests that `tools.by_name(read())` makes of it: `read` is defined in no known file",
+    }
+    assert names_of("import tools\n@tools.spawned()\ndef ring(): ...\n", tools=NAMING) == ["test_ring"]
+
+
 # The package `parameterized`: the expected names are those that parameterized 0.9 makes.
 
 

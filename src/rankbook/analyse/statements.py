@@ -87,7 +87,7 @@ class _Run(Struct):
         if isinstance(target, ast.Name):
             self.names[target.id] = value
         elif isinstance(target, ast.Subscript) and _is_scope(target.value):
-            self.set(None, target.slice, value)
+            self.set(self.holder(target.value), target.slice, value)
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id in self.names:
             self.names[target.value.id] = unknown(Unknown("an entry of it is set"))
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -133,11 +133,16 @@ class _Run(Struct):
             return
         name = call.func
         if isinstance(name, ast.Name) and name.id == "setattr" and len(call.args) == 3:
-            holder = self.content(call.args[0])
-            is_module = isinstance(holder, Thing) and holder.kind == "unknown"
-            self.set(None if is_module else holder, call.args[1], self.content(call.args[2]))
+            self.set(self.holder(call.args[0]), call.args[1], self.content(call.args[2]))
         elif isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id in self.names:
             self.changed(name.value.id, name.attr, call)
+
+    def holder(self, node: ast.expr) -> Value:
+        """Give what a name is set on; None for a module, which is no value that is known."""
+        if isinstance(node, ast.Call) and _is_scope(node):
+            return None
+        held = self.content(node.value if isinstance(node, ast.Attribute) and node.attr == "__dict__" else node)
+        return None if isinstance(held, Thing) and held.kind == "unknown" else held
 
     def changed(self, name: str, how: str, call: ast.Call) -> None:
         """Add to a list; what else a method does to an object is not followed."""

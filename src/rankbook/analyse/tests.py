@@ -12,6 +12,7 @@ from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Frame
 from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.made_classes import made_classes
+from rankbook.analyse.made_functions import made_functions
 from rankbook.analyse.names import top_level_imports
 from rankbook.analyse.things import Unknown
 from rankbook.analyse.variants import Shown, Variant, marked, why
@@ -72,6 +73,8 @@ def _collect(draft: Draft, path: str, module: Module) -> Iterator[Collected]:
         if isinstance(definition, Function):
             if is_test_file and _is_callable(definition):
                 yield from _of_functions(draft, path, name, origin, definition)
+                for made in made_functions(draft, path, definition) if origin == path else ():
+                    yield from _of_function(draft, path, _Method(Ancestor("", path), made.function, made.variant, made.family))
             continue
         for held in definition:
             yield from _of_held(draft, path, held, is_test_file=is_test_file)
