@@ -385,12 +385,81 @@ def test_decorators_that_put_tests_under_other_names() -> None:
 def test_decorators_that_put_tests_under_names_that_are_not_known() -> None:
     """An entry stands for the tests that are made of a function, and says why they have no names on the page."""
     text = "import tools\n@tools.secret\ndef ring(): ...\n@tools.by_name(read())\ndef copy(): ...\n"
-    found = listed_in(text, tools=NAMING)
+    assert names_of(text, tools=NAMING) == []  # `globals()` are those of the other file
+    found = listed_in(NAMING + text.replace("tools.", ""))
     assert {name: test.family for name, test in found.items()} == {
-        "ring": "the tests that `tools.secret` makes of it: `hidden` is defined in no known file",
-        "copy": "the tests that `tools.by_name(read())` makes of it: `read` is defined in no known file",
+        "ring": "the tests that `secret` makes of it: `hidden` is defined in no known file",
+        "copy": "the tests that `by_name(read())` makes of it: `read` is defined in no known file",
     }
     assert names_of("import tools\n@tools.spawned()\ndef ring(): ...\n", tools=NAMING) == ["test_ring"]
+
+
+MAKING = """
+import sys, unittest
+def make(n):
+    def inner(): ...
+    return inner
+def add(cls, names):
+    for name in names:
+        setattr(cls, "test_" + name, make(name))
+def generate():
+    for n in range(2):
+        def ring(): ...
+        globals()["test_ring%d" % n] = ring
+def with_two(cls):
+    for n in (1, 2):
+        setattr(cls, f"test_c{n}", make(n))
+    return cls
+def wrapped(cls):
+    for name in dir(cls):
+        if name.startswith("test"):
+            setattr(cls, name, make(getattr(cls, name)))
+    return cls
+def doubled(cls):
+    for name in dir(cls):
+        setattr(cls, f"{name}_again", make(getattr(cls, name)))
+    return cls
+class TestA(unittest.TestCase):
+    def test_own(self): ...
+class TestB:
+    def test_own(self): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("for n in (1, 2):\n    globals()[f'test_g{n}'] = make(n)\n", ["test_g1", "test_g2"]),
+        ("for n in 'ab':\n    setattr(sys.modules[__name__], 'test_' + n, lambda: None)\n", ["test_a", "test_b"]),
+        ("for n in (1, 2):\n    setattr(TestA, f'test_a{n}', lambda self: None)\n", ["TestA::test_a1", "TestA::test_a2"]),
+        ("for n in (1, 2):\n    setattr(TestA, f'help{n}', make(n))\n    setattr(TestA, 'test_data', 5)\n", []),
+        ("add(TestB, ['x'])\nadd(TestA, names=['y'])\n", ["TestA::test_y", "TestB::test_x"]),
+        ("generate()\n", ["test_ring0", "test_ring1"]),
+        ("@with_two\nclass TestC: ...\n", ["TestC::test_c1", "TestC::test_c2"]),
+        ("@wrapped\nclass TestC:\n    def test_c(self): ...\n", ["TestC::test_c"]),
+        ("class TestC(TestA): ...\nadd(TestA, ['x'])\n", ["TestA::test_x", "TestC::test_own", "TestC::test_x"]),
+        ("for n in read():\n    globals()[f'test_h_{n}'] = make(n)\n", ["test_h *"]),
+        ("for n in read():\n    name = f'test_h{n}'\n    setattr(TestB, name, make(n))\n", ["TestB::test_h *"]),
+        ("for n in read():\n    globals()['Test%s' % n] = type(f'Test{n}', (TestB,), {})\n", ["Test *"]),
+        ("for n in read():\n    setattr(options, f'test_{n}', n)\n    setattr(options, 'test_mode', n)\n", []),
+        ("add(TestB, read())\n", ["TestB::test *"]),
+        ("@doubled\nclass TestC:\n    def test_c(self): ...\n", ["TestC::test *", "TestC::test_c"]),
+    ],
+)
+def test_functions_made_by_loops_and_calls(text: str, ids: list[str]) -> None:
+    """What loops, calls and decorators of classes put into a module or a class is there; what only a run can name is one entry."""
+    found = listed_in(MAKING + text)
+    own = {"TestA::test_own", "TestB::test_own"}
+    assert sorted(name + " *" * bool(test.family) for name, test in found.items() if name not in own) == ids
+
+
+def test_functions_made_by_loops_say_where_and_why() -> None:
+    """A test has the line of its function, or of what makes it; an entry says what it stands for."""
+    found = listed_in(MAKING + "generate()\nfor n in read():\n    globals()[f'test_h{n}'] = make(n)\n")
+    last = MAKING.count("\n") + 2
+    assert (found["test_ring0"].line, found["test_ring0"].function) == (MAKING[: MAKING.index("def ring")].count("\n") + 1, "ring")
+    assert found["test_h"].line == last
+    assert found["test_h"].family == "the tests that `for n in read()` makes: `read` is defined in no known file"
 
 
 # The package `parameterized`: the expected names are those that parameterized 0.9 makes.
@@ -602,14 +671,16 @@ def test_ids_are_those_of_pytest(values: list[object]) -> None:
 
 
 def test_classes_made_in_loops() -> None:
-    """A loop whose values can be read makes its classes; one that cannot makes none."""
+    """A loop whose values can be read makes its classes; an entry stands for those of one that cannot."""
     base = "import sys, unittest\nclass Base(unittest.TestCase):\n    def test_b(self): ...\nclass Other(Base): ...\n"
     loop = base + "for kind, base in {'A': Base, 'B': Other}.items():\n    class Test(base):\n        backend = kind\n"
     loop += "    Test.__name__ = f'Test{kind}'\n    globals()[f'Test{kind}'] = Test\n"
     loop += "for n in range(2):\n    if n:\n        setattr(sys.modules[__name__], f'TestN{n}', type(f'TestN{n}', (Base,), {}))\n"
     loop += "for n in load():\n    globals()[f'TestL{n}'] = type(f'TestL{n}', (Base,), {})\n"
-    made = [name for name in listed_in(loop) if name.startswith(("TestA", "TestB", "TestN", "TestL"))]
-    assert made == ["TestA::test_b", "TestB::test_b", "TestN1::test_b"]
+    found = listed_in(loop)
+    made = [name for name in found if name.startswith(("TestA", "TestB", "TestN", "TestL"))]
+    assert made == ["TestA::test_b", "TestB::test_b", "TestN1::test_b", "TestL"]
+    assert found["TestL"].family == "the tests that `for n in load()` makes: `load` is defined in no known file"
 
 
 def test_classes_of_rpc_tests() -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from rankbook.analyse.operations import MOST, bounded, entries
 from rankbook.analyse.things import Fails, Thing, Unknown, Value, unknown
+from rankbook.model import Function
 
 if TYPE_CHECKING:
     from rankbook.analyse.evaluate import Evaluator, Frame
@@ -27,6 +28,8 @@ class Setting(Struct, frozen=True):
     """Class or object that gets it; None for a module."""
     name: str
     value: Value
+    path: str = ""
+    """File of the module whose names it sets; empty when that is known when it runs."""
 
 
 class _Run(Struct):
@@ -86,8 +89,9 @@ class _Run(Struct):
     def target(self, target: ast.expr, value: Value) -> None:
         if isinstance(target, ast.Name):
             self.names[target.id] = value
-        elif isinstance(target, ast.Subscript) and _is_scope(target.value):
-            self.set(self.holder(target.value), target.slice, value)
+        elif isinstance(target, ast.Subscript) and is_scope(target.value):
+            is_own = isinstance(target.value, ast.Call) and not target.value.args
+            self.set(self.holder(target.value), target.slice, value, self.frame.path if is_own else "")
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id in self.names:
             self.names[target.value.id] = unknown(Unknown("an entry of it is set"))
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -127,6 +131,9 @@ class _Run(Struct):
             wrapped[0] if is_test else Thing("closure", node.name, path=self.frame.path, body=(node, replace(self.frame, names=self.names)))
         )
 
+    def class_(self, node: ast.ClassDef) -> None:
+        self.names[node.name] = Thing("class", node.name)
+
     def expression(self, node: ast.Expr) -> None:
         call = node.value
         if not isinstance(call, ast.Call):
@@ -136,13 +143,23 @@ class _Run(Struct):
             self.set(self.holder(call.args[0]), call.args[1], self.content(call.args[2]))
         elif isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id in self.names:
             self.changed(name.value.id, name.attr, call)
+        elif isinstance(name, (ast.Name, ast.Attribute)):
+            self.called(call)
 
     def holder(self, node: ast.expr) -> Value:
         """Give what a name is set on; None for a module, which is no value that is known."""
-        if isinstance(node, ast.Call) and _is_scope(node):
+        if isinstance(node, ast.Call) and is_scope(node):
             return None
-        held = self.content(node.value if isinstance(node, ast.Attribute) and node.attr == "__dict__" else node)
-        return None if isinstance(held, Thing) and held.kind == "unknown" else held
+        inner = node.value if isinstance(node, ast.Attribute) and node.attr in _NAMESPACES else node
+        held = self.content(inner)
+        is_unknown = isinstance(held, Thing) and held.kind == "unknown"
+        return None if is_unknown and (inner is not node or is_module(inner)) else held
+
+    def called(self, call: ast.Call) -> None:
+        """Call a function of the tree for the names that it sets; one that sets none makes no difference."""
+        function = self.content(call.func)
+        if isinstance(function, Thing) and isinstance(function.definition, Function) and "setattr(" in function.definition.text:
+            self.evaluator.value(call, self.here)
 
     def changed(self, name: str, how: str, call: ast.Call) -> None:
         """Add to a list; what else a method does to an object is not followed."""
@@ -152,11 +169,11 @@ class _Run(Struct):
         elif isinstance(value, (list, dict)):
             self.names[name] = unknown(Unknown(f"it is changed by `.{how}`"))
 
-    def set(self, holder: Value, name: ast.expr, value: Value) -> None:
+    def set(self, holder: Value, name: ast.expr, value: Value, path: str = "") -> None:
         key = self.evaluator.value(name, self.here)
         if not isinstance(key, str):
             raise Unknown("the name that it sets is known when it runs")
-        self.evaluator.settings.append(Setting(holder, key, value))
+        self.evaluator.settings.append(Setting(holder, key, value, path))
         if len(self.evaluator.settings) > MOST:
             raise Unknown("its loop is too long")
 
@@ -176,6 +193,7 @@ _HANDLERS: Mapping[type[ast.stmt], Callable[[_Run, Any], tuple[Value] | None]] =
     ast.For: _Run.for_,
     ast.FunctionDef: _Run.function,
     ast.AsyncFunctionDef: _Run.function,
+    ast.ClassDef: _Run.class_,
     ast.Expr: _Run.expression,
     ast.Raise: _Run.raised,
     **dict.fromkeys((ast.Assert, ast.Pass, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom), _Run.nothing),
@@ -209,7 +227,13 @@ def definition(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     return node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
 
 
-def _is_scope(node: ast.expr) -> bool:
+def is_module(node: ast.expr) -> bool:
+    """Tell whether what a node stands for seems to be a module: `sys.modules[__name__]`, `caller_module`."""
+    return "mod" in ast.unparse(node).lower()
+
+
+def is_scope(node: ast.expr) -> bool:
+    """Tell whether a node gives the names of a module, a frame or an object: `globals()`, `module.__dict__`."""
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id in _SCOPES
     return isinstance(node, ast.Attribute) and node.attr in _NAMESPACES

@@ -12,7 +12,7 @@ from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Frame
 from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.made_classes import made_classes
-from rankbook.analyse.made_functions import made_functions
+from rankbook.analyse.made_functions import MadeFunction, by_decorators, made_functions
 from rankbook.analyse.names import top_level_imports
 from rankbook.analyse.things import Unknown
 from rankbook.analyse.variants import Shown, Variant, marked, why
@@ -73,11 +73,19 @@ def _collect(draft: Draft, path: str, module: Module) -> Iterator[Collected]:
         if isinstance(definition, Function):
             if is_test_file and _is_callable(definition):
                 yield from _of_functions(draft, path, name, origin, definition)
-                for made in made_functions(draft, path, definition) if origin == path else ():
-                    yield from _of_function(draft, path, _Method(Ancestor("", path), made.function, made.variant, made.family))
+                for made in by_decorators(draft, path, definition) if origin == path else ():
+                    yield from _of_made(draft, path, made)
             continue
         for held in definition:
             yield from _of_held(draft, path, held, is_test_file=is_test_file)
+    for made in made_functions(draft, path) if is_test_file else ():
+        is_test = draft.rules.is_test_function(made.name) or (bool(made.family) and draft.rules.is_test_class(made.name))
+        if is_test and not made.holder:
+            yield from _of_made(draft, path, made)
+
+
+def _of_made(draft: Draft, path: str, made: MadeFunction) -> Iterator[Collected]:
+    yield from _of_function(draft, path, _Method(Ancestor("", path), made.function, Variant(made.name, needs=made.needs), made.family))
 
 
 def _of_held(draft: Draft, path: str, held: _Held, *, is_test_file: bool) -> Iterator[Collected]:
@@ -295,6 +303,9 @@ def _methods(draft: Draft, held: _Held, *, is_case: bool) -> Iterator[_Method]:
             defined.pop(function.name, None)
             made = _generated(draft, ancestor, function, device)
             defined |= {each.variant.name: each for each in made if _is_test_name(draft, each.variant.name, is_case=is_case)}
+        for each in made_functions(draft, ancestor.path):
+            if each.holder == ancestor.name and _is_test_name(draft, each.name, is_case=is_case):
+                defined.setdefault(each.name, _Method(ancestor, each.function, Variant(each.name, needs=each.needs), each.family))
         for name, method in defined.items():
             if method is not None and name not in seen:
                 yield method

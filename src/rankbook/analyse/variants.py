@@ -195,7 +195,7 @@ def decorators_meant(draft: Draft, frame: Frame, written: Expression) -> tuple[D
         return (decorator(draft, frame, written),)
     evaluator = Evaluator(draft)
     try:
-        marks = applied(evaluator, place, frame, written, "").body or ()
+        marks = applied(evaluator, place, frame, written, Thing("test", "")).body or ()
     except (Unknown, Undecided):
         return (Decorator("pytest.mark.parametrize", None, frame, written.text),)
     found = []
@@ -212,18 +212,18 @@ def _marking(draft: Draft, path: str, name: str) -> Place | None:
     return place if isinstance(function, Function) and "parametrize" in function.text else None
 
 
-def applied(evaluator: Evaluator, place: Place, frame: Frame, written: Expression, name: str) -> Thing:
-    """Apply a decorator to a test.
+def applied(evaluator: Evaluator, place: Place, frame: Frame, written: Expression, to: Thing) -> Thing:
+    """Apply a decorator to a test or a class.
 
     Args:
         evaluator: notes which names it sets.
         place: the function that is, or that makes, the decorator.
         frame: where it decorates.
         written: the decorator.
-        name: the test's name.
+        to: the test, or the class.
 
     Returns:
-        The test with its marks, or what takes its place.
+        The same with its marks, or what takes its place.
 
     Raises:
         Unknown: only a run can tell.
@@ -233,7 +233,7 @@ def applied(evaluator: Evaluator, place: Place, frame: Frame, written: Expressio
     function = Thing("function", place.definition.name, path=place.path, definition=place.definition)
     called = parsed(written.text)
     maker = evaluator.value(called, frame) if isinstance(called, ast.Call) else function
-    made = evaluator.call(maker, [Thing("test", name)], frame)
+    made = evaluator.call(maker, [to], frame)
     return made if isinstance(made, Thing) else Thing("object", "object")
 
 
