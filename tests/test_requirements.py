@@ -173,6 +173,8 @@ def needs(text: str, **others: str) -> list[str]:
         ("skipIf(os.environ.get('MODE', 'a') == 'a', '')", ["environment MODE != a", "environment MODE != unset"]),
         ("skipUnless(os.environ['MODE'] in ('a', 'b'), '')", ["environment MODE == a or b"]),
         ("skipIf(os.getenv('MODE') is None, '')", ["environment MODE set"]),
+        ("skipIf('MODE' not in os.environ, '')", ["environment MODE set"]),
+        ("skipUnless('RANK' in os.environ and 'MODE' not in os.environ, '')", ["environment MODE not set", "environment RANK set"]),
         ("skipIf(LIMIT > 3, 'too many')", ["disabled: too many"]),
         ("skipIf(LIMIT < 3, 'too few')", []),
         ("skipIf(two_at_least(), '')", ["at most 1 GPU"]),
@@ -225,6 +227,62 @@ def needs(text: str, **others: str) -> list[str]:
 def test_decorators(decorator: str, expected: list[str]) -> None:
     """A decorator says what its row says; one that no row tells is kept as it is, and nothing is guessed."""
     assert needs(f"@{decorator}\ndef test_x(): ...\n") == expected
+
+
+WRAPS = """
+def tries(test):
+    def wrapper():
+        try:
+            test()
+        except OSError:
+            pytest.skip("no network")
+    return wrapper
+"""
+
+
+@pytest.mark.parametrize(
+    ("tried", "caught", "body", "expected"),
+    [
+        ("load()", " OSError", "pytest.skip('no network')", "not raised(OSError)"),
+        ("load()", " (A, B) as e", "if e.args:\n            pytest.skip('')", "not (raised((A, B)) and e.args)"),
+        ("load()", "", "pytest.skip('')", "not raised(Exception)"),
+        ("load()", " OSError", "pytest.importorskip('cupy')", "package cupy"),
+        ("import cupy", " ImportError", "pytest.skip('')", "package cupy"),
+    ],
+)
+def test_what_skips_after_an_exception_is_no_test_that_is_disabled(tried: str, caught: str, body: str, expected: str) -> None:
+    """A test that is skipped where something fails is skipped only there; so is a module, and what a decorator wraps."""
+    assert needs(f"def test_x():\n    try:\n        {tried}\n    except{caught}:\n        {body}\n") == [expected]
+    module = "try:\n    load()\nexcept RuntimeError:\n    pytest.skip('no', allow_module_level=True)\ndef test_x(): ...\n"
+    assert needs(module) == ["not raised(RuntimeError)"]
+    assert needs(f"{WRAPS}@tries\ndef test_x(): ...\n") == ["tries"]
+    assert needs("def test_x():\n    pytest.skip('later')\n") == ["disabled: later"]
+
+
+OPTIONAL = """\
+try:
+    import transformers
+    from flash_attn.ops import fast
+except ImportError:
+    transformers = None
+    fast = None
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("transformers is None", ["package transformers"]),
+        ("optional.transformers is None", ["package transformers"]),
+        ("fast is None", ["package flash_attn"]),
+        ("fast is not None", ["package not flash_attn"]),
+        ("not transformers", ["transformers"]),
+    ],
+)
+def test_names_that_stay_empty_where_an_import_fails(condition: str, expected: list[str]) -> None:
+    """A name that is imported, or else None, stands for its package; it is not None everywhere."""
+    text = f"import optional\n{OPTIONAL}@skipIf({condition}, '')\ndef test_x(): ...\n"
+    assert needs(text, optional=OPTIONAL) == expected
 
 
 def test_the_seed_with_peer_access() -> None:

@@ -81,6 +81,8 @@ class _Scope(Struct):
     guard: _Guard | None = None
     is_fallback: bool = False
     """Whether it stands in for something else: an `else`, an `except`."""
+    caught: str = ""
+    """What the nearest `except` around it catches, unless that is a failing import."""
 
     def under(self, guard: _Guard | None, *, is_fallback: bool = False) -> _Scope:
         """Give the same scope under one more condition."""
@@ -95,6 +97,7 @@ class _Scope(Struct):
             self.in_main,
             guard,
             self.is_fallback or is_fallback,
+            self.caught,
         )
 
 
@@ -426,7 +429,10 @@ class _Reader:
         for handler in reversed(node.handlers):
             caught = {dotted(part) for part in _parts(handler.type)} if failing else frozenset()
             guard = scope.guard if caught.isdisjoint(_IMPORT_ERRORS) else _Guard(scope.guard, None, line=handler.lineno, failing=failing)
-            self.push(handler.body, scope.under(guard, is_fallback=True))
+            inner = scope.under(guard, is_fallback=True)
+            if guard is scope.guard:
+                inner.caught = "Exception" if handler.type is None else self.text.of(handler.type)
+            self.push(handler.body, inner)
             self.expressions_in([handler.type], scope)
         self.push(node.body, scope)
 
@@ -478,12 +484,16 @@ class _Reader:
             scope.skips.append(self.condition(node, name, scope))
 
     def condition(self, node: ast.expr, name: str, scope: _Scope) -> Expression:
-        if scope.guard is None or name == "pytest.importorskip":
-            return self.text.expression(node)
         guard = scope.guard
+        raised = f"raised({scope.caught})"
+        if name == "pytest.importorskip" or (guard is None and not scope.caught):
+            return self.text.expression(node)
+        if guard is None:
+            return Expression(raised, "raised", node.lineno)
         if guard.failing:
             return Expression("except ImportError", "ImportError", guard.line, guard.failing)
-        return Expression(self.rendered(guard), _guard_name(guard), guard.line)
+        text = self.rendered(guard)
+        return Expression(f"{raised} and ({text})" if scope.caught else text, _guard_name(guard), guard.line)
 
     def guard_of(self, scope: _Scope) -> str | None:
         return None if scope.guard is None or scope.kind == "function" else self.rendered(scope.guard)
