@@ -259,6 +259,52 @@ def test_what_skips_after_an_exception_is_no_test_that_is_disabled(tried: str, c
     assert needs("def test_x():\n    pytest.skip('later')\n") == ["disabled: later"]
 
 
+OWN = "class TestIt(TestCase):\n    @pytest.fixture(autouse=True)\n    def own(self, gpu): ...\n"
+FIXTURES = """
+import os, pytest, torch
+@pytest.fixture
+def gpu():
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    return torch.device("cuda")
+@pytest.fixture
+def ranks(gpu):
+    if "RANK" not in os.environ:
+        pytest.skip("no ranks")
+    yield
+@pytest.fixture
+def odd(request):
+    if request.param > 3:
+        pytest.skip("odd")
+@pytest.fixture(autouse=True)
+def around(request):
+    if request.node.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    pytest.importorskip("yaml")
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("def test_x(gpu): ...", ["1 GPU", "package yaml"]),
+        ("def test_x(ranks): ...", ["1 GPU", "package yaml", "environment RANK set"]),
+        ("@pytest.mark.usefixtures('gpu')\nclass TestIt:\n    def test_x(self): ...", ["1 GPU", "package yaml"]),
+        ("def test_x(odd): ...", ["package yaml", "request.param <= 3"]),
+        ("@pytest.mark.parametrize('gpu', [1])\ndef test_x(gpu): ...", ["package yaml"]),
+        ("@pytest.fixture\ndef gpu(): ...\ndef test_x(gpu): ...", ["package yaml"]),
+        (
+            "class TestIt(TestCase):\n    @pytest.fixture(autouse=True)\n    def own(self, gpu): ...\n    def test_x(self): ...",
+            ["1 GPU", "package yaml"],
+        ),
+        ("def test_x(): ...", ["package yaml"]),
+    ],
+)
+def test_fixtures_that_skip(text: str, expected: list[str]) -> None:
+    """A test needs what its fixtures skip for, near and far; of those that all tests get, what can be read in full."""
+    assert needs(text + "\n", conftest=FIXTURES) == expected
+
+
 OPTIONAL = """\
 try:
     import transformers

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from rankbook.analyse.draft import Ancestor, Draft
+from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
 from rankbook.analyse.fixtures import Fixture, fixtures_of
 from rankbook.analyse.operations import MOST, entries
@@ -64,6 +64,26 @@ def generated(draft: Draft, frame: Frame, function: Function, path: str, lineage
     if not axes:
         return None
     return variants(draft, frame, lambda evaluator: _variants(evaluator, axes))
+
+
+def skipping_fixtures(draft: Draft, path: str, collected: Collected) -> list[Fixture]:
+    """Give the fixtures that may skip a test, by what it asks for; to one of a `TestCase` none is handed.
+
+    Args:
+        draft: the tree.
+        path: file in which the test is collected.
+        collected: the test.
+    """
+    test, function, lineage = collected.test, collected.function, collected.lineage
+    known = fixtures_of(draft, path, lineage)
+    if not any(fixture.skips for fixture in known.values()):
+        return []
+    marks = list(_marks(draft, Frame(path, test.line), function, test.path, (lineage,) if lineage else ()))
+    taken = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
+    used = [name for each in marks if each.last == "usefixtures" and each.call for name in _strings(each.call.args)]
+    asked = function.parameters if test.harness == "pytest" else ()
+    wanted = [*(fixture.name for fixture in known.values() if fixture.autouse), *used, *asked]
+    return [fixture for fixture in _closure(known, wanted, taken) if fixture.skips and fixture.name not in taken]
 
 
 def _marks(draft: Draft, frame: Frame, function: Function, path: str, lineages: Lineages) -> Iterator[Decorator]:

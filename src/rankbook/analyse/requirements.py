@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from rankbook import words
-from rankbook.analyse.conditions import of_condition, of_skip
+from rankbook.analyse.conditions import of_condition, of_skip, of_skip_in_full
 from rankbook.analyse.decorators import of_decorator
 from rankbook.analyse.draft import Ancestor, Collected, Draft
-from rankbook.analyse.rules import Evidence, expression
+from rankbook.analyse.pytest_cases import skipping_fixtures
+from rankbook.analyse.rules import Evidence, Unread, expression
 from rankbook.analyse.values import Value, Values, parsed
 from rankbook.model import Class, Constant, Expression, Function, Module, Test
 from rankbook.requirements import DEVICES, HARNESSES, KINDS, Harness, Requirement
@@ -50,6 +51,7 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
         found = [need for file in files for need in _of_module(draft, file, draft.modules[file], marks=file == path)]
         found += test.requirements
         found += _of_function(draft, collected, device)
+        found += _of_fixtures(draft, path, collected)
         found += _of_class(draft, lineage, test.harness or "", device)
         found += _of_ranks(lineage, HARNESSES.get(test.harness or ""), found)
         found += _of_marked_ranks(draft, found)
@@ -84,6 +86,20 @@ def _of_function(draft: Draft, collected: Collected, device: str | None) -> tupl
 
     found = draft.remember(("decorator needs", *key, device), decorators)
     return (*found, *skips()) if function.skips else found
+
+
+def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requirement]:
+    """Give what the fixtures of a test skip for.
+
+    Of one that every test gets, only what can be read in full: it may ask what test it is.
+    """
+    for fixture in skipping_fixtures(draft, path, collected):
+        values = Values(draft.names, fixture.frame.path)
+        for skip in fixture.skips:
+            try:
+                yield from of_skip_in_full(skip, values) if fixture.autouse else of_skip(skip, values)
+            except Unread:
+                continue
 
 
 def _bound(values: Values, case: dict[str, str]) -> Values:
