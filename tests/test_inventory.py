@@ -443,6 +443,7 @@ class TestB:
         ("for n in read():\n    globals()['Test%s' % n] = type(f'Test{n}', (TestB,), {})\n", ["Test *"]),
         ("for n in read():\n    setattr(options, f'test_{n}', n)\n    setattr(options, 'test_mode', n)\n", []),
         ("add(TestB, read())\n", ["TestB::test *"]),
+        ("doubled(TestB)\n", ["TestB::test *"]),
         ("@doubled\nclass TestC:\n    def test_c(self): ...\n", ["TestC::test *", "TestC::test_c"]),
     ],
 )
