@@ -454,6 +454,18 @@ def test_functions_made_by_loops_and_calls(text: str, ids: list[str]) -> None:
     assert sorted(name + " *" * bool(test.family) for name, test in found.items() if name not in own) == ids
 
 
+@pytest.mark.parametrize("depth", [300, 900, 1500])
+def test_what_makes_functions_may_be_deep(depth: int) -> None:
+    """Expressions without end, functions that call themselves and long loops are left to a run."""
+    text = f"for n in read():\n    globals()[{'+'.join('x' * depth)}] = 1\n    setattr(a{'.b' * depth}, 'test_' + n, 1)\n"
+    text += "def again(func):\n    globals()['test_x'] = func\n    return again(func)\n@again\ndef ring(): ...\n"
+    text += "def long(func):\n    for a in range(2000):\n        for b in range(2000):\n            pass\n    globals()['test_y'] = func\n"
+    text += f"@long\ndef star(): ...\ndef deep(func):\n    globals()[{'+'.join('x' * depth)}] = func\n@deep\ndef tree(): ...\n"
+    found = listed_in(text)
+    assert list(found) == ["ring", "star", "tree"]
+    assert all(test.family for test in found.values())
+
+
 def test_functions_made_by_loops_say_where_and_why() -> None:
     """A test has the line of its function, or of what makes it; an entry says what it stands for."""
     found = listed_in(MAKING + "generate()\nfor n in read():\n    globals()[f'test_h{n}'] = make(n)\n")

@@ -208,9 +208,12 @@ def _beginnings(text: str, otherwise: str = "") -> Iterator[tuple[str, str]]:
         otherwise: beginning of a name that is put together and begins with no text.
     """
     try:
-        tree = ast.parse(text)
+        yield from _told(ast.parse(text), otherwise)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
+
+
+def _told(tree: ast.Module, otherwise: str) -> list[tuple[str, str]]:
     names = {
         target.id: node.value
         for node in ast.walk(tree)
@@ -225,7 +228,7 @@ def _beginnings(text: str, otherwise: str = "") -> Iterator[tuple[str, str]]:
             start = _beginning(meant).rstrip("_") or (otherwise if isinstance(meant, (ast.JoinedStr, ast.BinOp)) else "")
             if start.lower().startswith("test"):
                 found[holder, start] = None
-    yield from found
+    return list(found)
 
 
 def _set_names(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
