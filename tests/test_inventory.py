@@ -271,12 +271,208 @@ def test_what_cannot_be_read(decorator: str, says: str) -> None:
     assert (test.id, test.family) == ("TestTCPU::test_x", says)
 
 
+HELPERS = """
+import pytest
+def device(*kinds, half=False):
+    if half and not kinds:
+        raise ValueError("none")
+    known = {"cpu": pytest.param("cpu", id="cpu"), "gpu": pytest.param("gpu", id="gpu", marks=pytest.mark.gpu)}
+    chosen = [known[kind] for kind in kinds]
+    def put(test):
+        if not chosen:
+            return test
+        return pytest.mark.parametrize("device", chosen)(test)
+    return put
+def ranks(*sizes, name="size"):
+    found = []
+    for each in sizes:
+        if each == 1:
+            found.append(pytest.param(1))
+        else:
+            found.append(pytest.param(each, marks=pytest.mark.world_size(each)))
+    return pytest.mark.parametrize(name, found)
+"""
+
+
+def test_parameters_of_helpers_with_statements() -> None:
+    """A decorator of the suite that parametrises by more than one statement is followed, with the marks of its cases."""
+    text = "from helpers import device, ranks\n@device('cpu', 'gpu')\n@ranks(1, 2)\ndef test_a(device, size): ...\n"
+    text += "@device()\ndef test_b(): ...\n@device(*read())\ndef test_c(device): ...\n"
+    text += "@ranks(4, name='n')\nclass TestD:\n    def test_d(self, n): ...\n"
+    found = listed_in(text, helpers=HELPERS)
+    assert {name: [need.text for need in test.requirements] for name, test in found.items()} == {
+        "test_a[1-cpu]": [],
+        "test_a[1-gpu]": ["1 GPU"],
+        "test_a[2-cpu]": ["world size 2"],
+        "test_a[2-gpu]": ["2 GPUs", "world size 2"],
+        "test_b": [],
+        "test_c": [],
+        "TestD::test_d[4]": ["world size 4"],
+    }
+    assert found["test_c"].family == "one test for each case of `device(*read())`: its cases are known when it runs"
+
+
 def test_a_text_that_is_not_known_names_no_case() -> None:
     """A value that is a text gives a case its name: where only a run can tell it, the cases have none on the page."""
     text = "import pathlib, pytest\n@pytest.mark.parametrize('p', ['a', str(pathlib.Path('b/c'))])\ndef test_p(p): ...\n"
     (test,) = listed_in(text).values()
     assert test.id == "test_p"
     assert test.family.endswith("the text of `object()` is known when it runs")
+
+
+# Decorators that put tests under names of their own.
+
+NAMING = """
+import functools, inspect, pytest
+def spawned(sizes=None):
+    if sizes is None:
+        sizes = all_sizes()
+    def prepare(func):
+        name = func.__name__
+        if name.startswith("test"):
+            raise ValueError(name)
+        @functools.wraps(func)
+        def replacement(*args, **kwargs):
+            with started(sizes) as ranks:
+                ranks.run(func)
+        frame = inspect.currentframe()
+        assert frame is not None
+        module = inspect.getmodule(frame.f_back)
+        setattr(module, f"test_{name}", replacement)
+        return func
+    return prepare
+def alone(func):
+    def inner():
+        func(None)
+    globals()["test_" + func.__name__] = inner
+def by_name(names):
+    def named(func):
+        for name in names:
+            globals()[f"test_{func.__name__}_{name}"] = func
+        return func
+    return named
+def secret(func):
+    globals()[hidden(func)] = func
+    return func
+def kept(func):
+    func.__dict__["test_label"] = 1
+    setattr(func, "test_" + func.__name__, 1)
+    return func
+"""
+
+
+def test_decorators_that_put_tests_under_other_names() -> None:
+    """They are followed: a test has the decorators below, and those of its function where that is wrapped or put there itself."""
+    text = f"{NAMING}@pytest.mark.gpu(8)\n@spawned([2])\n@pytest.mark.parametrize('n', [1, 2])\n@pytest.mark.gpu(2)\ndef ring(n): ...\n"
+    text += "@spawned()\ndef all_ranks():\n    'Run on all.'\n"
+    text += "@alone\n@pytest.mark.gpu(2)\n@pytest.mark.parametrize('n', [1])\ndef single(n): ...\n"
+    text += "@by_name(['a', 'b'])\ndef copy(): ...\n@kept\ndef helper(): ...\n@kept\ndef test_own(): ...\n"
+    found = listed_in(text)
+    assert {name: [need.text for need in test.requirements] for name, test in found.items()} == {
+        "test_ring[1]": ["2 GPUs"],
+        "test_ring[2]": ["2 GPUs"],
+        "test_all_ranks": [],
+        "test_single": [],
+        "test_copy_a": [],
+        "test_copy_b": [],
+        "test_own": [],
+    }
+    assert [test.function for test in found.values()][:4] == ["ring", "ring", "all_ranks", "single"]
+    assert found["test_all_ranks"].docstring == "Run on all."
+    assert not any(test.family for test in found.values())
+
+
+def test_decorators_that_put_tests_under_names_that_are_not_known() -> None:
+    """An entry stands for the tests that are made of a function, and says why they have no names on the page."""
+    text = "import tools\n@tools.secret\ndef ring(): ...\n@tools.by_name(read())\ndef copy(): ...\n"
+    assert names_of(text, tools=NAMING) == []  # `globals()` are those of the other file
+    found = listed_in(NAMING + text.replace("tools.", ""))
+    assert {name: test.family for name, test in found.items()} == {
+        "ring": "the tests that `secret` makes of it: `hidden` is defined in no known file",
+        "copy": "the tests that `by_name(read())` makes of it: `read` is defined in no known file",
+    }
+    assert names_of("import tools\n@tools.spawned()\ndef ring(): ...\n", tools=NAMING) == ["test_ring"]
+
+
+MAKING = """
+import sys, unittest
+def make(n):
+    def inner(): ...
+    return inner
+def add(cls, names):
+    for name in names:
+        setattr(cls, "test_" + name, make(name))
+def generate():
+    for n in range(2):
+        def ring(): ...
+        globals()["test_ring%d" % n] = ring
+def with_two(cls):
+    for n in (1, 2):
+        setattr(cls, f"test_c{n}", make(n))
+    return cls
+def wrapped(cls):
+    for name in dir(cls):
+        if name.startswith("test"):
+            setattr(cls, name, make(getattr(cls, name)))
+    return cls
+def doubled(cls):
+    for name in dir(cls):
+        setattr(cls, f"{name}_again", make(getattr(cls, name)))
+    return cls
+class TestA(unittest.TestCase):
+    def test_own(self): ...
+class TestB:
+    def test_own(self): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("for n in (1, 2):\n    globals()[f'test_g{n}'] = make(n)\n", ["test_g1", "test_g2"]),
+        ("for n in 'ab':\n    setattr(sys.modules[__name__], 'test_' + n, lambda: None)\n", ["test_a", "test_b"]),
+        ("for n in (1, 2):\n    setattr(TestA, f'test_a{n}', lambda self: None)\n", ["TestA::test_a1", "TestA::test_a2"]),
+        ("for n in (1, 2):\n    setattr(TestA, f'help{n}', make(n))\n    setattr(TestA, 'test_data', 5)\n", []),
+        ("add(TestB, ['x'])\nadd(TestA, names=['y'])\n", ["TestA::test_y", "TestB::test_x"]),
+        ("generate()\n", ["test_ring0", "test_ring1"]),
+        ("@with_two\nclass TestC: ...\n", ["TestC::test_c1", "TestC::test_c2"]),
+        ("@wrapped\nclass TestC:\n    def test_c(self): ...\n", ["TestC::test_c"]),
+        ("class TestC(TestA): ...\nadd(TestA, ['x'])\n", ["TestA::test_x", "TestC::test_own", "TestC::test_x"]),
+        ("for n in read():\n    globals()[f'test_h_{n}'] = make(n)\n", ["test_h *"]),
+        ("for n in read():\n    name = f'test_h{n}'\n    setattr(TestB, name, make(n))\n", ["TestB::test_h *"]),
+        ("for n in read():\n    globals()['Test%s' % n] = type(f'Test{n}', (TestB,), {})\n", ["Test *"]),
+        ("for n in read():\n    setattr(options, f'test_{n}', n)\n    setattr(options, 'test_mode', n)\n", []),
+        ("add(TestB, read())\n", ["TestB::test *"]),
+        ("doubled(TestB)\n", ["TestB::test *"]),
+        ("@doubled\nclass TestC:\n    def test_c(self): ...\n", ["TestC::test *", "TestC::test_c"]),
+    ],
+)
+def test_functions_made_by_loops_and_calls(text: str, ids: list[str]) -> None:
+    """What loops, calls and decorators of classes put into a module or a class is there; what only a run can name is one entry."""
+    found = listed_in(MAKING + text)
+    own = {"TestA::test_own", "TestB::test_own"}
+    assert sorted(name + " *" * bool(test.family) for name, test in found.items() if name not in own) == ids
+
+
+@pytest.mark.parametrize("depth", [300, 900, 1500])
+def test_what_makes_functions_may_be_deep(depth: int) -> None:
+    """Expressions without end, functions that call themselves and long loops are left to a run."""
+    text = f"for n in read():\n    globals()[{'+'.join('x' * depth)}] = 1\n    setattr(a{'.b' * depth}, 'test_' + n, 1)\n"
+    text += "def again(func):\n    globals()['test_x'] = func\n    return again(func)\n@again\ndef ring(): ...\n"
+    text += "def long(func):\n    for a in range(2000):\n        for b in range(2000):\n            pass\n    globals()['test_y'] = func\n"
+    text += f"@long\ndef star(): ...\ndef deep(func):\n    globals()[{'+'.join('x' * depth)}] = func\n@deep\ndef tree(): ...\n"
+    found = listed_in(text)
+    assert list(found) == ["ring", "star", "tree"]
+    assert all(test.family for test in found.values())
+
+
+def test_functions_made_by_loops_say_where_and_why() -> None:
+    """A test has the line of its function, or of what makes it; an entry says what it stands for."""
+    found = listed_in(MAKING + "generate()\nfor n in read():\n    globals()[f'test_h{n}'] = make(n)\n")
+    last = MAKING.count("\n") + 2
+    assert (found["test_ring0"].line, found["test_ring0"].function) == (MAKING[: MAKING.index("def ring")].count("\n") + 1, "ring")
+    assert found["test_h"].line == last
+    assert found["test_h"].family == "the tests that `for n in read()` makes: `read` is defined in no known file"
 
 
 # The package `parameterized`: the expected names are those that parameterized 0.9 makes.
@@ -302,6 +498,79 @@ def test_parameterized_class() -> None:
     text += "class TestT(unittest.TestCase):\n    def test_e(self): ...\n"
     text += "@parameterized_class(('a', 'b'), [(1, 2)])\nclass TestU(unittest.TestCase):\n    def test_e(self): ...\n"
     assert list(listed_in(text)) == ["TestT_0_gloo::test_e", "TestT_1_n_c::test_e", "TestU_0::test_e"]
+
+
+NAMERS = """
+import unittest
+from parameterized import parameterized, parameterized_class, param
+def all_of(func, number, given):
+    joined = parameterized.to_safe_name("_".join(str(each) for each in given.args))
+    return f"{func.__name__}_{joined}"
+def by_kind(func, number, given):
+    name = "yes" if given.args[0] is True else "no"
+    if len(given.args) > 1:
+        name += "_" + str(given.args[1])
+    return "%s_%s" % (func.__name__, name)
+def of_class(cls, number, values):
+    kind = "safe" if values["safe"] else "raw"
+    return f"{cls.__name__}_{kind}_{number}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        ("[(1, 'a b'), (None, 2.5)], name_func=all_of", ["test_e_1_a_b", "test_e_None_2_5"]),
+        ("[True, (False, 4)], by_kind", ["test_e_yes", "test_e_no_4"]),
+        ("[1, 2], name_func=lambda func, number, given: f'{func.__name__}{number}'", ["test_e0", "test_e1"]),
+        ("lambda: [1, 'x']", ["test_e_0", "test_e_1_x"]),
+        ("input=[(), ('',), b'x', {'k': 1}]", ["test_e_0", "test_e_1_", "test_e_2", "test_e_3_k"]),
+        ("[], skip_on_empty=True", ["test_e"]),
+        ("[1], name_func=lambda func, number, given: f'check_{number}'", []),
+    ],
+)
+def test_parameterized_names(call: str, names: list[str]) -> None:
+    """A function that makes names is followed through its statements, for methods and for functions; what it calls otherwise is no test."""
+    method = f"{NAMERS}class TestT(unittest.TestCase):\n    @parameterized.expand({call})\n    def test_e(self, a, b=0): ...\n"
+    function = f"{NAMERS}@parameterized.expand({call})\ndef test_e(a, b=0): ...\n"
+    assert names_of(method) == names_of(function) == names
+
+
+def test_what_stands_above_parameterized_expand_is_put_on_nothing() -> None:
+    """The tests have the decorators below it; one without cases is skipped."""
+    text = f"{NAMERS}class TestT(unittest.TestCase):\n    @unittest.skip('above')\n    @parameterized.expand([1])\n"
+    text += "    @unittest.skip('below')\n    def test_e(self, a): ...\n"
+    text += "    @parameterized.expand([], skip_on_empty=True)\n    def test_f(self): ...\n"
+    needed = {name: [need.text for need in test.requirements] for name, test in listed_in(text).items()}
+    assert needed == {"TestT::test_e_0": ["disabled: below"], "TestT::test_f": ["disabled: no cases"]}
+
+
+def test_parameterized_class_names() -> None:
+    """The package writes what is called `name`, else the first text; a function of the suite may make the name."""
+    text = f"{NAMERS}@parameterized_class(('safe',), [[True], [False]], class_name_func=of_class)\n"
+    text += "class TestT(unittest.TestCase):\n    def test_e(self): ...\n"
+    text += (
+        "@parameterized_class([{'name': 5, 'b': 'x'}, {'name': ''}, {'a': None, 'b': 'p q'}])\nclass TestU:\n    def test_e(self): ...\n"
+    )
+    assert list(listed_in(text)) == [f"TestT_{name}::test_e" for name in ("safe_0", "raw_1")] + [
+        f"TestU_{name}::test_e" for name in ("0_5", "1", "2_p_q")
+    ]
+
+
+def test_parameterized_class_takes_the_tests_of_its_class() -> None:
+    """A class that derives from it has only its own tests; what is set on each class counts for what its tests need."""
+    text = f"{NAMERS}from torch.testing._internal.common_distributed import MultiProcessTestCase\n"
+    text += "@parameterized_class(('world_size', 'backend'), [(2, 'gloo'), (3, 'nccl')])\n"
+    text += "class TestT(MultiProcessTestCase):\n    backend = 'ucc'\n    def test_e(self): ...\n    def helper(self): ...\n"
+    text += "class TestU(TestT):\n    def test_own(self): ...\n"
+    found = listed_in(text)
+    needed = {name: [need.text for need in test.requirements] for name, test in found.items()}
+    assert needed == {
+        "TestT_0_gloo::test_e": ["world size 2", "backend gloo"],
+        "TestT_1_nccl::test_e": ["world size 3", "backend nccl"],
+        "TestU::test_own": ["world size 4", "backend ucc"],
+    }
+    assert {test.inherited_from for test in found.values()} == {None}
 
 
 # pytest's own generators.
@@ -415,14 +684,16 @@ def test_ids_are_those_of_pytest(values: list[object]) -> None:
 
 
 def test_classes_made_in_loops() -> None:
-    """A loop whose values can be read makes its classes; one that cannot makes none."""
+    """A loop whose values can be read makes its classes; an entry stands for those of one that cannot."""
     base = "import sys, unittest\nclass Base(unittest.TestCase):\n    def test_b(self): ...\nclass Other(Base): ...\n"
     loop = base + "for kind, base in {'A': Base, 'B': Other}.items():\n    class Test(base):\n        backend = kind\n"
     loop += "    Test.__name__ = f'Test{kind}'\n    globals()[f'Test{kind}'] = Test\n"
     loop += "for n in range(2):\n    if n:\n        setattr(sys.modules[__name__], f'TestN{n}', type(f'TestN{n}', (Base,), {}))\n"
     loop += "for n in load():\n    globals()[f'TestL{n}'] = type(f'TestL{n}', (Base,), {})\n"
-    made = [name for name in listed_in(loop) if name.startswith(("TestA", "TestB", "TestN", "TestL"))]
-    assert made == ["TestA::test_b", "TestB::test_b", "TestN1::test_b"]
+    found = listed_in(loop)
+    made = [name for name in found if name.startswith(("TestA", "TestB", "TestN", "TestL"))]
+    assert made == ["TestA::test_b", "TestB::test_b", "TestN1::test_b", "TestL"]
+    assert found["TestL"].family == "the tests that `for n in load()` makes: `load` is defined in no known file"
 
 
 def test_classes_of_rpc_tests() -> None:

@@ -173,6 +173,8 @@ def needs(text: str, **others: str) -> list[str]:
         ("skipIf(os.environ.get('MODE', 'a') == 'a', '')", ["environment MODE != a", "environment MODE != unset"]),
         ("skipUnless(os.environ['MODE'] in ('a', 'b'), '')", ["environment MODE == a or b"]),
         ("skipIf(os.getenv('MODE') is None, '')", ["environment MODE set"]),
+        ("skipIf('MODE' not in os.environ, '')", ["environment MODE set"]),
+        ("skipUnless('RANK' in os.environ and 'MODE' not in os.environ, '')", ["environment MODE not set", "environment RANK set"]),
         ("skipIf(LIMIT > 3, 'too many')", ["disabled: too many"]),
         ("skipIf(LIMIT < 3, 'too few')", []),
         ("skipIf(two_at_least(), '')", ["at most 1 GPU"]),
@@ -225,6 +227,108 @@ def needs(text: str, **others: str) -> list[str]:
 def test_decorators(decorator: str, expected: list[str]) -> None:
     """A decorator says what its row says; one that no row tells is kept as it is, and nothing is guessed."""
     assert needs(f"@{decorator}\ndef test_x(): ...\n") == expected
+
+
+WRAPS = """
+def tries(test):
+    def wrapper():
+        try:
+            test()
+        except OSError:
+            pytest.skip("no network")
+    return wrapper
+"""
+
+
+@pytest.mark.parametrize(
+    ("tried", "caught", "body", "expected"),
+    [
+        ("load()", " OSError", "pytest.skip('no network')", "not raised(OSError)"),
+        ("load()", " (A, B) as e", "if e.args:\n            pytest.skip('')", "not (raised((A, B)) and e.args)"),
+        ("load()", "", "pytest.skip('')", "not raised(Exception)"),
+        ("load()", " OSError", "pytest.importorskip('cupy')", "package cupy"),
+        ("import cupy", " ImportError", "pytest.skip('')", "package cupy"),
+    ],
+)
+def test_what_skips_after_an_exception_is_no_test_that_is_disabled(tried: str, caught: str, body: str, expected: str) -> None:
+    """A test that is skipped where something fails is skipped only there; so is a module, and what a decorator wraps."""
+    assert needs(f"def test_x():\n    try:\n        {tried}\n    except{caught}:\n        {body}\n") == [expected]
+    module = "try:\n    load()\nexcept RuntimeError:\n    pytest.skip('no', allow_module_level=True)\ndef test_x(): ...\n"
+    assert needs(module) == ["not raised(RuntimeError)"]
+    assert needs(f"{WRAPS}@tries\ndef test_x(): ...\n") == ["tries"]
+    assert needs("def test_x():\n    pytest.skip('later')\n") == ["disabled: later"]
+
+
+OWN = "class TestIt(TestCase):\n    @pytest.fixture(autouse=True)\n    def own(self, gpu): ...\n"
+FIXTURES = """
+import os, pytest, torch
+@pytest.fixture
+def gpu():
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    return torch.device("cuda")
+@pytest.fixture
+def ranks(gpu):
+    if "RANK" not in os.environ:
+        pytest.skip("no ranks")
+    yield
+@pytest.fixture
+def odd(request):
+    if request.param > 3:
+        pytest.skip("odd")
+@pytest.fixture(autouse=True)
+def around(request):
+    if request.node.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    pytest.importorskip("yaml")
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("def test_x(gpu): ...", ["1 GPU", "package yaml"]),
+        ("def test_x(ranks): ...", ["1 GPU", "package yaml", "environment RANK set"]),
+        ("@pytest.mark.usefixtures('gpu')\nclass TestIt:\n    def test_x(self): ...", ["1 GPU", "package yaml"]),
+        ("def test_x(odd): ...", ["package yaml", "request.param <= 3"]),
+        ("@pytest.mark.parametrize('gpu', [1])\ndef test_x(gpu): ...", ["package yaml"]),
+        ("@pytest.fixture\ndef gpu(): ...\ndef test_x(gpu): ...", ["package yaml"]),
+        (
+            "class TestIt(TestCase):\n    @pytest.fixture(autouse=True)\n    def own(self, gpu): ...\n    def test_x(self): ...",
+            ["1 GPU", "package yaml"],
+        ),
+        ("def test_x(): ...", ["package yaml"]),
+    ],
+)
+def test_fixtures_that_skip(text: str, expected: list[str]) -> None:
+    """A test needs what its fixtures skip for, near and far; of those that all tests get, what can be read in full."""
+    assert needs(text + "\n", conftest=FIXTURES) == expected
+
+
+OPTIONAL = """\
+try:
+    import transformers
+    from flash_attn.ops import fast
+except ImportError:
+    transformers = None
+    fast = None
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("transformers is None", ["package transformers"]),
+        ("optional.transformers is None", ["package transformers"]),
+        ("fast is None", ["package flash_attn"]),
+        ("fast is not None", ["package not flash_attn"]),
+        ("not transformers", ["transformers"]),
+    ],
+)
+def test_names_that_stay_empty_where_an_import_fails(condition: str, expected: list[str]) -> None:
+    """A name that is imported, or else None, stands for its package; it is not None everywhere."""
+    text = f"import optional\n{OPTIONAL}@skipIf({condition}, '')\ndef test_x(): ...\n"
+    assert needs(text, optional=OPTIONAL) == expected
 
 
 def test_the_seed_with_peer_access() -> None:
@@ -317,6 +421,36 @@ def test_class_marks_count() -> None:
         "2 GPUs",
         "slow",
     ]
+
+
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [
+        ("gpu world_size(2)", ["2 GPUs", "world size 2"]),
+        ("world_size(4) cuda", ["4 GPUs", "world size 4"]),
+        ("gpus() nprocs(3)", ["3 GPUs", "world size 3"]),
+        ("gpu world_size(1)", ["1 GPU", "world size 1"]),
+        ("gpu(1) world_size(2)", ["1 GPU", "world size 2"]),
+        ("gpu(4) world_size(2)", ["4 GPUs", "world size 2"]),
+        ("gpu gloo world_size(2)", ["1 GPU", "world size 2", "backend gloo"]),
+        ("gpu nccl world_size(2)", ["2 GPUs", "world size 2", "backend nccl"]),
+        ("skipif('not torch.cuda.is_available()') world_size(2)", ["1 GPU", "world size 2"]),
+        ("world_size(2)", ["world size 2"]),
+    ],
+)
+def test_marks_of_ranks_on_gpus_ask_for_one_each(marks: str, expected: list[str]) -> None:
+    """A mark that says `gpu` and no number asks for one GPU for each rank that another mark starts; Gloo's ranks may share one."""
+    text = "".join(f"@pytest.mark.{mark}\n" for mark in marks.replace("not ", "not~").split())
+    assert needs(text.replace("~", " ") + "def test_x(): ...\n") == expected
+
+
+def test_marks_of_ranks_on_gpus_count_from_anywhere() -> None:
+    """The mark of a case and that of its class speak of the same test; a row of the project's own means what it says."""
+    text = "@pytest.mark.gpu\nclass TestIt:\n    @pytest.mark.parametrize('n', [pytest.param(2, marks=pytest.mark.world_size(2))])\n"
+    text += "    def test_x(self, n): ...\n"
+    assert needs(text) == ["2 GPUs", "world size 2"]
+    own = project(text, Vocabulary({"mark.gpu": Rule((("gpus", "1"), ("slow", "")))})).tests["test_it.py"][-1]
+    assert [need.text for need in own.requirements] == ["1 GPU", "world size 2", "slow"]
 
 
 @pytest.mark.parametrize(

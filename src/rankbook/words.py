@@ -153,6 +153,9 @@ _GPUS_ROWS: Mapping[str, Rule] = {
 }
 """Number of GPUs."""
 
+PER_RANK = frozenset({"mark.gpu", "mark.gpus", "mark.cuda", "mark.require_gpu", "mark.requires_gpu"})
+"""Marks that, without a number, ask for one GPU for each rank."""
+
 _RANKS: Mapping[str, Rule] = {
     "require_world_size": _needs(("world size", ">= {0|world_size}")),
     "require_exact_world_size": _needs(("world size", "{0|world_size}")),

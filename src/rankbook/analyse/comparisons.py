@@ -133,6 +133,9 @@ def _of_singleton(left: ast.expr, sign: str, value: object, values: Values, evid
         if variable[1] is not None:
             raise Unread
         return [made("environment", f"{variable[0]} {'not set' if equal else 'set'}", evidence)]
+    package = values.names.optional(values.path, dotted(left)) if value is None else None
+    if package is not None:
+        return [made("package", f"not {package}" if equal else package, evidence)]
     known = values.of_node(left, _DEPTH)
     if known is not None:
         raise Truth(holds=(known is value) == equal)
@@ -145,6 +148,8 @@ def _of_membership(left: ast.expr, sign: str, right: ast.expr, values: Values, e
     if holder and isinstance(found, str):
         name = words.SPELLINGS.get(found, found)
         return [made(words.HOLDERS[holder], name if sign == "in" else f"not {name}", evidence)]
+    if isinstance(found, str) and values.names.full(values.path, dotted(right)) == "os.environ":
+        return [made("environment", f"{found} {'set' if sign == 'in' else 'not set'}", evidence)]
     if isinstance(found, str) and _is_system(right, values):
         return [_of_system(found, "==" if sign == "in" else "!=", evidence)]
     if isinstance(held, (tuple, str)):

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rankbook.analyse import statements
 from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.names import Place
@@ -24,6 +25,8 @@ _STEPS = 60_000
 """Nodes that one question may look at."""
 FAILS = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError, MemoryError)
 """What reading an expression that would fail when it runs may raise."""
+_MARK = "pytest.mark."
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
 _SCALARS = frozenset({"str", "int", "float", "bytes", "bool", "IntEnum", "StrEnum", "IntFlag"})
 """Bases that make a member, or an object, a string or a number too."""
@@ -81,6 +84,8 @@ class Evaluator:
     def __init__(self, draft: Draft, assumed: Mapping[Choice, bool] | None = None) -> None:
         self.draft = draft
         self.assumed = assumed or {}
+        self.settings: list[statements.Setting] = []
+        """Names that the functions set that were called."""
         self._steps = 0
         self._depth = 0
         self._open: set[tuple[str, str]] = set()
@@ -100,9 +105,7 @@ class Evaluator:
 
     def value(self, node: ast.AST, frame: Frame) -> Value:
         """Give the value of a node; see `of`."""
-        self._steps += 1
-        if self._steps > _STEPS or self._depth > _DEPTH:
-            raise Unknown("it is too deep to be read")
+        self.spend()
         handler = _HANDLERS.get(type(node))
         if handler is None:
             raise Unknown("it is known when it runs")
@@ -115,6 +118,16 @@ class Evaluator:
             raise Fails("it is known when it runs") from error
         finally:
             self._depth -= 1
+
+    def spend(self) -> None:
+        """Count a step.
+
+        Raises:
+            Unknown: there were too many.
+        """
+        self._steps += 1
+        if self._steps > _STEPS or self._depth > _DEPTH:
+            raise Unknown("it is too deep to be read")
 
     def truth(self, node: ast.expr, frame: Frame) -> bool:
         """Tell whether a condition is true; what the sources do not tell is a choice."""
@@ -304,6 +317,8 @@ class Evaluator:
             return Thing("object", name)
         if name in _BUILTINS:
             return Thing(_BUILTINS[name], name)
+        if full.startswith(_MARK):
+            return Thing("mark", full)
         raise _Nowhere(f"`{name}` is defined in no known file")
 
     def _earlier(self, path: str, name: str) -> Value:
@@ -482,6 +497,8 @@ class Evaluator:
         last = full.rpartition(".")[2]
         if full in _CASES or last == "subtest":
             return self._case(node, frame, is_subtest=last == "subtest")
+        if full.startswith(_MARK):
+            return Thing("mark", full, body=(node, frame))
         if full == "type" and len(node.args) == 3:
             return self._made_class(node, frame)
         if full in ("functools.partial", "partial"):
@@ -568,11 +585,19 @@ class Evaluator:
         name = None if named is None else self.value(named, frame)
         marked = keywords.get("decorators" if is_subtest else "marks")
         parts = marked.elts if isinstance(marked, (ast.List, ast.Tuple)) else [marked] if marked is not None else []
-        marks = tuple(ast.unparse(part) for part in parts)
+        marks = tuple(self._mark_text(part, frame) for part in parts)
         if not is_subtest:
             return Case(tuple(self._arguments(node, frame)), name, marks)
         values = node.args[0] if node.args else keywords["arg_values"]
         return Case(self._content(values, frame), name, marks)
+
+    def _mark_text(self, node: ast.expr, frame: Frame) -> str:
+        """Write a mark with the values of the names that loops and calls bind."""
+        if not frame.names or not isinstance(node, ast.Call):
+            return ast.unparse(node)
+        arguments = [self.written(each, frame) for each in node.args]
+        named = [f"{each.arg}={self.written(each.value, frame)}" if each.arg else f"**{ast.unparse(each.value)}" for each in node.keywords]
+        return f"{ast.unparse(node.func)}({', '.join([*arguments, *named])})"
 
     def _called(self, called: Value, arguments: list[Value], keywords: dict[str, Value], frame: Frame) -> Value:
         if not isinstance(known(called), Thing):
@@ -582,14 +607,21 @@ class Evaluator:
         if called.kind == "partial":
             inner, first, named = called.body
             return self._called(inner, [*first, *arguments], {**named, **keywords}, frame)
-        if called.kind == "lambda":
+        if called.kind in ("lambda", "closure"):
             node, outer = called.body
-            return self.value(node.body, outer.within(self._bound_lambda(node.args, outer, arguments, keywords)))
+            return self._followed(node, outer, arguments, keywords)
         if called.kind == "class":
             return self._constructed(called, arguments, keywords)
         if called.kind == "function" and isinstance(called.definition, Function):
             return self._returned(called.path, called.definition, arguments, keywords)
-        raise Unknown(f"what `{called.name}` returns is known when it runs")
+        return self._put(called, arguments)
+
+    def _put(self, called: Thing, arguments: list[Value]) -> Value:
+        """Put a mark on a test."""
+        test = arguments[0] if len(arguments) == 1 and called.kind == "mark" else None
+        if not (isinstance(test, Thing) and test.kind == "test"):
+            raise Unknown(f"what `{called.name}` returns is known when it runs")
+        return replace(test, body=(*(test.body or ()), called))
 
     def _builtin(self, name: str, arguments: list[Value], keywords: dict[str, Value], frame: Frame) -> Value:
         made = _MADE.get(name)
@@ -636,8 +668,18 @@ class Evaluator:
 
     def _returned(self, path: str, function: Function, arguments: list[Value], keywords: dict[str, Value]) -> Value:
         if function.returns is None:
-            raise Unknown(f"what `{function.name}` returns is known when it runs")
+            node = statements.definition(function.text) if function.text else None
+            if node is None:
+                raise Unknown(f"what `{function.name}` returns is known when it runs")
+            return self._followed(node, Frame(path, function.line), arguments, keywords)
         return self.of(function.returns, Frame(path, function.line, names=_bound(function.parameters, arguments, keywords)))
+
+    def _followed(self, node: _Definition | ast.Lambda, frame: Frame, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+        """Follow a function whose node is known: what a lambda stands for, or the statements of another."""
+        if isinstance(node, ast.Lambda):
+            return self.value(node.body, frame.within(self._bound_lambda(node.args, frame, arguments, keywords)))
+        names = {**(frame.names or {}), **self._bound_lambda(node.args, frame, arguments, keywords)}
+        return statements.follow(self, replace(frame, names=None), names, node.body)
 
     def _bound_lambda(self, given: ast.arguments, frame: Frame, arguments: list[Value], keywords: dict[str, Value]) -> dict[str, Value]:
         positional = [argument.arg for argument in (*given.posonlyargs, *given.args)]
@@ -646,12 +688,12 @@ class Evaluator:
         defaults = dict(zip(reversed(positional), reversed(given.defaults), strict=False))
         defaults |= {each.arg: default for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is not None}
         taken = {*positional[: len(arguments)], *keywords}
-        more = {name: self.value(default, frame) for name, default in defaults.items() if name not in taken}
+        more = {name: self._content(default, frame) for name, default in defaults.items() if name not in taken}
         return _bound(names, arguments, {**keywords, **more})
 
 
 _ATTRIBUTES: Mapping[tuple[str, str], Callable[[Evaluator, Thing], Value]] = {
-    **{(kind, "__name__"): lambda _, thing: thing.name for kind in ("class", "function", "lambda")},
+    **{(kind, "__name__"): lambda _, thing: thing.name for kind in ("class", "function", "lambda", "test", "closure")},
     ("object", "__class__"): lambda _, thing: Thing("class", thing.name, path=thing.path, definition=thing.definition),
     ("device", "type"): lambda _, thing: str(thing.scalar).partition(":")[0],
     **{("member", name): lambda _, thing: thing.name.rpartition(".")[2] for name in ("name", "_name_")},

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import ast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
 from rankbook.analyse.draft import Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
 from rankbook.analyse.operations import entries
-from rankbook.analyse.things import SAFE_NAME, Case, Unknown, Value, known, scalar_of
+from rankbook.analyse.things import SAFE_NAME, Case, Fails, Thing, Unknown, Value, known, scalar_of, text_of
 from rankbook.analyse.variants import Decorator, Variant, decorator, decorators, shown, variants
 from rankbook.model import Class, Function
+from rankbook.requirements import Requirement
 
 _METHOD = "parameterized.expand"
 _CLASS = "parameterized_class"
+_EXPAND = ("input", "name_func", "doc_func", "skip_on_empty", "namespace")
+_CLASSES = ("attrs", "input_values", "class_name_func", "classname_func")
+"""Parameters of both, in their order."""
+
+
+def is_expanded(function: Function) -> bool:
+    """Tell whether a decorator looks as if it made several functions of one, under names of its own."""
+    return any(each.name.endswith(_METHOD) for each in function.decorators)
 
 
 def generated(draft: Draft, frame: Frame, function: Function) -> tuple[Variant, ...] | None:
-    """Give the tests that a method is made into; None when it stays as it is.
+    """Give the tests that a function is made into; None when it stays as it is.
 
     Raises:
         Unknown: only a run can tell.
@@ -25,23 +39,79 @@ def generated(draft: Draft, frame: Frame, function: Function) -> tuple[Variant, 
     return variants(draft, frame, lambda evaluator: _methods(evaluator, function, found[0]))
 
 
+def kept(function: Function) -> Function:
+    """Leave out the decorators above the one that makes the tests: they are put on nothing."""
+    above = next((place for place, each in enumerate(function.decorators) if each.name.endswith(_METHOD)), 0)
+    return replace(function, decorators=function.decorators[above:]) if above else function
+
+
 def _methods(evaluator: Evaluator, function: Function, each: Decorator) -> list[Variant]:
-    if each.call is None or not each.call.args:
-        raise Unknown("its cases are known when it runs")
-    if any(keyword.arg in ("name_func", "testcase_func_name", None) for keyword in each.call.keywords):
-        raise Unknown("its names are known when it runs")
-    rows = [_arguments(row) for row in evaluator.listed(evaluator.value(each.call.args[0], each.frame))]
+    given = _given(each, _EXPAND)
+    namer = _namer(evaluator, each, given, ("name_func", "testcase_func_name"))
+    if "namespace" in given:
+        raise Unknown("where its tests stand is known when it runs")
+    listed = evaluator.value(given["input"], each.frame)
+    if isinstance(listed, Thing) and listed.kind in ("lambda", "function", "closure"):
+        listed = evaluator.call(listed, [], each.frame)
+    rows = [_arguments(row) for row in evaluator.listed(listed)]
     if not rows:
-        return [Variant(function.name)]
+        return [_on_empty(evaluator, each, given, function.name)]
     digits = len(str(len(rows) - 1))
-    names = [name for name in function.parameters if not name.startswith("*")][1:]
+    names = [name for name in function.parameters if not name.startswith("*")]
     return [
         Variant(
-            f"{function.name}_{number:0>{digits}}{_suffix(row[0] if row else None)}",
-            tuple((name, shown(value)) for name, value in zip(names, row, strict=False)),
+            _name(namer, function.name, f"{number:0>{digits}}", row),
+            tuple((name, shown(value)) for name, value in zip(names[names[:1] == ["self"] :], row, strict=False)),
         )
         for number, row in enumerate(rows)
     ]
+
+
+def _given(each: Decorator, names: tuple[str, ...]) -> dict[str, ast.expr]:
+    """Give the arguments of a call by their names."""
+    if each.call is None or any(keyword.arg is None for keyword in each.call.keywords) or not (each.call.args or each.call.keywords):
+        raise Unknown("its cases are known when it runs")
+    named = {keyword.arg: keyword.value for keyword in each.call.keywords if keyword.arg}
+    given = dict(zip(names, each.call.args, strict=False)) | named
+    if names[0] not in given:
+        raise Unknown("its cases are known when it runs")
+    return given
+
+
+class _Namer(Struct, frozen=True):
+    """Makes the names of tests or classes."""
+
+    evaluator: Evaluator
+    frame: Frame
+    function: Thing | None
+    """The function that the decorator names; None for that of the package."""
+
+    def name(self, *arguments: Value) -> str | None:
+        """Call the function; None when there is none."""
+        made = None if self.function is None else self.evaluator.call(self.function, list(arguments), self.frame)
+        if self.function is not None and not isinstance(made, str):
+            raise Unknown("its names are known when it runs")
+        return made
+
+
+def _namer(evaluator: Evaluator, each: Decorator, given: dict[str, ast.expr], names: tuple[str, ...]) -> _Namer:
+    node = next((given[name] for name in names if name in given), None)
+    function = None if node is None else evaluator.value(node, each.frame)
+    if function is not None and not isinstance(function, Thing):
+        raise Unknown("its names are known when it runs")
+    return _Namer(evaluator, each.frame, function)
+
+
+def _name(namer: _Namer, name: str, number: str, row: list[Value]) -> str:
+    made = namer.name(Thing("test", name), number, Thing("object", "param", fields=(("args", tuple(row)),)))
+    return f"{name}_{number}{_suffix(row[0] if row else None)}" if made is None else made
+
+
+def _on_empty(evaluator: Evaluator, each: Decorator, given: dict[str, ast.expr], name: str) -> Variant:
+    """Give the test that is skipped for want of cases, where the package does not refuse it."""
+    if "skip_on_empty" not in given or not evaluator.value(given["skip_on_empty"], each.frame):
+        raise Fails("it has no cases")
+    return Variant(name, needs=(Requirement("disabled", "no cases", each.text, each.frame.path, each.frame.line),))
 
 
 def _arguments(row: Value) -> list[Value]:
@@ -52,7 +122,12 @@ def _arguments(row: Value) -> list[Value]:
 
 def _suffix(value: Value) -> str:
     text = scalar_of(known(value))
-    return "_" + SAFE_NAME.sub("_", text) if isinstance(text, str) and text else "_" if text == "" else ""
+    return "_" + SAFE_NAME.sub("_", text) if isinstance(text, str) else ""
+
+
+def is_emptied(each: Class) -> bool:
+    """Tell whether a decorator takes the tests of a class away, which are those of classes of their own then."""
+    return any(written.name.rpartition(".")[2] == _CLASS for written in each.decorators)
 
 
 def classes(draft: Draft, path: str, each: Class) -> tuple[Variant, ...] | None:
@@ -70,22 +145,27 @@ def classes(draft: Draft, path: str, each: Class) -> tuple[Variant, ...] | None:
 
 
 def _classes(evaluator: Evaluator, name: str, each: Decorator) -> list[Variant]:
-    if each.call is None or not each.call.args or any(keyword.arg != "input_values" for keyword in each.call.keywords):
+    given = _given(each, _CLASSES)
+    if "classname_func" in given:
         raise Unknown("its names are known when it runs")
-    first, *rest = [*each.call.args, *(keyword.value for keyword in each.call.keywords)]
-    attributes = evaluator.value(first, each.frame)
-    if rest:
+    namer = _namer(evaluator, each, given, ("class_name_func",))
+    attributes = evaluator.value(given["attrs"], each.frame)
+    if "input_values" in given:
         names = [attributes] if isinstance(attributes, str) else entries(attributes)
-        listed = evaluator.listed(evaluator.value(rest[0], each.frame))
+        listed = evaluator.listed(evaluator.value(given["input_values"], each.frame))
         rows = [dict(zip(names, entries(values), strict=False)) for values in listed]
     else:
         rows = [dict(row) for row in entries(attributes)]
     return [
-        Variant(f"{name}_{number}{_class_suffix(row)}", tuple((key, shown(value)) for key, value in row.items()))
+        Variant(_class_name(namer, name, number, row), tuple((key, shown(value)) for key, value in row.items()))
         for number, row in enumerate(rows)
     ]
 
 
-def _class_suffix(row: dict[str, Value]) -> str:
-    text = row["name"] if "name" in row else next((value for value in row.values() if isinstance(scalar_of(value), str)), "")
-    return _suffix(scalar_of(text)) if text else ""
+def _class_name(namer: _Namer, name: str, number: int, row: dict[str, Value]) -> str:
+    made = namer.name(Thing("class", name), number, row)
+    if made is not None:
+        return made
+    text = row["name"] if "name" in row else next((value for value in row.values() if isinstance(scalar_of(known(value)), str)), "")
+    suffix = SAFE_NAME.sub("_", text_of(scalar_of(text)))
+    return f"{name}_{number}{suffix and '_' + suffix}"

@@ -33,6 +33,8 @@ class Fixture(Struct, frozen=True):
     autouse: bool
     rank: int
     """Place of its scope among all, the widest first."""
+    skips: tuple[Expression, ...] = ()
+    """Conditions under which it skips the test that asks for it."""
 
 
 def fixtures_of(draft: Draft, path: str, lineage: tuple[Ancestor, ...] = ()) -> dict[str, Fixture]:
@@ -115,6 +117,7 @@ def _fixture(path: str, function: Function, written: Expression) -> Fixture:
         frame=Frame(path, written.line),
         autouse=isinstance(autouse, ast.Constant) and autouse.value is True,
         rank=_SCOPES.index(scope) if scope in _SCOPES else len(_SCOPES) - 1,
+        skips=function.skips,
     )
 
 

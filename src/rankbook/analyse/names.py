@@ -106,12 +106,20 @@ class Names:
         return self._own(path, name, depth) or self._starred(path, name, depth)
 
     def constant(self, path: str, name: str) -> Place | None:
-        """Find the one assignment of a constant; None when there is none, or more than one, so that only a run can tell."""
+        """Find the one assignment of a constant; None when there is none, or more than one or an import too: only a run can tell."""
         place = self.find(path, name)
-        if place is None or not isinstance(place.definition, Constant):
+        if place is None or not isinstance(place.definition, Constant) or place.definition.name in self.bindings(place.path):
             return None
         same = [each for each in self._modules[place.path].constants if each.name == place.definition.name]
         return place if len(same) == 1 else None
+
+    def optional(self, path: str, name: str) -> str | None:
+        """Name the package of a name that is imported, and set to None where that fails; None for any other name."""
+        place = self.find(path, name)
+        if place is None or not isinstance(place.definition, Constant) or place.definition.value != "None":
+            return None
+        entry = self.bindings(place.path).get(place.definition.name)
+        return None if entry is None or entry.level else entry.module.partition(".")[0]
 
     def remember(self, question: Hashable, answer: Callable[[], _Answer]) -> _Answer:
         """Answer a question about names once; later askers take over what the answer was read from."""

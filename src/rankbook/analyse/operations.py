@@ -9,7 +9,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from rankbook.analyse.things import Case, Thing, Unknown, Value, known, text_of
+from rankbook.analyse.things import SAFE_NAME, Case, Thing, Unknown, Value, known, text_of
 
 MOST = 2000
 """Entries of a collection, and variants of a test, that are listed."""
@@ -144,6 +144,9 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "any": lambda values: any(entries(values)),
     "all": lambda values: all(entries(values)),
     "re.escape": _escape,
+    **dict.fromkeys(
+        ("parameterized.parameterized.to_safe_name", "parameterized.to_safe_name"), lambda value: SAFE_NAME.sub("_", text_of(value))
+    ),
     "itertools.product": _product,
     "itertools.chain": _chain,
     "itertools.chain.from_iterable": _flattened,

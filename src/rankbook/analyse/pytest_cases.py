@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from rankbook.analyse.draft import Ancestor, Draft
+from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
 from rankbook.analyse.fixtures import Fixture, fixtures_of
 from rankbook.analyse.operations import MOST, entries
 from rankbook.analyse.rules import expression
 from rankbook.analyse.things import Case, Thing, Unknown, Value, known, member_text
 from rankbook.analyse.values import parsed
-from rankbook.analyse.variants import Decorator, Variant, decorator, shown, variants, within
+from rankbook.analyse.variants import Decorator, Variant, decorators_meant, shown, variants, within
 from rankbook.model import Expression, Function, Module
 
 _LONGEST = 100
@@ -66,6 +66,26 @@ def generated(draft: Draft, frame: Frame, function: Function, path: str, lineage
     return variants(draft, frame, lambda evaluator: _variants(evaluator, axes))
 
 
+def skipping_fixtures(draft: Draft, path: str, collected: Collected) -> list[Fixture]:
+    """Give the fixtures that may skip a test, by what it asks for; to one of a `TestCase` none is handed.
+
+    Args:
+        draft: the tree.
+        path: file in which the test is collected.
+        collected: the test.
+    """
+    test, function, lineage = collected.test, collected.function, collected.lineage
+    known = fixtures_of(draft, path, lineage)
+    if not any(fixture.skips for fixture in known.values()):
+        return []
+    marks = list(_marks(draft, Frame(path, test.line), function, test.path, (lineage,) if lineage else ()))
+    taken = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
+    used = [name for each in marks if each.last == "usefixtures" and each.call for name in _strings(each.call.args)]
+    asked = function.parameters if test.harness == "pytest" else ()
+    wanted = [*(fixture.name for fixture in known.values() if fixture.autouse), *used, *asked]
+    return [fixture for fixture in _closure(known, wanted, taken) if fixture.skips and fixture.name not in taken]
+
+
 def _marks(draft: Draft, frame: Frame, function: Function, path: str, lineages: Lineages) -> Iterator[Decorator]:
     """Give the marks of a test in the order in which pytest goes through them: function, class, module."""
     own = lineages[0] if lineages else ()
@@ -92,19 +112,17 @@ def _listed(text: str, line: int) -> Iterable[Expression]:
 
 
 def _mark(draft: Draft, frame: Frame, written: Expression) -> Iterator[Decorator]:
-    if written.name:
-        meant = decorator(draft, frame, written)
+    for meant in decorators_meant(draft, frame, written) if written.name else ():
         if meant.name.rpartition(".")[0].endswith("mark"):
             yield meant
 
 
 def _axis(each: Decorator) -> Axis:
-    if each.call is None:
-        raise Unknown("its cases are known when it runs")
-    named = {keyword.arg: keyword.value for keyword in each.call.keywords if keyword.arg}
-    given = dict(zip(("argnames", "argvalues", "indirect", "ids"), each.call.args, strict=False)) | named
+    named = {keyword.arg: keyword.value for keyword in each.call.keywords if keyword.arg} if each.call else {}
+    given = dict(zip(("argnames", "argvalues", "indirect", "ids"), each.call.args if each.call else (), strict=False)) | named
     if "argnames" not in given or "argvalues" not in given:
-        raise Unknown("its cases are known when it runs")
+        with within(each):
+            raise Unknown("its cases are known when it runs")
     return Axis(given["argnames"], given["argvalues"], given.get("ids"), each.frame, each.text)
 
 

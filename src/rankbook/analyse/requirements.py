@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from rankbook import words
-from rankbook.analyse.conditions import of_condition, of_skip
+from rankbook.analyse.conditions import of_condition, of_skip, of_skip_in_full
 from rankbook.analyse.decorators import of_decorator
 from rankbook.analyse.draft import Ancestor, Collected, Draft
-from rankbook.analyse.rules import Evidence, expression
+from rankbook.analyse.pytest_cases import skipping_fixtures
+from rankbook.analyse.rules import Evidence, Unread, expression
 from rankbook.analyse.values import Value, Values, parsed
 from rankbook.model import Class, Constant, Expression, Function, Module, Test
 from rankbook.requirements import DEVICES, HARNESSES, KINDS, Harness, Requirement
@@ -43,15 +44,17 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
     test, function, lineage = collected.test, collected.function, collected.lineage
     device = dict(test.case).get("device")
     case = test.case if function.skips else ()
-    key = (path, test.path, function.qualname, function.line, test.harness, device, case, test.requirements)
+    key = (path, test.path, function.qualname, function.line, len(function.decorators), test.harness, device, case, test.requirements)
 
     def needs() -> tuple[Requirement, ...]:
         files = dict.fromkeys([path, *(ancestor.path for ancestor in lineage if _is_own(ancestor)), test.path])
         found = [need for file in files for need in _of_module(draft, file, draft.modules[file], marks=file == path)]
         found += test.requirements
         found += _of_function(draft, collected, device)
+        found += _of_fixtures(draft, path, collected)
         found += _of_class(draft, lineage, test.harness or "", device)
         found += _of_ranks(lineage, HARNESSES.get(test.harness or ""), found)
+        found += _of_marked_ranks(draft, found)
         return _sorted(_strongest(_distinct(found)))
 
     return draft.remember(("test needs", *key, _names(lineage)), needs)
@@ -71,7 +74,7 @@ def _of_module(draft: Draft, path: str, module: Module, *, marks: bool = True) -
 
 def _of_function(draft: Draft, collected: Collected, device: str | None) -> tuple[Requirement, ...]:
     function, test = collected.function, collected.test
-    key = (test.path, function.qualname, function.line)
+    key = (test.path, function.qualname, function.line, len(function.decorators))
 
     def decorators() -> tuple[Requirement, ...]:
         values = _bound(Values(draft.names, test.path), {"device": device} if device else {})
@@ -83,6 +86,20 @@ def _of_function(draft: Draft, collected: Collected, device: str | None) -> tupl
 
     found = draft.remember(("decorator needs", *key, device), decorators)
     return (*found, *skips()) if function.skips else found
+
+
+def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requirement]:
+    """Give what the fixtures of a test skip for.
+
+    Of one that every test gets, only what can be read in full: it may ask what test it is.
+    """
+    for fixture in skipping_fixtures(draft, path, collected):
+        values = Values(draft.names, fixture.frame.path)
+        for skip in fixture.skips:
+            try:
+                yield from of_skip_in_full(skip, values) if fixture.autouse else of_skip(skip, values)
+            except Unread:
+                continue
 
 
 def _bound(values: Values, case: dict[str, str]) -> Values:
@@ -186,6 +203,21 @@ def _of_ranks(lineage: tuple[Ancestor, ...], harness: Harness | None, found: Ite
     count = _gpus(harness, {kind: need.value for kind, need in said.items()}, lineage)
     if count:
         yield Requirement("gpus", count, harness.name, own.path, own.facts.line)
+
+
+def _of_marked_ranks(draft: Draft, found: Iterable[Requirement]) -> list[Requirement]:
+    """Give the GPUs that a mark without a number asks for beside a mark of ranks: one for each, unless Gloo joins them."""
+    sizes = [int(need.value) for need in found if need.kind == "world size" and need.value.isdecimal() and ".mark." in f".{need.evidence}"]
+    if len(set(sizes)) != 1 or sizes[0] == 1 or any(need.kind == "backend" and need.value == "gloo" for need in found):
+        return []
+    return [replace(need, value=str(sizes[0])) for need in found if _is_per_rank(draft, need)]
+
+
+def _is_per_rank(draft: Draft, need: Requirement) -> bool:
+    name = need.evidence.removesuffix("()")
+    mark = f"mark.{name.rpartition('.')[2]}"
+    is_mark = need.kind == "gpus" and mark in words.PER_RANK and f".{name}".endswith(f".{mark}")
+    return is_mark and draft.names.vocabulary.rule(mark) == words.NAMES[mark]
 
 
 def _gpus(harness: Harness, said: dict[str, str], lineage: tuple[Ancestor, ...]) -> str:

@@ -12,6 +12,7 @@ from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Frame
 from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.made_classes import made_classes
+from rankbook.analyse.made_functions import MadeFunction, by_decorators, made_functions
 from rankbook.analyse.names import top_level_imports
 from rankbook.analyse.things import Unknown
 from rankbook.analyse.variants import Shown, Variant, marked, why
@@ -40,14 +41,17 @@ class _Held(Struct, frozen=True):
     family: str = ""
     own_tests: bool = True
     """Whether the tests of its own body are there."""
+    made_of: Class | None = None
+    """The class that a decorator makes it of."""
     outer: tuple[tuple[Ancestor, ...], ...] = ()
     """Lines of the classes around it, the nearest first."""
 
 
 class _Method(Struct, frozen=True):
-    """A test of a class, before pytest makes cases of it."""
+    """A test of a class, or a function that is one, before pytest makes cases of it."""
 
     ancestor: Ancestor
+    """Class that defines it; of a function, one without a name."""
     function: Function
     variant: Variant
     family: str = ""
@@ -67,11 +71,21 @@ def _collect(draft: Draft, path: str, module: Module) -> Iterator[Collected]:
         if name in module.deleted:
             continue
         if isinstance(definition, Function):
-            if is_test_file and draft.rules.is_test_function(name) and _is_callable(definition):
-                yield from _of_function(draft, path, name, origin, definition)
+            if is_test_file and _is_callable(definition):
+                yield from _of_functions(draft, path, name, origin, definition)
+                for made in by_decorators(draft, path, definition) if origin == path else ():
+                    yield from _of_made(draft, path, made)
             continue
         for held in definition:
             yield from _of_held(draft, path, held, is_test_file=is_test_file)
+    for made in made_functions(draft, path) if is_test_file else ():
+        is_test = draft.rules.is_test_function(made.name) or (bool(made.family) and draft.rules.is_test_class(made.name))
+        if is_test and not made.holder:
+            yield from _of_made(draft, path, made)
+
+
+def _of_made(draft: Draft, path: str, made: MadeFunction) -> Iterator[Collected]:
+    yield from _of_function(draft, path, _Method(Ancestor("", path), made.function, Variant(made.name, needs=made.needs), made.family))
 
 
 def _of_held(draft: Draft, path: str, held: _Held, *, is_test_file: bool) -> Iterator[Collected]:
@@ -157,26 +171,46 @@ def _made_into(draft: Draft, path: str, each: Class) -> Iterator[_Held]:
         yield _Held(each.qualname, lineage, family=why(error, text))
         return
     for variant in made or ():
-        yield _Held(variant.name, lineage, case=variant.case, needs=variant.needs)
+        attributes = tuple(Constant(name, text, each.line) for name, text in variant.case)
+        own = Class(variant.name, variant.name, each.line, each.end_line, each.docstring, attributes=attributes)
+        held = (Ancestor(variant.name, path, own), *lineage)
+        yield _Held(variant.name, held, case=variant.case, needs=variant.needs, made_of=each)
     yield _Held(each.qualname, lineage, own_tests=made is None)
 
 
-def _of_function(draft: Draft, path: str, name: str, origin: str, function: Function) -> Iterator[Collected]:
+def _of_functions(draft: Draft, path: str, name: str, origin: str, function: Function) -> Iterator[Collected]:
+    """Give the tests of a function: itself, or those that a decorator puts beside it."""
+    if origin == path and expanded.is_expanded(function):
+        for method in _generate(draft, Ancestor("", path), function, ""):
+            if draft.rules.is_test_function(method.variant.name):
+                yield from _of_function(draft, path, method)
+    elif draft.rules.is_test_function(name):
+        yield from _of_function(draft, path, _Method(Ancestor("", origin), function, Variant(name)))
+
+
+def _of_function(draft: Draft, path: str, method: _Method) -> Iterator[Collected]:
+    function, variant, origin = method.function, method.variant, method.ancestor.path
     test = Test(
-        id=name,
-        name=name,
+        id=variant.name,
+        name=variant.name,
         function=function.name,
         line=function.line,
         path=origin,
         docstring=function.docstring,
         harness="pytest",
+        requirements=(*variant.needs, *marked(draft, origin, function.line, variant.marks)),
         parameters=_parameters(function.decorators),
+        case=variant.case,
+        family=method.family,
     )
+    if test.family:
+        yield Collected(test, function)
+        return
     yield from _cases(draft, path, Collected(test, function))
 
 
 def _of_class(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
-    facts = held.lineage[0].facts
+    facts = held.made_of or held.lineage[0].facts
     harness = next((ancestor.last for ancestor in held.lineage if ancestor.last in HARNESSES), "pytest")
     written = (*_parameters(facts.decorators if facts else ()), *_by_device(draft, held))
     is_case = _is_test_case(held.lineage)
@@ -190,7 +224,7 @@ def _of_class(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
             line=function.line,
             path=ancestor.path,
             class_name=held.name,
-            inherited_from=None if ancestor is held.lineage[0] and not held.line else ancestor.name,
+            inherited_from=None if ancestor.facts is facts and not held.line else ancestor.name,
             docstring=function.docstring,
             harness=harness,
             requirements=(*held.needs, *variant.needs, *marked(draft, ancestor.path, function.line, variant.marks)),
@@ -256,17 +290,22 @@ def _methods(draft: Draft, held: _Held, *, is_case: bool) -> Iterator[_Method]:
             continue
         device = held.device if place == 0 else ""
         call = torch_tests.instantiated(draft, ancestor.path).get(ancestor.name)
-        taken = torch_tests.is_by_device(draft, ancestor.path, call)  # PyTorch deletes them from the class
+        is_emptied = expanded.is_emptied(ancestor.facts) and ancestor.facts is not held.made_of
+        taken = is_emptied or torch_tests.is_by_device(draft, ancestor.path, call)  # these are deleted from the class
         defined: dict[str, _Method | None] = {each.name: None for each in ancestor.facts.attributes}
         for function in ancestor.facts.methods:
-            is_test = _is_test_name(draft, function.name, is_case=is_case)
+            is_test = _is_test_name(draft, function.name, is_case=is_case) or expanded.is_expanded(function)
             if is_test and (taken if place else not held.own_tests):
                 continue
             if not (is_test and _is_callable(function)):
                 defined[function.name] = None
                 continue
             defined.pop(function.name, None)
-            defined |= {method.variant.name: method for method in _generated(draft, ancestor, function, device)}
+            made = _generated(draft, ancestor, function, device)
+            defined |= {each.variant.name: each for each in made if _is_test_name(draft, each.variant.name, is_case=is_case)}
+        for each in made_functions(draft, ancestor.path):
+            if each.holder == ancestor.name and _is_test_name(draft, each.name, is_case=is_case):
+                defined.setdefault(each.name, _Method(ancestor, each.function, Variant(each.name, needs=each.needs), each.family))
         for name, method in defined.items():
             if method is not None and name not in seen:
                 yield method
@@ -291,7 +330,7 @@ def _generate(draft: Draft, ancestor: Ancestor, function: Function, device: str)
         yield _Method(ancestor, function, Variant(function.name), why(error, text))
         return
     for variant in made if made is not None else (Variant(function.name),):
-        yield _Method(ancestor, function, variant)
+        yield _Method(ancestor, expanded.kept(function), variant)
 
 
 def _run_test(held: _Held, *, is_case: bool) -> Iterator[_Method]:

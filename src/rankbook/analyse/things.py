@@ -74,8 +74,8 @@ class Thing(Struct, frozen=True, eq=False):
     """A value that is known by its name."""
 
     kind: str
-    """`class`, `function`, `lambda`, `dtype`, `device`, `member` (of an enumeration), `pattern` (of `re`), `text` (of an object), `object`,
-    or `unknown`."""
+    """`class`, `function`, `lambda`, `closure` (a function within another), `test` (a decorated function), `mark` (of pytest), `dtype`,
+    `device`, `member` (of an enumeration), `pattern` (of `re`), `text` (of an object), `object`, or `unknown`."""
     name: str
     """Its `__name__`, `Class.MEMBER` of a member, what an object is of, why it is unknown."""
     scalar: Value = None
@@ -86,7 +86,7 @@ class Thing(Struct, frozen=True, eq=False):
     fields: tuple[tuple[str, Value], ...] = ()
     """Attributes of an object that its call names."""
     body: Any = None
-    """Of a lambda, its node and the names around it; of a partial, its function and arguments."""
+    """Of a lambda, a closure or a mark, its node and the names around it; of a partial, function and arguments; of a test, its marks."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Thing) and self._told() == other._told()

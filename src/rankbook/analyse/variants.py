@@ -14,8 +14,9 @@ from rankbook.analyse.conditions import of_condition
 from rankbook.analyse.decorators import of_decorator
 from rankbook.analyse.draft import Draft
 from rankbook.analyse.evaluate import FAILS, Evaluator, Frame, worlds
+from rankbook.analyse.names import Place
 from rankbook.analyse.rules import Evidence, expression
-from rankbook.analyse.things import Case, Choice, Fails, Thing, Unknown, Value
+from rankbook.analyse.things import Case, Choice, Fails, Thing, Undecided, Unknown, Value
 from rankbook.analyse.values import Values, parsed
 from rankbook.model import Constant, Expression, Function
 from rankbook.requirements import Requirement
@@ -185,6 +186,55 @@ def _returned(draft: Draft, path: str, function: Function, frame: Frame, written
             names[name] = argument.value
     inner = decorator(draft, Frame(path, function.line), expression(made, function.line))
     return replace(inner, frame=replace(inner.frame, names=names), text=written.text)
+
+
+def decorators_meant(draft: Draft, frame: Frame, written: Expression) -> tuple[Decorator, ...]:
+    """Follow a decorator to the marks that it puts on a test, as `decorator` does, also through a function of several statements."""
+    place = draft.remember(("marking", frame.path, written.name), lambda: _marking(draft, frame.path, written.name))
+    if place is None:
+        return (decorator(draft, frame, written),)
+    evaluator = Evaluator(draft)
+    try:
+        marks = applied(evaluator, place, frame, written, Thing("test", "")).body or ()
+    except (Unknown, Undecided):
+        return (Decorator("pytest.mark.parametrize", None, frame, written.text),)
+    found = []
+    for mark in marks:
+        call, inner = mark.body or (None, frame)
+        found.append(Decorator(mark.name, call, inner, written.text))
+    return tuple(found)
+
+
+def _marking(draft: Draft, path: str, name: str) -> Place | None:
+    """Find the function of a decorator, if it puts parameters on tests by more than one `return`."""
+    place = draft.names.find(path, name)
+    function = place.definition if place is not None else None
+    return place if isinstance(function, Function) and "parametrize" in function.text else None
+
+
+def applied(evaluator: Evaluator, place: Place, frame: Frame, written: Expression, to: Thing) -> Thing:
+    """Apply a decorator to a test or a class.
+
+    Args:
+        evaluator: notes which names it sets.
+        place: the function that is, or that makes, the decorator.
+        frame: where it decorates.
+        written: the decorator.
+        to: the test, or the class.
+
+    Returns:
+        The same with its marks, or what takes its place.
+
+    Raises:
+        Unknown: only a run can tell.
+        Undecided: a choice that is not assumed decides it.
+    """
+    assert isinstance(place.definition, Function)
+    function = Thing("function", place.definition.name, path=place.path, definition=place.definition)
+    called = parsed(written.text)
+    maker = evaluator.value(called, frame) if isinstance(called, ast.Call) else function
+    made = evaluator.call(maker, [to], frame)
+    return made if isinstance(made, Thing) else Thing("object", "object")
 
 
 def _meaning(draft: Draft, path: str, name: str) -> tuple[str, str | Constant | Function]:

@@ -38,6 +38,10 @@ _LONGEST_NAME = 240
 """Characters of a base class that is named by its text."""
 _MOST_GUARDS = 8
 """Conditions around a statement that are told, the nearest."""
+_LONGEST_FOLLOWED = 150
+"""Lines of a function that is followed."""
+_LONGEST_PLAIN = 30
+_PLAIN = frozenset({ast.Assign, ast.AugAssign, ast.Return, ast.Raise, ast.Pass})
 _LINE = attrgetter("line")
 
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -77,6 +81,8 @@ class _Scope(Struct):
     guard: _Guard | None = None
     is_fallback: bool = False
     """Whether it stands in for something else: an `else`, an `except`."""
+    caught: str = ""
+    """What the nearest `except` around it catches, unless that is a failing import."""
 
     def under(self, guard: _Guard | None, *, is_fallback: bool = False) -> _Scope:
         """Give the same scope under one more condition."""
@@ -91,6 +97,7 @@ class _Scope(Struct):
             self.in_main,
             guard,
             self.is_fallback or is_fallback,
+            self.caught,
         )
 
 
@@ -124,9 +131,12 @@ class _FunctionDraft(Struct):
     decorators: tuple[Expression, ...]
     guard: str | None
     skips: list[Expression] = field(default_factory=list)
+    is_followed: bool = False
+    """Whether it is worth following, whatever statements it has."""
 
     def done(self, text: Text) -> Function:
         node = self.node
+        returns = _returns(node.body, text)
         return Function(
             name=node.name,
             qualname=self.qualname,
@@ -136,9 +146,10 @@ class _FunctionDraft(Struct):
             decorators=self.decorators,
             parameters=_parameters(node.args),
             is_async=isinstance(node, ast.AsyncFunctionDef),
-            returns=_returns(node.body, text),
+            returns=returns,
             guard=self.guard,
             skips=tuple(self.skips),
+            text=text.whole(node) if self.is_followed or (returns is None and "." not in self.qualname and _is_plain(node)) else "",
         )
 
 
@@ -177,6 +188,8 @@ class _Reader:
         self.text = Text(text)
         self.classes: list[_ClassDraft] = []
         self.functions: list[_FunctionDraft] = []
+        self.followed: set[str] = set()
+        """Names of functions of the module that set names or parametrise tests."""
         self.defined: set[str] = set()
         """Names of all functions and classes."""
         self.imports: list[Import] = []
@@ -202,6 +215,7 @@ class _Reader:
         mentions = Mentions(self.aliases, self.defined, methods, self.whole_text)
         mentions.read(self.expressions.items())
         found = mentions.found
+        self.follow()
         return Module(
             source,
             docstring=_docstring(tree.body),
@@ -222,6 +236,12 @@ class _Reader:
             environment=_first_uses(found[VARIABLE]),
             is_script=self.is_script,
         )
+
+    def follow(self) -> None:
+        """Note which functions of the module are worth following, whatever statements they have."""
+        for draft in self.functions if self.followed else ():
+            is_test = draft.node.name.startswith("test")
+            draft.is_followed = draft.qualname in self.followed and not is_test and _lines(draft.node) <= _LONGEST_FOLLOWED
 
     def walk(self) -> None:
         stack, handlers = self.stack, _HANDLERS
@@ -346,6 +366,10 @@ class _Reader:
                 scope.expressions.append(target)
             if scope.kind != "function":
                 self.assigned(target, value, scope)
+            elif type(target) is ast.Subscript and not scope.in_class and _is_namespace(target.value):
+                self.followed.add(scope.qualname.partition(".")[0])
+        if scope.kind == "function" and _parametrises(value):
+            self.followed.add(scope.qualname.partition(".")[0])
         if self.may_need_import and leading_name(value) == "pytest.importorskip":
             self.ends(value, "pytest.importorskip", scope)
 
@@ -405,7 +429,10 @@ class _Reader:
         for handler in reversed(node.handlers):
             caught = {dotted(part) for part in _parts(handler.type)} if failing else frozenset()
             guard = scope.guard if caught.isdisjoint(_IMPORT_ERRORS) else _Guard(scope.guard, None, line=handler.lineno, failing=failing)
-            self.push(handler.body, scope.under(guard, is_fallback=True))
+            inner = scope.under(guard, is_fallback=True)
+            if guard is scope.guard:
+                inner.caught = "Exception" if handler.type is None else self.text.of(handler.type)
+            self.push(handler.body, inner)
             self.expressions_in([handler.type], scope)
         self.push(node.body, scope)
 
@@ -433,6 +460,8 @@ class _Reader:
             last = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
             if last in _LAST_PARTS:
                 self.ends(value, dotted(function), scope)
+            if last == "setattr" and scope.kind == "function" and not scope.in_class and not _is_constant(value.args[1:2]):
+                self.followed.add(scope.qualname.partition(".")[0])
             if scope.kind == "module" and not scope.in_main:
                 call = self.text.expression(value)
                 self.calls.append(call if scope.guard is None else call._replace(guard=self.guard_of(scope)))
@@ -441,6 +470,8 @@ class _Reader:
     def value(self, node: ast.Return, scope: _Scope) -> None:
         if node.value is not None:
             scope.expressions.append(node.value)
+            if _parametrises(node.value):
+                self.followed.add(scope.qualname.partition(".")[0])
 
     def nothing(self, node: ast.stmt, scope: _Scope) -> None:
         """Pass over a statement without expressions."""
@@ -453,12 +484,16 @@ class _Reader:
             scope.skips.append(self.condition(node, name, scope))
 
     def condition(self, node: ast.expr, name: str, scope: _Scope) -> Expression:
-        if scope.guard is None or name == "pytest.importorskip":
-            return self.text.expression(node)
         guard = scope.guard
+        raised = f"raised({scope.caught})"
+        if name == "pytest.importorskip" or (guard is None and not scope.caught):
+            return self.text.expression(node)
+        if guard is None:
+            return Expression(raised, "raised", node.lineno)
         if guard.failing:
             return Expression("except ImportError", "ImportError", guard.line, guard.failing)
-        return Expression(self.rendered(guard), _guard_name(guard), guard.line)
+        text = self.rendered(guard)
+        return Expression(f"{raised} and ({text})" if scope.caught else text, _guard_name(guard), guard.line)
 
     def guard_of(self, scope: _Scope) -> str | None:
         return None if scope.guard is None or scope.kind == "function" else self.rendered(scope.guard)
@@ -550,6 +585,44 @@ def _returns(body: list[ast.stmt], text: Text) -> str | None:
     if len(body) == 2 and not (isinstance(body[0], ast.Expr) and string(body[0].value) is not None):
         return None
     return text.of(last.value) if isinstance(last, ast.Return) and last.value is not None else None
+
+
+def _is_plain(node: _FunctionNode) -> bool:
+    """Tell whether a function only computes what it returns: by assignments to names and conditions."""
+    body = node.body
+    is_made = len(body) > 1 and type(body[-1]) in (ast.Return, ast.If) and not node.decorator_list and not node.name.startswith("test")
+    return is_made and _lines(node) <= _LONGEST_PLAIN and all(map(_is_plain_statement, body))
+
+
+def _is_plain_statement(node: ast.stmt) -> bool:
+    if type(node) is ast.If:
+        return all(map(_is_plain_statement, node.body)) and all(map(_is_plain_statement, node.orelse))
+    if type(node) is ast.Expr:
+        return type(node.value) is ast.Constant
+    return type(node) in _PLAIN
+
+
+def _lines(node: _FunctionNode) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def _is_namespace(node: ast.expr) -> bool:
+    """Tell whether a node gives the names of a module or a frame: `globals()`, `module.__dict__`, `frame.f_globals`."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in _NAMESPACES
+    return isinstance(node, ast.Attribute) and node.attr in ("__dict__", "f_globals", "f_locals")
+
+
+def _parametrises(node: ast.expr) -> bool:
+    """Tell whether a node is a call of `parametrize`, or applies one."""
+    function = node.func if isinstance(node, ast.Call) else None
+    if isinstance(function, ast.Call):
+        function = function.func
+    return isinstance(function, ast.Attribute) and function.attr == "parametrize"
+
+
+def _is_constant(nodes: list[ast.expr]) -> bool:
+    return bool(nodes) and type(nodes[0]) is ast.Constant
 
 
 def _of_signature(node: _FunctionNode) -> list[ast.AST]:
