@@ -76,7 +76,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker of xdist what the command line says."""
-    node.workerinput["rankbook_given"] = node.config.stash[GIVEN]
+    node.workerinput["rankbook_given"] = node.config.stash.get(GIVEN, ([], []))
 
 
 @pytest.hookimpl(tryfirst=True)
