@@ -384,7 +384,7 @@ def test_canary(planned):
     healthy, marks = run("--canary=100%", "-k", "TestNeeds")
     assert healthy.status == 0, healthy.output
     assert Counter(mark.split()[0] for mark in marks) == {"test_runs": 2, "test_two_gpus": 1}
-    forked = "import sys\n\nassert 'torch' in sys.modules"
+    forked = "import sys\n\nassert 'torch' in getattr(sys, 'modules')"
     fences = [("python {name=odd}", forked), ("python {name=even}", "print(1)"), ('python {skip="no" name=skipped}', "1 / 0")]
     odd = page(folder, "odd", *fences)
     result = prove(folder, "docs/odd.md", "--canary=100%")

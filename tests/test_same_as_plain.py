@@ -124,12 +124,12 @@ def test_cache(cache):
 """
 
 
-@pytest.mark.parametrize("include", ["", "include = ['*.py']\n"])
-def test_data_that_a_test_goes_through_is_there(tmp_path, include):
-    """A test that lists a folder finds the data in it, with or without pages of their own: it does not pass because there is nothing."""
+def test_data_that_a_test_goes_through_is_there(tmp_path):
+    """A test that lists a folder finds the data in it, which needs no page of its own: it does not pass because there is nothing."""
     data = {"cases/small/one.json": "1", "cases/small/two.json": "2", "beside.txt": "2"}
-    files = {"pyproject.toml": SETTINGS + include, "tests/test_it.py": LISTS, **{f"tests/{name}": text for name, text in data.items()}}
-    folder = write(tmp_path, files)
+    settings = SETTINGS + "include = ['*.py']\n"
+    beside = {f"tests/{name}": text for name, text in data.items()}
+    folder = write(tmp_path, {"pyproject.toml": settings, "tests/test_it.py": LISTS, **beside})
     assert proved(folder, "-k", "test_it and not how") == {
         "test_it.py::test_each[one.json]": ("passed", ""),
         "test_it.py::test_each[two.json]": ("failed", "AssertionError: assert '2' == '1'"),
