@@ -149,7 +149,7 @@ def test_what_goes_through_too_much_data_is_skipped(tmp_path):
     many = {f"tests/cases/{number}.txt": "1" for number in range(2001)}
     folder = write(tmp_path, {"tests/test_it.py": test, **many})
     (folder / "pyproject.toml").write_text(SETTINGS + "include = ['*.py']\n")
-    reason = "it lists tests/cases, which holds more than 2,000 files: that is not put beside a listing"
+    reason = "it lists tests/cases, which holds more than 2,000 files: that is not put beside a listing; run its source by pytest itself"
     assert set(proved(folder).values()) == {("skipped", reason)}
 
 

@@ -64,15 +64,8 @@ class Outlook:
         """
         if not lacking or not self._settings.plan:
             return None
-        here = self._machine_of(job, sources)
-        planned = [plan_of(wanted, here) for wanted in needs_of_all(job.listing).values()]
-        needs = [each.need for each in planned if each.word == "skipped" and each.need is not None]
-        if not needs or len(needs) < len(planned):
-            return None
-        why = "; ".join(dict.fromkeys(each.reason for each in planned))
-        said = f"none of its tests can run here: {why}; and its import failed: {lacking.splitlines()[0]}"
-        report = Report(Outcome.SKIPPED, said, needs=tuple(dict.fromkeys(need.text for need in needs)))
-        return next((red for need in needs if (red := self._promised(report, need)) is not report), report)
+        more = f"; and its import failed: {lacking.splitlines()[0]}"
+        return self._unmet_by_each(job, sources, ("none of its tests can run here", more), ("skipped",))
 
     def uncollected(self, job: Job, sources: PageSources) -> Report | None:
         """Give the outcome of a module that can be imported, and of whose tests pytest collects none; None where its page lists none.
@@ -84,15 +77,25 @@ class Outlook:
         known = needs_of_all(job.listing)
         if not known:
             return None
+        met = Report(Outcome.VACUOUS, f"the module imports, and pytest collects no test from it; its page lists {', '.join(known)}")
+        return self._unmet_by_each(job, sources, ("pytest collects none of its tests here", ""), ("absent", "skipped")) or met
+
+    def _unmet_by_each(self, job: Job, sources: PageSources, said: tuple[str, str], words: Sequence[str]) -> Report | None:
+        """Give a skip, if that is how each test of a module is planned here.
+
+        Args:
+            job: its listing.
+            sources: where the other files of its tree are.
+            said: what is said before and after what is lacking.
+            words: by which a plan says that a test cannot run.
+        """
         here = self._machine_of(job, sources)
-        planned = [plan_of(wanted, here) for wanted in known.values()]
-        needs = [each.need for each in planned if each.need is not None and each.word in ("absent", "skipped")]
-        if len(needs) < len(planned):
-            return Report(Outcome.VACUOUS, f"the module imports, and pytest collects no test from it; its page lists {', '.join(known)}")
-        why = "; ".join(dict.fromkeys(each.reason for each in planned))
-        report = Report(
-            Outcome.SKIPPED, f"pytest collects none of its tests here: {why}", needs=tuple(dict.fromkeys(n.text for n in needs))
-        )
+        planned = [plan_of(wanted, here) for wanted in needs_of_all(job.listing).values()]
+        needs = [each.need for each in planned if each.word in words and each.need is not None]
+        if not needs or len(needs) < len(planned):
+            return None
+        reason = f"{said[0]}: {'; '.join(dict.fromkeys(each.reason for each in planned))}{said[1]}"
+        report = Report(Outcome.SKIPPED, reason, needs=tuple(dict.fromkeys(need.text for need in needs)))
         return next((red for need in needs if (red := self._promised(report, need)) is not report), report)
 
     def _machine_of(self, job: Job, sources: PageSources) -> Machine:

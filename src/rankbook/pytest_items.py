@@ -224,8 +224,9 @@ class PageFile(pytest.File):
         if job.listing.about is None:
             return None
         self.modules(job)  # looks for the data
-        told = [f"{folder}, which holds {held}" for folder, held in self.sources(job).too_large.items()]
-        return Report(Outcome.SKIPPED, f"it lists {', and '.join(told)}: that is not put beside a listing") if told else None
+        told = ", and ".join(f"{folder}, which holds {held}" for folder, held in self.sources(job).too_large.items())
+        what = f"it lists {told}: that is not put beside a listing; run its source by pytest itself"
+        return Report(Outcome.SKIPPED, what) if told else None
 
     def _pytest_settings(self, job: Job) -> Mapping[str, str]:
         """Give what pytest is told of how a job's tests run."""
