@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
-from hypothesis import settings
-
-from browsing import browser
 
 _KEPT = tempfile.TemporaryDirectory(prefix="rankbook-tests-")
 os.environ["RANKBOOK_CACHE_DIR"] = _KEPT.name
-
-# The gate says the same of the same commit. `benchmarks/fuzz.py` looks further, and `--hypothesis-profile=default` tries other examples.
-settings.register_profile("gate", derandomize=True, deadline=None)
-settings.load_profile("gate")
+os.environ["PYTEST_ADDOPTS"] = "-p no:hypothesispytest"
+"""For the hundreds of runs of pytest that tests start: that plugin imports all of Hypothesis at the end of each, to say nothing."""
 
 collect_ignore_glob = ["cases/*"]
 """Sources and pages that tests read: some of them are wrong on purpose."""
 
 
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
+    """Set Hypothesis up before a module is imported that may use it; the bundled suite, of which each page starts a pytest, does not."""
+    if module_path.parent != Path(__file__).parent or parent.config.getoption("--hypothesis-profile", None):
+        return
+    from hypothesis import settings
+
+    # The gate says the same of the same commit. `benchmarks/fuzz.py` looks further, and `--hypothesis-profile=default` tries others.
+    settings.register_profile("gate", derandomize=True, deadline=None)
+    settings.load_profile("gate")
+
+
 @pytest.fixture(scope="module")
 def chromium():
     """A browser."""
+    from browsing import browser  # only tests of the browser need it
+
     with browser() as started:
         yield started

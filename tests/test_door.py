@@ -342,6 +342,49 @@ def test_grants(tmp_path):
     assert [pair for pair in clashes(log) if not set(pair) <= sharing] == []
 
 
+MEETS = """\
+import os
+import subprocess
+import time
+
+import pytest
+
+
+def log(word, name):
+    with open(f"{os.environ['MEET']}/log", "a") as file:
+        print(word, name, time.monotonic_ns(), os.environ.get("CU" + "DA_VISIBLE_DEVICES", "unset"), file=file)
+
+
+def meet(name, *others):
+    log("begin", name)
+    open(f"{os.environ['MEET']}/{name}", "w").close()
+    end = time.monotonic() + 60
+    while not all(os.path.exists(f"{os.environ['MEET']}/{other}") for other in others):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    log("end", name)
+
+"""
+
+
+def test_grants_to_tests_that_say_nothing(tmp_path):
+    """A test that names neither GPUs nor ranks sees all, as under plain pytest: alone where its file speaks of GPUs, else with its like."""
+    gen(
+        tmp_path,
+        test_mixed=MEETS + "@pytest.mark.gpu\ndef test_one():\n    meet('one')\n\ndef test_says_nothing():\n    meet('mixed')\n",
+        test_plain=MEETS + "def test_plain():\n    meet('plain', 'other')\n",
+        test_other=MEETS + "def test_other():\n    meet('other', 'plain')\n",
+        test_on_cpu=MEETS + "class TestCpu:\n    device_type = 'cpu'\n    def test_cpu(self):\n        meet('cpu')\n",
+    )
+    result, log = meeting(tmp_path, "docs", "--gpus", "2", "--listing-jobs", "4")
+    assert set(ends(result).values()) == {"passed"}, result.output
+    given = {name: gpus for name, _, _, gpus in spans(log)}
+    assert len(given.pop("one")) == 1
+    assert given.pop("cpu") == []
+    assert given == {name: ["0", "1"] for name in ("mixed", "plain", "other")}
+    assert {frozenset(pair) for pair in clashes(log)} == {frozenset(("plain", "other"))}
+
+
 def test_grants_between_processes(tmp_path):
     """No GPU is used twice by the workers of xdist, nor by two runs on one machine."""
     pytest.importorskip("xdist")

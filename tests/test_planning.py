@@ -13,7 +13,7 @@ from rankbook.cli import main
 from rankbook.errors import ConfigError
 from rankbook.listings.site import Site
 from rankbook.pages.stamped_needs import stamped_needs
-from rankbook.planning import gpus_wanted, needs_of, plan_of, with_tree
+from rankbook.planning import Claim, claim_of_source, gpus_wanted, needs_of, plan_of, with_tree
 from rankbook.required import Required, need_of_reason
 from rankbook.requirements import KINDS, OUTCOMES, Requirement, of_text
 from rankbook.smallest import smallest_machine
@@ -413,8 +413,8 @@ def size(value):
 @pytest.mark.parametrize(
     ("wanted", "one", "eight"),
     [
-        ([], 0, 0),
-        ([need("package", "numpy")], 0, 0),
+        ([], None, None),
+        ([need("package", "numpy")], None, None),
         ([need("gpus", "1")], 1, 1),
         ([need("gpus", "2"), size("number of devices")], 0, 2),
         ([need("gpus", "2"), size("4")], 0, 4),
@@ -427,10 +427,10 @@ def size(value):
         ([need("gpus", "2 to 3"), size("4")], 0, 3),
         ([need("gpus", "SOME")], 1, 1),
         ([need("device", "cuda", "")], 1, 1),
-        ([need("device", "cpu or cuda", "")], 0, 0),
+        ([need("device", "cpu or cuda", "")], None, None),
         ([need("peer access")], 0, 2),
         ([need("capability", ">= 9.0")], 1, 1),
-        ([need("capability", "< 9.0")], 0, 0),
+        ([need("capability", "< 9.0")], None, None),
         ([need("backend", "nccl"), size("4")], 1, 4),
         ([need("backend", "cpu:gloo,cuda:nccl", ""), size("2")], 1, 2),
         ([size("4")], 1, 4),
@@ -448,9 +448,25 @@ def size(value):
     ],
 )
 def test_gpus_that_a_test_is_granted(wanted, one, eight):
-    """On a machine with one GPU, with eight, and with none."""
+    """On a machine with one GPU, with eight, and with none; None of one that names neither GPUs nor ranks."""
     environment = {"WORLD_SIZE": "3"}
-    assert [gpus_wanted(wanted, count, environment) for count in (0, 1, 8)] == [0, one, eight]
+    assert [gpus_wanted(wanted, count, environment) for count in (0, 1, 8)] == [None if one is None else 0, one, eight]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "claim"),
+    [
+        ([], "model.to('cuda')", Claim(4)),
+        ([], "def test_plain(): ...", Claim(4, shared=True)),
+        ([need("package", "numpy")], "HAS_GPU = find()", Claim(4)),
+        ([need("gpus", "2")], "model.cuda()", Claim(2)),
+        ([need("gpus", "2")], "", Claim(2)),
+        ([need("device", "cpu", "")], "model.cuda()", Claim(0)),
+    ],
+)
+def test_what_a_test_of_a_source_claims(wanted, text, claim):
+    """One that says nothing sees all GPUs, as it would without rankbook: for itself where its source speaks of GPUs."""
+    assert claim_of_source(wanted, text, 4) == claim
 
 
 @given(
@@ -459,7 +475,8 @@ def test_gpus_that_a_test_is_granted(wanted, one, eight):
 )
 def test_no_more_gpus_than_there_are(wanted, inventory):
     """Whatever a test says, it is granted what there is at most."""
-    assert 0 <= gpus_wanted(wanted, inventory, {}) <= inventory
+    assert 0 <= (gpus_wanted(wanted, inventory, {}) or 0) <= inventory
+    assert 0 <= claim_of_source(wanted, "cuda", inventory).gpus <= inventory
 
 
 # What was promised

@@ -370,6 +370,54 @@ def test_world_size(body: str, size: str) -> None:
     assert f"world size {size}" in needs(f"class TestIt(MultiProcessTestCase):\n    {body}\n    def test_x(self): ...\n")
 
 
+SPAWNS = """\
+import torch.multiprocessing as mp
+from torch.multiprocessing import start_processes
+from gevent import spawn
+
+def run(rank, size): ...
+
+def helped(function, nprocs, **kwargs):
+    mp.spawn(function, nprocs=nprocs)
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "size"),
+    [
+        ("mp.spawn(run, args=(2,), nprocs=4, join=True)", "4"),
+        ("mp.spawn(run, (3,), 2)", "2"),
+        ("context = mp.spawn(run, nprocs=LIMIT, join=False)", "4"),
+        ("start_processes(run, nprocs=int('2'))", ""),
+        ("size = 2\n    ranks = size\n    mp.spawn(run, args=(size,), nprocs=ranks)", "2"),
+        ("size = torch.cuda.device_count()\n    mp.spawn(run, args=(size,), nprocs=size)", "torch.cuda.device_count()"),
+        ("mp.spawn(run, nprocs=2)\n    with x:\n        mp.spawn(run, nprocs=4)", "2, 4"),
+        ("size = 1\n    size += 1\n    mp.spawn(run, nprocs=size)", ""),
+        ("for size in (1, 2):\n        mp.spawn(run, nprocs=size)", ""),
+        ("if x:\n        size = 1\n    else:\n        size = 2\n    mp.spawn(run, nprocs=size)", ""),
+        ("idist.spawn('gloo', run, nproc_per_node=3)", "3"),
+        ("spawn(run, 4)\n    gevent.spawn(run, 1, 2)", ""),
+        ("mp.spawn(run, (1, 2))", ""),
+        ("helped.spawn(run, nprocs=2)\n    pool.spawn(3)", "2"),
+    ],
+)
+def test_processes_that_a_test_starts(body: str, size: str) -> None:
+    """A test that starts its ranks itself has as many as its call says, where that can be read."""
+    expected = [f"world size {size}"] if size else []
+    assert needs(f"{SPAWNS}def test_x():\n    {body}\n") == expected
+
+
+def test_processes_of_a_case_and_of_a_helper() -> None:
+    """The number may be a parameter of the test; a function of the tree says which of its arguments it is; a mark counts before it."""
+    case = "@pytest.mark.parametrize('ranks', [1, 2])\ndef test_x(ranks):\n    mp.spawn(run, nprocs=ranks)\n"
+    tests = project(SPAWNS + case).tests["test_it.py"]
+    assert [[need.text for need in test.requirements] for test in tests] == [["world size 1"], ["world size 2"]]
+    own = SPAWNS.replace("def helped", "def spawn").replace("from gevent import spawn\n", "") + "def test_x():\n    spawn(run, 4)\n"
+    assert needs(own) == ["world size 4"]
+    assert needs(f"{SPAWNS}@pytest.mark.world_size(2)\ndef test_x():\n    mp.spawn(run, nprocs=4)\n") == ["world size 2"]
+
+
 def test_requirements_are_inherited() -> None:
     """Decorators, guards and `setUp` of base classes count in subclasses of other files.
 

@@ -167,3 +167,35 @@ def test_a_program_does_not_know_that_pytest_runs_it(tmp_path):
     """What a script does under `python` it does in the book: neither variables nor modules tell it that it is under test."""
     folder = write(tmp_path, {"tests/run_it.py": PROGRAM, "tests/run_it.sh": 'test -z "${PYTEST_CURRENT_TEST-}"\n'})
     assert {outcome for outcome, _ in proved(folder).values()} == {"passed"}
+
+
+AT_THE_END = """
+import sys
+from pathlib import Path
+
+
+def pytest_terminal_summary():
+    Path({path!r}, "summed").touch()
+
+
+def pytest_unconfigure():
+    Path({path!r}, f"end-{{'hypothesis' in sys.modules}}").touch()
+"""
+USING_HYPOTHESIS = """
+from hypothesis import given, strategies
+
+
+@given(strategies.integers())
+def test_it(number):
+    assert number != 3.5
+"""
+
+
+def test_nothing_that_no_test_uses_is_imported_at_the_end(tmp_path):
+    """The plugin of Hypothesis imports all of it to sum up: a second for each listing. It stays where a test uses it, and so do hooks."""
+    for name, text, used in (("plain", TWO, False), ("using", USING_HYPOTHESIS, True)):
+        folder = write(tmp_path / name, {"tests/conftest.py": AT_THE_END.format(path=str(tmp_path / name)), "tests/test_it.py": text})
+        outcomes = {outcome for _, (outcome, _) in sorted(proved(folder).items())}
+        assert outcomes == {"passed"}
+        assert [path.name for path in folder.glob("end-*")] == [f"end-{used}"]
+        assert (folder / "summed").exists()

@@ -120,6 +120,8 @@ class Function(Struct, frozen=True):
     """Condition of the `if` in which it is defined, as written; None inside another function."""
     skips: tuple[Expression, ...] = ()
     """Conditions under which its body skips the test (`self.skipTest`, `pytest.skip`, `raise SkipTest`), as written."""
+    spawns: tuple[Expression, ...] = ()
+    """Calls by which its body starts processes (`mp.spawn`); names of its own in the number of them are what they are set to."""
     text: str = ""
     """All of it as written, of a module's function that is worth following: plain statements, or one that parametrises or sets names."""
 

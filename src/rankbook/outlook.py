@@ -11,7 +11,7 @@ from rankbook import machine
 from rankbook.config import Settings
 from rankbook.jobs import Job
 from rankbook.listing import Outcome
-from rankbook.planning import gpus_wanted, needs_of, needs_of_all, plan_of, with_tree
+from rankbook.planning import Claim, claim_of_source, gpus_wanted, needs_of, needs_of_all, plan_of, with_tree
 from rankbook.prove import PageSources, Prover
 from rankbook.reports import Report
 from rankbook.required import BROKEN, Required, need_of_reason
@@ -102,15 +102,14 @@ class Outlook:
         about = job.listing.about
         return with_tree(self._machine, about.source, sources.data) if about is not None else self._machine
 
-    def gpus_wanted(self, job: Job, test: str) -> int:
-        """Give the number of GPUs that an item is granted; 0 on a machine that has none."""
+    def claim(self, job: Job, test: str) -> Claim:
+        """Give what an item claims of the GPUs; nothing on a machine that has none."""
         count = self._prover.most_gpus
         if not count:
-            return 0
-        about = job.listing.about
-        if about is not None and not about.needs:
-            return count  # nobody has said what it needs: it gets what it would see without us
-        return gpus_wanted(_needs(job, test), count)
+            return Claim()
+        if job.listing.about is not None:
+            return claim_of_source(_needs(job, test), job.listing.text, count)
+        return Claim(gpus_wanted(_needs(job, test), count) or 0, shared="share" in job.placed.options)
 
     def needs_of(self, job: Job, test: str) -> tuple[str, ...]:
         """Give what an item needs, as words."""

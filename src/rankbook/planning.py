@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import PurePosixPath
 
@@ -128,13 +130,44 @@ _OTHER_PACKAGES = ("habana_frameworks", "torch_npu", "torch_mlu", "torch_musa")
 # How many GPUs a test is granted
 
 
-def gpus_wanted(requirements: Iterable[Requirement], inventory: int, environment: Mapping[str, str] = os.environ) -> int:
-    """Tell how many GPUs to grant a test.
+class Claim(Struct, frozen=True):
+    """What an item claims of the GPUs that there are."""
+
+    gpus: int = 0
+    """How many; it sees no others."""
+    shared: bool = False
+    """Whether others that say so may use the same ones meanwhile."""
+
+
+def claim_of_source(requirements: Iterable[Requirement], text: str, inventory: int) -> Claim:
+    """Tell what a test, or a program, of a source claims.
+
+    Of one that names neither GPUs nor ranks nobody knows what it would do with a GPU. It sees all of them, as it would without rankbook:
+    for itself where its source has a word of GPUs, with others of its kind where it has none.
+
+    Args:
+        requirements: all that it needs, and its world size.
+        text: its source.
+        inventory: number of GPUs that can be granted at all.
+    """
+    wanted = gpus_wanted(requirements, inventory)
+    return Claim(inventory, shared=not _has_gpu_words(text)) if wanted is None else Claim(wanted)
+
+
+@lru_cache(maxsize=64)
+def _has_gpu_words(text: str) -> bool:
+    return _GPU_WORDS.search(text) is not None
+
+
+_GPU_WORDS = re.compile("cuda|gpu|nccl|accelerator|triton|device_count", re.IGNORECASE)
+
+
+def gpus_wanted(requirements: Iterable[Requirement], inventory: int, environment: Mapping[str, str] = os.environ) -> int | None:
+    """Tell how many GPUs to grant a test; None for one that names neither GPUs nor ranks, nor says that it runs on the CPU.
 
     A test that says how many GPUs it needs gets them, and one for each of its ranks where there are enough. One that needs more than there
     are gets none: it is skipped. One that says only how many ranks it starts gets a GPU for each, unless it runs on the CPU; where its
-    ranks follow the number of devices, or are known only when it runs, it gets two, so that something passes between them. One that names
-    neither GPUs nor ranks gets none.
+    ranks follow the number of devices, or are known only when it runs, it gets two, so that something passes between them.
 
     Args:
         requirements: all that it needs, and its world size.
@@ -148,6 +181,8 @@ def gpus_wanted(requirements: Iterable[Requirement], inventory: int, environment
     if least > inventory or (not least and _is_on_cpu(wanted)):
         return 0
     sizes = [need for need in wanted if need.kind == "world size"]
+    if not (ranges or sizes):
+        return None
     own = [need for need in sizes if not need.otherwise] or sizes
     ranks = max((_ranks(need.value, environment) for need in own), default=0)
     return max(least, min(ranks, most, inventory))

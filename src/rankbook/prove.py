@@ -28,6 +28,7 @@ from rankbook.harness.without_torch import may_import_torch
 from rankbook.jobs import Case, Collected, Job
 from rankbook.leases import Leases
 from rankbook.listing import About, Ended, Engine, Event, Execution, Outcome, Program
+from rankbook.planning import Claim
 from rankbook.pytest_settings import PytestSettings
 from rankbook.reports import abnormal, broken_pytest, on_page, report_of
 from rankbook.running import Running, Start
@@ -55,7 +56,7 @@ class Wish(Struct, frozen=True):
 
     order: int = 0
     """Place of its first report among those of all jobs."""
-    gpus: int = 0
+    claim: Claim = Claim()
     """GPUs that it wants."""
     fresh: str = ""
     """Why it must be run by new interpreters; empty when it need not."""
@@ -213,15 +214,15 @@ class Prover:
 
         def begin(waiting: list[str], granted: tuple[str, ...] | None) -> Start:
             if self.is_cluster:
-                granted = ("",) * wish.gpus if self.most_gpus else None  # only the number counts: a node grants its own
+                granted = ("",) * wish.claim.gpus if self.most_gpus else None  # only the number counts: a node grants its own
             return self.start(job, sources, granted, wish.fresh, **({"select": waiting} if job.kind.has_tests or job.whole else {}))
 
         running = Running(job, tuple(ids), self.engine, begin, {gpu.id: gpu.name for gpu in self.inventory.gpus})
         self._under_way.append(running)
         task = Task(
             wish.order,
-            0 if self.is_cluster else wish.gpus,
-            shared="share" in job.placed.options,
+            0 if self.is_cluster else wish.claim.gpus,
+            shared=wish.claim.shared,
             run=running.run,
             stop=running.stop,
             name=job.name,

@@ -25,6 +25,7 @@ from rankbook.harness.mirror import is_inside, modules_of
 from rankbook.jobs import Case, Collected, Job, as_program, plan
 from rankbook.listing import About, Listing, Outcome, Receipt, Run
 from rankbook.outlook import Outlook
+from rankbook.planning import Claim
 from rankbook.proofs import Proofs
 from rankbook.prove import Collecting, PageSources, Prover, Wish
 from rankbook.pytest_private import crash, mark
@@ -51,8 +52,8 @@ class Session(Struct):
     """Items that are selected, in order."""
     pages: list[PageFile] = field(default_factory=list)
     """Pages that are to be collected, in order."""
-    running: dict[tuple[int, int], Running] = field(default_factory=dict)
-    """What was submitted: by identity of the job, or of the item when it runs alone, and by the GPUs wanted."""
+    running: dict[tuple[int, Claim], Running] = field(default_factory=dict)
+    """What was submitted: by identity of the job, or of the item when it runs alone, and by the claim on GPUs."""
     complaints: list[str] = field(default_factory=list)
     """What could not be written or read."""
     failures: list[str] = field(default_factory=list)
@@ -518,7 +519,7 @@ class ListingItem(pytest.Item):
             test: a test of that listing.
         """
         state = self.state
-        wanted = state.outlook.gpus_wanted(job, test)
+        wanted = state.outlook.claim(job, test)
         alone = bool(self.test) and is_spread(self.config)
         key = (id(self) if alone else id(job.whole or job), wanted)
         if key not in state.running:
@@ -533,10 +534,10 @@ class ListingItem(pytest.Item):
             why: the reason, as a clause.
         """
         tests = [self.test] if self.test else []
-        wanted = self.state.outlook.gpus_wanted(self.job, self.test)
+        wanted = self.state.outlook.claim(self.job, self.test)
         return self.state.prover.submit(self.job, self.page.sources(self.job), tests, Wish(self.order, wanted, why))
 
-    def _batch(self, job: Job, wanted: int) -> list[str]:
+    def _batch(self, job: Job, wanted: Claim) -> list[str]:
         """Give the tests of a listing that are selected and want as many GPUs; all of them when none is selected."""
         outlook = self.state.outlook
         own = [item for item in self.state.items if item.job is job or (job.whole is not None and item.job.whole is job.whole)]
@@ -544,7 +545,7 @@ class ListingItem(pytest.Item):
         found = self.page.collected.get(id(job))
         cases = found.cases if found else ()
         tests = selected or [case.id for case in cases if not _left_out(case) and not outlook.unmet(job, case.id, self.page.sources(job))]
-        return [test for test in tests if outlook.gpus_wanted(job, test) == wanted]
+        return [test for test in tests if outlook.claim(job, test) == wanted]
 
     def _runs_with(self, other: ListingItem) -> bool:
         """Say whether another item's test is to run in the same process: not where a conftest file of the user skips it."""

@@ -43,7 +43,7 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
     """Give what a test needs; variants of which nothing else is said share the answer."""
     test, function, lineage = collected.test, collected.function, collected.lineage
     device = dict(test.case).get("device")
-    case = test.case if function.skips else ()
+    case = test.case if function.skips or function.spawns else ()
     key = (path, test.path, function.qualname, function.line, len(function.decorators), test.harness, device, case, test.requirements)
 
     def needs() -> tuple[Requirement, ...]:
@@ -53,6 +53,7 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
         found += _of_function(draft, collected, device)
         found += _of_fixtures(draft, path, collected)
         found += _of_class(draft, lineage, test.harness or "", device)
+        found += _of_spawns(draft, collected, found)
         found += _of_ranks(lineage, HARNESSES.get(test.harness or ""), found)
         found += _of_marked_ranks(draft, found)
         return _sorted(_strongest(_distinct(found)))
@@ -100,6 +101,42 @@ def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requ
                 yield from of_skip_in_full(skip, values) if fixture.autouse else of_skip(skip, values)
             except Unread:
                 continue
+
+
+def _of_spawns(draft: Draft, collected: Collected, found: Iterable[Requirement]) -> Iterator[Requirement]:
+    """Give the world size of a test that starts processes itself, unless its class or a mark says one."""
+    function, test = collected.function, collected.test
+    if not function.spawns or any(need.kind == "world size" for need in found):
+        return
+    values = _bound(Values(draft.names, test.path, _own(collected.lineage)), dict(test.case))
+    sizes = [(spawn, size) for spawn in function.spawns if (size := _spawned(spawn, values)) is not None]
+    if sizes:
+        yield _says("world size", ", ".join(dict.fromkeys(size for _, size in sizes)), sizes[0][0].text, test.path, sizes[0][0].line)
+
+
+def _spawned(spawn: Expression, values: Values) -> str | None:
+    """Give the number of processes that a call starts; None when it is not known before the run."""
+    named = dict(spawn.keywords)
+    place = _place_of_count(spawn, values)
+    text = next((named[name] for name in _COUNTS if name in named), spawn.arguments[place] if place < len(spawn.arguments) else "")
+    size = values.of(text) if text else None
+    if isinstance(size, int) and not isinstance(size, bool):
+        return str(size)
+    return text if _PER_GPU.fullmatch(text) else None
+
+
+def _place_of_count(spawn: Expression, values: Values) -> int:
+    """Tell which argument says how many processes a call starts; one beyond all for a function of which that is not known."""
+    if values.names.full(values.path, spawn.name) in _SPAWNS:
+        return 2
+    place = values.names.find(values.path, spawn.name)
+    parameters = place.definition.parameters if place is not None and isinstance(place.definition, Function) else ()
+    return next((parameters.index(name) for name in _COUNTS if name in parameters), len(spawn.arguments))
+
+
+_COUNTS = ("nprocs", "nproc_per_node")
+"""Names of the argument that says how many processes a call starts."""
+_SPAWNS = frozenset({"torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"})
 
 
 def _bound(values: Values, case: dict[str, str]) -> Values:

@@ -18,6 +18,7 @@ import pytest
 from msgspec import Struct
 
 from rankbook.harness import script
+from rankbook.harness.unused import Unused
 
 Failure = dict[str, Any]
 """What is wrong with a listing, as its report says it."""
@@ -44,7 +45,7 @@ def with_fixtures(arguments: Mapping[str, Any], body: Callable[[Mapping[str, Any
     plugin = _Plugin(arguments["fixtures"], page, top, body, sys.stdout)
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        status = int(pytest.main([*OPTIONS, "--rootdir", str(top), str(page)], plugins=[plugin]))
+        status = int(pytest.main([*OPTIONS, "--rootdir", str(top), str(page)], plugins=[plugin, Unused()]))
     if plugin.failure or plugin.has_run:
         return plugin.failure
     last = [line.removeprefix("E ").strip() for line in said.getvalue().strip().splitlines()[-1:]]

@@ -16,6 +16,7 @@ import pytest
 from msgspec import Struct
 
 from rankbook.harness import evidence, lacking, leaving, script
+from rankbook.harness.unused import Unused
 from rankbook.listing import Outcome, Program, Runtime
 
 QUIET = (
@@ -67,7 +68,7 @@ def run(program: Program, runtime: Runtime) -> int:
     only = [Only(Path(path), frozenset(ids))] if "[" in path else []
     named = [program.root] if only else [f"{path}::{entry}" for entry in ids] or [path]
     given = Given(tuple(map(tuple, program.arguments.get("own") or ())))
-    status = int(pytest.main([*QUIET, "--rootdir", program.root, *options, *named], plugins=[reporter, left_out, given, *only]))
+    status = int(pytest.main([*QUIET, "--rootdir", program.root, *options, *named], plugins=[reporter, left_out, given, Unused(), *only]))
     runtime.emit({"type": "finished", "status": status})
     return 0
 

@@ -27,6 +27,10 @@ _ENDS = frozenset({
 """What ends a module early, called or raised."""
 _SKIPS = frozenset({"self.skipTest", "cls.skipTest", "pytest.skip", "pytest.importorskip", "SkipTest", "unittest.SkipTest"})
 """What skips a test, called or raised in a function."""
+_SPAWNS = frozenset({"spawn", "start_processes"})
+"""Last parts of the names of what starts processes, as many as an argument says."""
+_MOST_NAMES = 4
+"""Names that are followed from one to the next."""
 _LAST_PARTS = frozenset(name.rpartition(".")[2] for name in _ENDS | _SKIPS)
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
 _NAMESPACES = frozenset({"globals", "vars", "locals", "setattr"})
@@ -72,8 +76,8 @@ class _Scope(Struct):
     methods: list[_FunctionDraft] | None = None
     """Of the class whose body this is."""
     attributes: list[Constant] | None = None
-    skips: list[Expression] | None = None
-    """Of the function whose body this is."""
+    function: _FunctionDraft | None = None
+    """Whose body this is."""
     in_class: bool = False
     """Whether some class is around it."""
     in_main: bool = False
@@ -92,7 +96,7 @@ class _Scope(Struct):
             self.expressions,
             self.methods,
             self.attributes,
-            self.skips,
+            self.function,
             self.in_class,
             self.in_main,
             guard,
@@ -131,6 +135,7 @@ class _FunctionDraft(Struct):
     decorators: tuple[Expression, ...]
     guard: str | None
     skips: list[Expression] = field(default_factory=list)
+    spawns: list[ast.Call] = field(default_factory=list)
     is_followed: bool = False
     """Whether it is worth following, whatever statements it has."""
 
@@ -149,6 +154,7 @@ class _FunctionDraft(Struct):
             returns=returns,
             guard=self.guard,
             skips=tuple(self.skips),
+            spawns=tuple([_spawned(call, node, text) for call in self.spawns]) if self.spawns else (),
             text=text.whole(node) if self.is_followed or (returns is None and "." not in self.qualname and _is_plain(node)) else "",
         )
 
@@ -185,6 +191,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.whole_text = text
         self.may_need_import = "importorskip" in text
+        self.may_spawn = any(f"{name}(" in text for name in _SPAWNS)
         self.text = Text(text)
         self.classes: list[_ClassDraft] = []
         self.functions: list[_FunctionDraft] = []
@@ -309,7 +316,7 @@ class _Reader:
                 self.functions.append(draft)
         self.keywords.append((node.lineno, self.function_kind(draft, scope), node.name, scope.qualname))
         scope.expressions += _of_signature(node)
-        inner = _Scope("function", qualname, self.expressions_of(qualname), None, None, draft.skips, scope.in_class, scope.in_main)
+        inner = _Scope("function", qualname, self.expressions_of(qualname), None, None, draft, scope.in_class, scope.in_main)
         self.push(node.body, inner)
 
     def function_kind(self, draft: _FunctionDraft, scope: _Scope) -> str:
@@ -370,6 +377,7 @@ class _Reader:
                 self.followed.add(scope.qualname.partition(".")[0])
         if scope.kind == "function" and _parametrises(value):
             self.followed.add(scope.qualname.partition(".")[0])
+        self.spawned(value, scope)
         if self.may_need_import and leading_name(value) == "pytest.importorskip":
             self.ends(value, "pytest.importorskip", scope)
 
@@ -460,12 +468,20 @@ class _Reader:
             last = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
             if last in _LAST_PARTS:
                 self.ends(value, dotted(function), scope)
+            self.spawned(value, scope)
             if last == "setattr" and scope.kind == "function" and not scope.in_class and not _is_constant(value.args[1:2]):
                 self.followed.add(scope.qualname.partition(".")[0])
             if scope.kind == "module" and not scope.in_main:
                 call = self.text.expression(value)
                 self.calls.append(call if scope.guard is None else call._replace(guard=self.guard_of(scope)))
         scope.expressions.append(value)
+
+    def spawned(self, value: ast.expr, scope: _Scope) -> None:
+        """Note a call that starts processes."""
+        if not self.may_spawn or scope.function is None or not isinstance(value, ast.Call):
+            return
+        if dotted(value.func).rpartition(".")[2] in _SPAWNS:
+            scope.function.spawns.append(value)
 
     def value(self, node: ast.Return, scope: _Scope) -> None:
         if node.value is not None:
@@ -480,8 +496,8 @@ class _Reader:
         """Note a statement that ends the module or skips the test, under the condition that leads to it."""
         if scope.kind == "module" and name in _ENDS and not scope.in_main:
             self.guards.append(self.condition(node, name, scope))
-        elif scope.skips is not None and name in _SKIPS:
-            scope.skips.append(self.condition(node, name, scope))
+        elif scope.function is not None and name in _SKIPS:
+            scope.function.skips.append(self.condition(node, name, scope))
 
     def condition(self, node: ast.expr, name: str, scope: _Scope) -> Expression:
         guard = scope.guard
@@ -600,6 +616,31 @@ def _is_plain_statement(node: ast.stmt) -> bool:
     if type(node) is ast.Expr:
         return type(node.value) is ast.Constant
     return type(node) in _PLAIN
+
+
+def _spawned(call: ast.Call, function: _FunctionNode, text: Text) -> Expression:
+    """Give a call with its arguments; a name that its function sets once is what it is set to."""
+    arguments = tuple([text.of(_set_once(argument, function)) for argument in call.args])
+    keywords = tuple([(keyword.arg or "**", text.of(_set_once(keyword.value, function))) for keyword in call.keywords])
+    return Expression(text.of(call), dotted(call.func), call.lineno, arguments, keywords)
+
+
+def _set_once(node: ast.expr, function: _FunctionNode) -> ast.expr:
+    """Give what a name is set to, when its function sets it in one place alone."""
+    for _ in range(_MOST_NAMES):
+        value = _only_value(node.id, function) if isinstance(node, ast.Name) else None
+        if value is None:
+            break
+        node = value
+    return node
+
+
+def _only_value(name: str, function: _FunctionNode) -> ast.expr | None:
+    nodes = list(ast.walk(function))
+    set_at = [node for node in nodes if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)]
+    if len(set_at) != 1 or any(argument.arg == name for argument in nodes if isinstance(argument, ast.arg)):
+        return None
+    return next((node.value for node in nodes if isinstance(node, ast.Assign) and set_at[0] in node.targets), None)
 
 
 def _lines(node: _FunctionNode) -> int:
