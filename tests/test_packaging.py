@@ -60,7 +60,7 @@ def test_core_needs_no_torch(tmp_path):
     """Neither generating pages nor collecting them imports torch or MkDocs."""
     program = (
         "import sys\n"
-        "import rankbook.cli, rankbook.pytest_plugin, rankbook.document, rankbook.prove\n"
+        "import rankbook.cli, rankbook.pytest_pages, rankbook.document, rankbook.prove\n"
         "assert not {'torch', 'numpy', 'mkdocs'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)

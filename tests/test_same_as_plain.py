@@ -199,3 +199,32 @@ def test_nothing_that_no_test_uses_is_imported_at_the_end(tmp_path):
         assert outcomes == {"passed"}
         assert [path.name for path in folder.glob("end-*")] == [f"end-{used}"]
         assert (folder / "summed").exists()
+
+
+LOADED = """
+import sys
+
+
+def pytest_unconfigure():
+    print("loaded:", sorted({"rankbook.pytest_pages", "rankbook.prove"}.intersection(sys.modules)))
+"""
+
+
+def test_a_plain_run_loads_nothing(tmp_path):
+    """A run that comes across no page does not wait for rankbook, nor fail by its settings; a glob names a page, or a path does."""
+    files = {
+        "pyproject.toml": "[tool.rankbook]\nnonsense = 1\n",
+        "conftest.py": LOADED,
+        "test_it.py": TWO,
+        "page.md": "```bash\ntrue\n```\n",
+    }
+    folder = write(tmp_path, files)
+    for arguments in ((), ("test_it.py",), ("-n1",)):
+        done = run(folder, "pytest", "-p", "no:cacheprovider", *arguments)
+        assert (done.returncode, "loaded: []" in done.stdout) == (0, True), done.stdout
+    assert "unknown setting 'nonsense'" in run(folder, "pytest", "page.md").stderr
+    (folder / "pyproject.toml").write_text("[tool.pytest.ini_options]\ntestpaths = ['page.md']\n")
+    for arguments in ((), ("page.md",), ("--doctest-glob=*.md", ".")):
+        done = run(folder, "pytest", "-p", "no:cacheprovider", *arguments)
+        assert "1 listing: 1 passed" in done.stdout, done.stdout
+    assert "loaded: ['rankbook.prove'" in run(folder, "pytest", "--stale", "test_it.py").stdout

@@ -1,52 +1,32 @@
-"""The pytest door: `pytest --doctest-glob='*.md' docs/` gives an item for each listing of a page and for each test that a listing holds."""
+"""The pytest door: `pytest --doctest-glob='*.md' docs/` gives an item for each listing of a page and for each test that a listing holds.
+
+A run that comes across no page knows rankbook's options, and loads nothing more of it.
+"""
 
 from __future__ import annotations
 
-import os
-import platform
-from collections.abc import Generator, Mapping
-from pathlib import Path
+from argparse import Namespace
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import pytest
 
-from rankbook import config as configuration
-from rankbook import machine
-from rankbook.canary import Canary, differences
-from rankbook.collecting import rules_of
-from rankbook.errors import RankbookError
-from rankbook.harness.test_module import known
-from rankbook.ledger import Ledger
-from rankbook.ledger.values import values_of
-from rankbook.listing import Outcome
-from rankbook.outlook import Outlook
-from rankbook.proofs import Proofs
-from rankbook.prove import Prover
-from rankbook.pytest_items import STASH, ListingItem, PageFile, Session, sections_of
-from rankbook.pytest_private import is_text_doctest, wanted_by_glob
-from rankbook.pytest_settings import options_of
-from rankbook.recording import Recorder
-from rankbook.reports import Report
-from rankbook.required import Required
-from rankbook.terminal import harmless
+from rankbook.config import ENGINES
+from rankbook.pytest_private import GIVEN, SUFFIXES
+from rankbook.pytest_settings import known, options_of
 
-SUFFIXES = (".md", ".markdown")
-LETTERS: Mapping[str, str] = {Outcome.VACUOUS: "v", Outcome.DEGENERATE: "d", Outcome.NOT_RUN: "n", Outcome.PROVED: "e"}
-"""Letters of the progress line for what is neither passed nor plainly skipped."""
-CANARY: pytest.StashKey[Canary] = pytest.StashKey()
-RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
-GIVEN: pytest.StashKey[list[Any]] = pytest.StashKey()
-"""The words of the command line, and those options of it that conftest files have defined."""
-NOTES: pytest.StashKey[list[str]] = pytest.StashKey()
-"""What was done besides, for the summary."""
+_OPTIONS = (
+    "engine", "ray_address", "listing_jobs", "listing_timeout", "source_path", "gpus", "no_plan", "require", "canary", "stale",
+    "fail_on_debt", "update_output", "listings_report",
+)  # fmt: skip
+"""Where the options below are kept."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("rankbook", "rankbook: listings of Markdown pages")
     add = group.addoption
-    engines = configuration.ENGINES
-    add("--engine", choices=engines, help=f"where listings run: {', '.join(engines)} (default: the setting 'engine', else local)")
+    add("--engine", choices=ENGINES, help=f"where listings run: {', '.join(ENGINES)} (default: the setting 'engine', else local)")
     add("--ray-address", metavar="ADDRESS", help="Ray cluster of the engine ray (default: one on this machine)")
     add("--listing-jobs", type=int, metavar="N", help="listings that run at the same time; 0 for one per core")
     add("--listing-timeout", type=float, metavar="SECONDS", help="seconds without a sign of life after which a listing hangs")
@@ -87,180 +67,17 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         option.dist = "loadfile"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the settings."""
-    option = config.option
-    overrides = {
-        "engine": option.engine,
-        "ray_address": option.ray_address,
-        "listing_jobs": option.listing_jobs,
-        "listing_timeout": option.listing_timeout,
-        "source_path": tuple(str(config.invocation_params.dir / entry) for entry in option.source_path) if option.source_path else None,
-        "gpus": option.gpus,
-        "plan": False if option.no_plan else None,
-        "canary": option.canary,
-    }
-    try:
-        settings = configuration.load(config.rootpath, overrides)
-        config.stash[STASH] = _session(config, settings)
-    except RankbookError as error:
-        raise pytest.UsageError(harmless(str(error))) from error
+    """Load what shows and runs listings, if the run may come across a page."""
+    if _may_meet_pages(config.option, config.args):
+        from rankbook import pytest_pages  # a plain run of pytest is not to wait for it
+
+        config.pluginmanager.register(pytest_pages, "rankbook-pages")
 
 
-def _session(config: pytest.Config, settings: configuration.Settings) -> Session:
-    option = config.option
-    prover = Prover(settings, ["--noconftest"] if option.noconftest else [], _jobs(config, settings))
-    outlook = Outlook(settings, prover, [Required.parse(text) for text in option.require or ()])
-    config.stash[CANARY] = Canary.of(settings.canary)
-    proved = _proofs(settings) if option.stale else None
-    words, own = getattr(config, "workerinput", {}).get("rankbook_given") or config.stash.get(GIVEN, ([], []))
-    called_with = tuple(words), tuple(map(tuple, own))
-    return Session(settings, prover, outlook, proved, updates=option.update_output, rules=rules_of(settings.root), called_with=called_with)
-
-
-def _proofs(settings: configuration.Settings) -> Proofs:
-    here = machine.hardware(settings.gpus), platform.python_version(), machine.torch_version()
-    return Proofs(Ledger(settings.below_root(settings.ledger)), *here)
-
-
-def _jobs(config: pytest.Config, settings: configuration.Settings) -> int:
-    """Give the number of listings that run at the same time; a worker of xdist runs one, for the user has asked for workers instead."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return settings.listing_jobs or (1 if hasattr(config, "workerinput") else cores)
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """End all processes and remove the mirror tree."""
-    state = config.stash.get(STASH, None)
-    if state is not None:
-        state.prover.close()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Take a Markdown page over from pytest's own text doctests; all other files stay as they are."""
-    collectors = yield
-    if file_path.suffix.lower() not in SUFFIXES:
-        return collectors
-    if not (parent.session.isinitpath(file_path) or wanted_by_glob(parent.config, file_path)):
-        return collectors
-    return [*(entry for entry in collectors if not is_text_doctest(entry)), PageFile.of(parent, file_path)]
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Remember which items are selected: those of one listing run together."""
-    items = [item for item in session.items if isinstance(item, ListingItem)]
-    for order, item in enumerate(items):
-        item.order = order
-    session.config.stash[STASH].items = items
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Give a report what the listing's process said, and the last one the outcome for the ledger."""
-    report = yield
-    if not isinstance(item, ListingItem):
-        return report
-    said = item.phases.get(call.when)
-    report.sections += list(sections_of(item, call.when))
-    if said is not None and said.wasxfail is not None:
-        report.wasxfail = harmless(said.wasxfail)
-        report.outcome = "skipped" if said.outcome is Outcome.SKIPPED else "passed"
-    elif said is not None and report.skipped and said.outcome.is_skip:
-        report.rankbook_outcome = str(said.outcome)  # type: ignore[attr-defined]
-        report.longrepr = (harmless(str(item.path)), item.line, f"Skipped: {harmless(said.reason)}")
-    else:
-        item.overruled |= _overruled(said, report, call)
-    if report.failed and call.excinfo is not None and call.when != "call":
-        # pytest asks an item for its own words about a failing call only.
-        report.longrepr = item.repr_failure(call.excinfo)
-    if call.when == "teardown":
-        # An attribute of the report travels from the workers of xdist to the process that writes the ledger.
-        report.rankbook = {"line": item.job.listing.line, "run": values_of(item.run_record()), "outputs": item.outputs()}  # type: ignore[attr-defined]
-    return report
-
-
-def _overruled(said: Report | None, report: pytest.TestReport, call: pytest.CallInfo[None]) -> dict[str, Report]:
-    """Give the outcome of a phase where pytest, by a mark or a hook of the user, has another one than the listing's process."""
-    if hasattr(report, "wasxfail"):
-        outcome = Outcome.SKIPPED if report.skipped else Outcome.PASSED
-        return {call.when: Report(outcome, f"expected to fail: {report.wasxfail}")}
-    if report.skipped:
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        return {call.when: Report(Outcome.SKIPPED, reason.removeprefix("Skipped: "))}
-    if report.failed and call.excinfo is not None and (said is None or not said.outcome.is_failure):
-        return {call.when: Report(Outcome.FAILED, call.excinfo.exconly(tryshort=True))}
-    return {}
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Record outcomes in the process that owns the session, never in a worker."""
-    config = session.config
-    if not hasattr(config, "workerinput"):
-        state = config.stash[STASH]
-        state.failures += state.outlook.lacking()
-        config.stash[RECORDER] = Recorder(state)
-        config.pluginmanager.register(config.stash[RECORDER], "rankbook-recorder")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Let the listings run ahead of their reports; then run the canary's share again."""
-    state = session.config.stash[STASH]
-    if not hasattr(session.config, "workerinput") and not session.config.option.collectonly and not _is_controller(session.config):
-        state.submit_all()
-    result = yield
-    canary = session.config.stash[CANARY]
-    if canary.share and not session.shouldstop:
-        state.failures += differences(canary.chosen(state.items))
-    return result
-
-
-def _is_controller(config: pytest.Config) -> bool:
-    return bool(getattr(config.option, "numprocesses", None) or getattr(config.option, "tx", None))
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End what still runs; write what was recorded."""
-    config = session.config
-    state = config.stash[STASH]
-    state.end()
-    if hasattr(config, "workerinput"):
-        config.workeroutput["rankbook_register"] = state.register  # type: ignore[attr-defined]
-        config.workeroutput["rankbook_said"] = [state.complaints, state.failures]  # type: ignore[attr-defined]
-        return
-    recorder = config.stash[RECORDER]
-    recorder.close()
-    if config.option.update_output:
-        config.stash[NOTES] = list(recorder.update_outputs(config.rootpath))
-    if config.option.listings_report:
-        recorder.write_tally(config.option.listings_report)
-    if config.option.fail_on_debt:
-        state.failures += recorder.debts()
-    if state.failures and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-    """Give the ways to end that are neither passed nor plainly skipped a word of their own."""
-    word = getattr(report, "rankbook_outcome", "")
-    if not report.skipped or word not in LETTERS:
-        return None
-    return word, LETTERS[word], (word.upper(), {"yellow": True})
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Count every listing: the sum is the number of listings that the site shows."""
-    state = config.stash[STASH]
-    for complaint in (*state.complaints, *state.failures):
-        terminalreporter.line(harmless(complaint), red=True)
-    for note in config.stash.get(NOTES, ()):
-        terminalreporter.line(harmless(note))
-    if not state.register:
-        return
-    tally = config.stash[RECORDER].tally()
-    terminalreporter.section("listings", "=")
-    terminalreporter.line(tally.sentence())
-    for reason, number in tally.reasons.items():
-        terminalreporter.line(f"{number:6d} skipped: {harmless(reason)}")
+def _may_meet_pages(option: Namespace, words: Iterable[str]) -> bool:
+    """Tell whether a glob or a path of the command line may name a page, or an option of ours is given."""
+    if getattr(option, "doctestglob", None) or any(getattr(option, name, None) not in (None, False) for name in _OPTIONS):
+        return True
+    return any(suffix in word.lower() for word in words for suffix in SUFFIXES)

@@ -18,6 +18,11 @@ from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLoca
 from _pytest.doctest import DoctestTextfile
 from _pytest.pathlib import fnmatch_ex
 
+SUFFIXES = (".md", ".markdown")
+"""Of a page, in lower case."""
+GIVEN: pytest.StashKey[list[Any]] = pytest.StashKey()
+"""The words of the command line, and those options of it that conftest files have defined."""
+
 
 def is_text_doctest(collector: object) -> bool:
     """Say whether pytest's own doctest plugin made a collector for a text file."""

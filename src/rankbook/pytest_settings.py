@@ -10,10 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
+
+if TYPE_CHECKING:
+    import pytest
 
 _PLACES = (
     ("pytest.toml", "pytest"),
@@ -134,6 +137,12 @@ def options_of(words: Iterable[str]) -> Iterator[tuple[str, ...]]:
         option = [word]
     if option:
         yield tuple(option)
+
+
+def known(parser: pytest.Parser, option: tuple[str, ...]) -> tuple[str, ...]:
+    """Give an option with those of the words behind it that are its own; nothing where the parser does not know it."""
+    found, unknown = parser.parse_known_and_unknown_args(list(option))
+    return () if option[0] in unknown else tuple(word for word in option if word not in found.file_or_dir)
 
 
 _ELSEWHERE = frozenset({

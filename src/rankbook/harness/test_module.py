@@ -18,6 +18,7 @@ from msgspec import Struct
 from rankbook.harness import evidence, lacking, leaving, script
 from rankbook.harness.unused import Unused
 from rankbook.listing import Outcome, Program, Runtime
+from rankbook.pytest_settings import known
 
 QUIET = (
     "-q",
@@ -98,12 +99,6 @@ class Given(Struct, frozen=True):
         """Put the options before all others."""
         yield
         args[:0] = [word for option in self.options for word in known(parser, option)]
-
-
-def known(parser: pytest.Parser, option: tuple[str, ...]) -> tuple[str, ...]:
-    """Give an option with those of the words behind it that are its own; nothing where the parser does not know it."""
-    found, unknown = parser.parse_known_and_unknown_args(list(option))
-    return () if option[0] in unknown else tuple(word for word in option if word not in found.file_or_dir)
 
 
 class Only(Struct, frozen=True):
