@@ -100,6 +100,50 @@ def test_judged_by_their_ranks(events):
     judge(events("local", read("judged")[0]), read("judged")[1])
 
 
+SPAWNING = """
+import torch
+import torch.multiprocessing as mp
+from torch.multiprocessing import start_processes
+
+
+def run(rank):
+    pass
+
+
+def test_nobody():
+    mp.spawn(run, nprocs=torch.cuda.device_count() * 0)
+
+
+def test_nobody_by_position():
+    start_processes(run, (), 0)
+
+
+def test_one():
+    mp.spawn(run)
+
+
+def test_nobody_and_two():
+    mp.spawn(run, nprocs=0)
+    mp.spawn(run, nprocs=2)
+
+
+def test_fails():
+    mp.spawn(run, nprocs=0)
+    assert False
+"""
+
+
+@pytest.mark.parametrize("engine", ["local", "fresh"])
+def test_ranks_of_which_there_are_none(events, engine):
+    """A test that starts its ranks itself, and starts none here, has not passed; what it did besides may have failed."""
+    found = events(engine, SPAWNING)
+    assert {name: event["outcome"] for name, event in found.items()} == {
+        "test_nobody": "vacuous", "test_nobody_by_position": "vacuous", "test_one": "passed", "test_nobody_and_two": "passed",
+        "test_fails": "failed",
+    }  # fmt: skip
+    assert "0 of them here" in found["test_nobody"]["reason"]
+
+
 RECEIPTS = """
 import multiprocessing
 import os

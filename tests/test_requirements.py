@@ -403,8 +403,8 @@ def helped(function, nprocs, **kwargs):
     ],
 )
 def test_processes_that_a_test_starts(body: str, size: str) -> None:
-    """A test that starts its ranks itself has as many as its call says, where that can be read."""
-    expected = [f"world size {size}"] if size else []
+    """A test that starts its ranks itself has as many as its call says, where that can be read; without a GPU it may start none."""
+    expected = [*(["1 GPU"] if "cuda" in size else []), *([f"world size {size}"] if size else [])]
     assert needs(f"{SPAWNS}def test_x():\n    {body}\n") == expected
 
 

@@ -4,7 +4,8 @@ A rank is another process, which may be killed at any moment, and the harnesses 
 that is written at once into a pipe, which the program's main process reads: no full disk and no read-only folder is in its way, and a
 process that cannot write goes on without. The pipe travels with what `multiprocessing` sends to each process that an engine starts.
 Torch has no door through which groups and tests could be seen. So private names of torch are wrapped here and nowhere else: the function
-that makes every group, and the methods of its harnesses that stand between a test and its body. Written against torch 2.6 to 2.13.
+that makes every group, the one that starts processes, and the methods of its harnesses that stand between a test and its body. Written
+against torch 2.6 to 2.13.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-KINDS = BEGAN, GROUP, BODY, SKIP, DONE, END = ("began", "group", "body", "skip", "done", "end")
-"""Kinds of notes: a rank begins, has made a process group, enters a test's body, is told to skip it, has left it, ends in order."""
+KINDS = BEGAN, GROUP, BODY, SKIP, DONE, END, NOBODY = ("began", "group", "body", "skip", "done", "end", "nobody")
+"""Kinds of notes: a rank begins, has made a process group, enters a test's body, is told to skip it, has left it, ends in order; and a
+process starts no ranks where it might have started some."""
 ROOM = 1 << 20
 """Bytes that the pipe is to hold until somebody reads."""
 LONGEST = 300
@@ -278,6 +280,23 @@ def _note_group(module: Any, group: Any) -> None:
     note(GROUP, text=",".join(backends), size=int(group.size()))
 
 
+def _observe_starts(module: ModuleType) -> None:
+    start: Any = getattr(module, "start_processes", None)
+    if start is None:
+        return
+
+    @functools.wraps(start)
+    def starting(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        if kwargs.get("nprocs", args[2] if len(args) > 2 else 1) == 0:
+            note(NOBODY)
+        return start(*args, **kwargs)
+
+    for holder in (module, sys.modules.get("torch.multiprocessing")):
+        if getattr(holder, "start_processes", None) is start:
+            holder.start_processes = starting  # type: ignore[union-attr]
+
+
 def _observe_bodies(module: ModuleType) -> None:
     for harness, method in HARNESSES:
         cls = getattr(module, harness, None)
@@ -327,6 +346,7 @@ class _Noted:
 
 OBSERVED: Mapping[str, Callable[[ModuleType], None]] = {
     "torch.distributed.distributed_c10d": _observe_groups,
+    "torch.multiprocessing.spawn": _observe_starts,
     "torch.testing._internal.common_distributed": _observe_bodies,
 }
 """Modules of torch, and what wraps their parts."""

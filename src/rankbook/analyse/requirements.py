@@ -110,8 +110,12 @@ def _of_spawns(draft: Draft, collected: Collected, found: Iterable[Requirement])
         return
     values = _bound(Values(draft.names, test.path, _own(collected.lineage)), dict(test.case))
     sizes = [(spawn, size) for spawn in function.spawns if (size := _spawned(spawn, values)) is not None]
-    if sizes:
-        yield _says("world size", ", ".join(dict.fromkeys(size for _, size in sizes)), sizes[0][0].text, test.path, sizes[0][0].line)
+    if not sizes:
+        return
+    first = sizes[0][0]
+    yield _says("world size", ", ".join(dict.fromkeys(size for _, size in sizes)), first.text, test.path, first.line)
+    if len(sizes) == len(function.spawns) and all(_PER_GPU.fullmatch(size) for _, size in sizes):
+        yield Requirement("gpus", "1", first.text, test.path, first.line)
 
 
 def _spawned(spawn: Expression, values: Values) -> str | None:

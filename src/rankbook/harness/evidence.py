@@ -133,6 +133,8 @@ class Watch:
             return self._failed_by_death()
         if outcome == "passed" and self._nobody_ran():
             return self._vacuous()
+        if outcome == "passed" and not self.waited_for and not self.records() and observing.started_nobody(self.since):
+            return Verdict(Outcome.VACUOUS, "vacuous: it was to start its ranks by torch.multiprocessing, 0 of them here, and none ran")
         found = self._thread_that_left(outcome) or self._dead_rank(outcome)
         if found is None and outcome == "passed":
             return self._nobody_entered() or self._degenerate()

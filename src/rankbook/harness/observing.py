@@ -14,7 +14,7 @@ from typing import Any
 
 from rankbook import rank_notes
 from rankbook.listing import RankEnd, RankRecord, Receipt, Runtime
-from rankbook.rank_notes import BEGAN, BODY, DONE, END, GROUP, SKIP, Note, rank_name
+from rankbook.rank_notes import BEGAN, BODY, DONE, END, GROUP, NOBODY, SKIP, Note, rank_name
 
 
 class Observer:
@@ -100,6 +100,11 @@ def may_have_entered(records: Sequence[RankRecord], since: float) -> bool:
     notes = observer().of(records, since)
     unheard = {record.pid for record in records} - {note.pid for note in notes if note.what == BEGAN}
     return bool(unheard) or observer().reader.may_miss or any(note.what == BODY for note in notes)
+
+
+def started_nobody(since: float) -> bool:
+    """Whether this process was to start ranks since a moment, and was told to start 0 of them."""
+    return any(note.what == NOBODY and note.pid == os.getpid() and note.at >= since for note in observer().read())
 
 
 def was_cut_off(record: RankRecord) -> bool:
