@@ -10,11 +10,18 @@ import pytest
 
 _KEPT = tempfile.TemporaryDirectory(prefix="rankbook-tests-")
 os.environ["RANKBOOK_CACHE_DIR"] = _KEPT.name
-os.environ["PYTEST_ADDOPTS"] = "-p no:hypothesispytest"
-"""For the hundreds of runs of pytest that tests start: that plugin imports all of Hypothesis at the end of each, to say nothing."""
 
 collect_ignore_glob = ["cases/*"]
 """Sources and pages that tests read: some of them are wrong on purpose."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave Hypothesis out of the hundreds of runs of pytest that tests start: its plugin imports all of it at the end of each.
+
+    Not out of the workers of xdist, whose own tests use it.
+    """
+    if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None):
+        os.environ["PYTEST_ADDOPTS"] = "-p no:hypothesispytest"
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
