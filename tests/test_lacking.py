@@ -42,7 +42,7 @@ WRONG = {
 
 
 def outcomes(folder: Path, *options: str) -> dict[str, tuple[str, str]]:
-    """Prove the modules of a project; gives how each ended, with the reason."""
+    """Prove the modules of a project; gives how each test ended, with the reason, and how each module did that has none."""
     command = [
         sys.executable,
         "-m",
@@ -54,7 +54,10 @@ def outcomes(folder: Path, *options: str) -> dict[str, tuple[str, str]]:
     ]
     subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=False)
     runs = Ledger(folder / ".rankbook/ledger.sqlite").latest()
-    return {found.node_id.rpartition("::")[2]: (str(found.outcome), found.reason) for found in runs}
+    names = [
+        f"{Path(found.source).name}::{found.case['id']}" if "id" in found.case else found.node_id.rpartition("::")[2] for found in runs
+    ]
+    return {name: (str(found.outcome), found.reason) for name, found in zip(names, runs, strict=True)}
 
 
 @pytest.fixture
@@ -71,10 +74,11 @@ def project(tmp_path):
 
 def test_what_is_lacking_is_told_and_what_is_wrong_is_red(project):
     """A missing package, library or device is skipped with what the tests need and the error; any other error fails the module."""
-    found = {name.removeprefix("test_").removesuffix(".py"): how for name, how in outcomes(project, "-k", "not how").items()}
-    assert {name for name, (outcome, _) in found.items() if outcome == "failed"} == set(WRONG)
+    found = outcomes(project, "-k", "not how")
+    assert {name for name, (outcome, _) in found.items() if outcome == "failed"} == {f"test_{name}.py" for name in WRONG}
     needs = "none of its tests can run here: needs 2 GPUs, and this machine has none; needs 4 GPUs, and this machine has none; "
-    errors = {name: found[name][1].removeprefix(f"{needs}and its import failed: ") for name in LACKING}
+    assert {name for name in found if "::" in name} == {f"test_{name}.py::{test}" for name in LACKING for test in ("test_two", "test_four")}
+    errors = {name: found[f"test_{name}.py::test_two"][1].removeprefix(f"{needs}and its import failed: ") for name in LACKING}
     assert errors["package"] == "ModuleNotFoundError: No module named 'only_where_there_are_gpus'"
     assert errors["library"].startswith("OSError: libonly_where_there_are_gpus.so: ")
     assert errors["promise"].startswith("AssertionError: assert ")

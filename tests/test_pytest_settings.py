@@ -340,11 +340,11 @@ def test_a_file_that_plain_pytest_leaves_out_is_skipped(tmp_path):
         "conftest.py::conftest.py": "passed",
         "test_a.py::test_a": "passed",
         "run_old.py::run_old.py": "passed",
-        "test_named.py::test_named.py": f"{LEAVES_OUT}collect_ignore of tests/conftest.py",
-        "test_x_old.py::test_x_old.py": f"{LEAVES_OUT}collect_ignore_glob of tests/conftest.py",
-        "test_b.py::test_b.py": f"{LEAVES_OUT}collect_ignore of tests/conftest.py",
-        "test_hooked.py::test_hooked.py": f"{LEAVES_OUT}pytest_ignore_collect of tests/conftest.py",
-        "test_option.py::test_option.py": f"{LEAVES_OUT}--ignore tests/test_option.py in addopts of pyproject.toml",
+        "test_named.py::test_a": f"{LEAVES_OUT}collect_ignore of tests/conftest.py",
+        "test_x_old.py::test_a": f"{LEAVES_OUT}collect_ignore_glob of tests/conftest.py",
+        "test_b.py::test_a": f"{LEAVES_OUT}collect_ignore of tests/conftest.py",
+        "test_hooked.py::test_a": f"{LEAVES_OUT}pytest_ignore_collect of tests/conftest.py",
+        "test_option.py::test_a": f"{LEAVES_OUT}--ignore tests/test_option.py in addopts of pyproject.toml",
     }
 
 

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from rankbook.config import Settings
 from rankbook.ledger import Ledger
+from rankbook.listing import Outcome, Run
+from rankbook.site.proof import Proof
+from rankbook.stamps import stamp_of
+from rankbook.standing import standing
 
 SETTINGS = "[tool.rankbook]\nsources = ['tests']\ngpus = '0'\n"
 TWO = "def test_a():\n    pass\n\n\ndef test_b():\n    pass\n"
@@ -71,7 +76,7 @@ def test_a_module_of_which_no_test_is_collected_has_not_passed(tmp_path):
     assert proved(folder) == {
         "test_never.py::test_never.py": never,
         "test_never.py::how-to-run-it": never,
-        "test_gpus.py::test_gpus.py": few,
+        "test_gpus.py::test_many": few,
         "test_gpus.py::how-to-run-it": few,
         "test_helpers.py::test_helpers.py": ("passed", ""),
     }
@@ -201,6 +206,17 @@ def test_nothing_that_no_test_uses_is_imported_at_the_end(tmp_path):
         assert (folder / "summed").exists()
 
 
+def test_nothing_is_imported_at_the_end_of_a_run_over_pages(tmp_path, monkeypatch):
+    """The same holds for the run that shows them, as long as it shows nothing else."""
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    conftest = "import sys\n\n\ndef pytest_unconfigure():\n    print('imported:', 'hypothesis' in sys.modules)\n"
+    folder = write(tmp_path, {"conftest.py": conftest, "test_it.py": USING_HYPOTHESIS, "page.md": "```bash\ntrue\n```\n"})
+    for arguments, used in ((["page.md"], False), (["page.md", "test_it.py", "--hypothesis-show-statistics"], True)):
+        done = run(folder, "pytest", "-p", "no:cacheprovider", *arguments)
+        assert (done.returncode, f"imported: {used}" in done.stdout) == (0, True), done.stdout
+    assert "test_it.py::test_it:" in done.stdout
+
+
 LOADED = """
 import sys
 
@@ -228,3 +244,90 @@ def test_a_plain_run_loads_nothing(tmp_path):
         done = run(folder, "pytest", "-p", "no:cacheprovider", *arguments)
         assert "1 listing: 1 passed" in done.stdout, done.stdout
     assert "loaded: ['rankbook.prove'" in run(folder, "pytest", "--stale", "test_it.py").stdout
+
+
+ABSENT = {
+    "package": (
+        (
+            "import pytest\n\nother = pytest.importorskip('not_there')\n\n\nclass TestA:\n"
+            "    @pytest.mark.parametrize('n', [1, 2])\n    def test_a(self, n):\n        pass\n\n\n"
+            "@pytest.mark.parametrize('n', other.NAMES)\ndef test_b(n):\n    pass\n"
+        ),
+        ["TestA::test_a[1]", "TestA::test_a[2]", "test_b"],
+        "could not import 'not_there': No module named 'not_there'",
+        ("package not_there",),
+    ),
+    "exit": (
+        "import sys\nimport torch\n\nif torch.cuda.device_count() < 2:\n    print('too few')\n    sys.exit(0)\n\n\n" + TWO,
+        ["test_a", "test_b"],
+        "the module left with exit status 0 while it was imported: too few",
+        ("2 GPUs",),
+    ),
+    "uncollected": (
+        "import torch\n\nif torch.cuda.is_available():\n\n    def test_a():\n        pass\n",
+        ["test_a"],
+        "pytest collects none of its tests here: needs 1 GPU, and this machine has none",
+        ("1 GPU",),
+    ),
+    "broken": (
+        "import pytest\nimport torch\nimport not_there\n\npytestmark = pytest.mark.skipif(torch.cuda.device_count() < 2, reason='')\n\n\n"
+        + TWO,
+        ["test_a", "test_b"],
+        (
+            "none of its tests can run here: needs 2 GPUs, and this machine has none; "
+            "and its import failed: ModuleNotFoundError: No module named 'not_there'"
+        ),
+        ("2 GPUs",),
+    ),
+}
+
+
+def runs_of(folder: Path) -> dict[str, Run]:
+    """Give the last run of each test of a book of one source, by its id; that of the command under the command's name."""
+    return {run.node_id.partition("::")[2]: run for run in Ledger(folder / ".rankbook/ledger.sqlite").latest()}
+
+
+@pytest.mark.parametrize("way", ABSENT)
+def test_the_tests_of_a_module_that_is_skipped_are_skipped_with_it(tmp_path, way):
+    """Each test that the page lists says why its module is skipped, and owes a run for what it needs."""
+    text, names, reason, needs = ABSENT[way]
+    folder = write(tmp_path, {"tests/test_it.py": text})
+    proved(folder)
+    found = runs_of(folder)
+    assert found.keys() == {*names, "how-to-run-it"}
+    assert {(str(run.outcome), run.reason, run.needs) for run in found.values()} == {("skipped", reason, needs)}
+    debts = run(folder, "rankbook.cli", "ledger", "debt").stdout
+    assert debts.startswith(f"{len(found)} tests need {', '.join(needs)}; last run: never"), debts
+    alone = run(folder, "pytest", "-p", "no:cacheprovider", "-rs", f"docs/suite/tests/test_it.py_docs.md::{names[0]}")
+    assert (alone.returncode, "1 skipped in" in alone.stdout) == (0, True), alone.stdout
+
+
+def test_a_module_that_was_skipped_is_collected_again(tmp_path):
+    """What its page lists stands for its tests until they are collected: then those count, and no name that stood for several of them."""
+    folder = write(tmp_path, {"tests/test_it.py": ABSENT["package"][0]})
+    proved(folder)
+    (folder / "tests/not_there.py").write_text("NAMES = ['x', 'y']\n")
+    done = run(folder, "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", "--stale")
+    assert "5 passed" in done.stdout, done.stdout
+    found = runs_of(folder)
+    passed = {name for name, run in found.items() if run.outcome is Outcome.PASSED}
+    assert passed == {"TestA::test_a[1]", "TestA::test_a[2]", "test_b[x]", "test_b[y]", "how-to-run-it"}
+    (folder / "tests/not_there.py").unlink()
+    proved(folder)  # by a machine that lacks the package again
+    assert str(runs_of(folder)["test_b"].outcome) == "skipped"
+    assert "no skip debt" in run(folder, "rankbook.cli", "ledger", "debt").stdout
+    stamps = {"tests/test_it.py_docs.md": stamp_of(folder / "docs/suite/tests/test_it.py_docs.md")}
+    page = Proof.of(standing(Settings(root=folder)), stamps, "docs/suite").page("tests/test_it.py_docs.md")
+    assert "4 passed" in re.sub(r"<[^>]*>", "", page.last_run)
+    assert "test_b</" not in page.last_run
+
+
+def test_what_is_collected_is_run(tmp_path):
+    """A test of which the page says that it is not even collected here, and that is, runs: a conftest file may know better."""
+    stub = "import sys\nimport types\n\nsys.modules['not_there'] = types.ModuleType('not_there')\nsys.modules['not_there'].NAMES = 'x'\n"
+    folder = write(tmp_path, {"tests/conftest.py": stub, "tests/test_it.py": ABSENT["package"][0]})
+    assert plain(folder) == 0
+    found = proved(folder)
+    assert {name: outcome for name, (outcome, _) in found.items() if "test_it" in name} == dict.fromkeys(
+        [f"test_it.py::{name}" for name in ("TestA::test_a[1]", "TestA::test_a[2]", "how-to-run-it", "test_b[x]")], "passed"
+    )

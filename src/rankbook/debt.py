@@ -74,17 +74,20 @@ def owed(ledger: Ledger, current: Iterable[Run], days: int = 0, today: date | No
     """
     now = today or datetime.now(UTC).date()
     same, any_listing = _real_runs(ledger)
+    variants = _by_test(same)
     groups: dict[_Group, dict[str, str]] = defaultdict(dict)
     for run in current:
         if run.kind in _NEVER_RUN or run.outcome is Outcome.NOT_CODE:
             continue
-        times = [at for modules, at in same.get((run.node_id, run.listing), ()) if not _differ(modules, run.modules)]
+        key = run.node_id, run.listing
+        alike = same.get(key, []) or (variants.get(key, []) if run.case.get("left_out") else [])
+        times = [at for modules, at in alike if not _differ(modules, run.modules)]
         times += ["" if is_ahead(run.when) else run.when] if is_real(run) else []
         last = max(times, default="")
         if times and not (days and (not last or _age(last, now) >= days)):
             continue
         before = last or any_listing.get(run.node_id, "")
-        changed = "beside" if (run.node_id, run.listing) in same else "changed"
+        changed = "beside" if key in same else "changed"
         why = "old" if times else changed if run.node_id in any_listing else "never"
         groups[run.needs, "" if run.needs else run.reason, why][run.node_id] = before
     debts = [
@@ -153,6 +156,17 @@ def _real_runs(ledger: Ledger) -> tuple[Mapping[tuple[str, str], _Beside], Mappi
         same[node, listing].append((modules, when))
         last[node] = max(last.get(node, ""), when)
     return same, last
+
+
+def _by_test(same: Mapping[tuple[str, str], _Beside]) -> Mapping[tuple[str, str], _Beside]:
+    """Put the runs of the variants of a test together: a page whose module is skipped as a whole may have one name for all of them."""
+    found: dict[tuple[str, str], _Beside] = defaultdict(list)
+    for (node, listing), times in same.items():
+        page, separator, name = node.partition("::")
+        test, bracket, _ = name.partition("[")
+        if bracket:
+            found[page + separator + test, listing] += times
+    return found
 
 
 def _differ(before: Mapping[str, str], now: Mapping[str, str]) -> bool:

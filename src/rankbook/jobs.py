@@ -66,7 +66,7 @@ class Case(Struct, frozen=True):
     """Line in the listing."""
     marks: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     left_out: str = ""
-    """Why plain pytest would not run it; empty for a test that it runs."""
+    """Why plain pytest would not run it: it is not collected, or deselected; empty for a test that it runs."""
 
 
 class Collected(Struct, frozen=True):

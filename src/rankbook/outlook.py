@@ -11,6 +11,7 @@ from rankbook import machine
 from rankbook.config import Settings
 from rankbook.jobs import Job
 from rankbook.listing import Outcome
+from rankbook.needs import ANY
 from rankbook.planning import Claim, claim_of_source, gpus_wanted, needs_of, needs_of_all, plan_of, with_tree
 from rankbook.prove import PageSources, Prover
 from rankbook.reports import Report
@@ -46,7 +47,8 @@ class Outlook:
             test: its test; empty for the whole listing.
             sources: where the other files of its tree are.
         """
-        needs = _needs(job, test)
+        # What it needs to be collected is there: pytest has collected it.
+        needs = [need for need in _needs(job, test) if need.otherwise != "absent"]
         if not needs or not (self._settings.plan or job.listing.about is None):
             return None
         planned = plan_of(needs, self._machine_of(job, sources))
@@ -65,7 +67,7 @@ class Outlook:
         if not lacking or not self._settings.plan:
             return None
         more = f"; and its import failed: {lacking.splitlines()[0]}"
-        return self._unmet_by_each(job, sources, ("none of its tests can run here", more), ("skipped",))
+        return self._unmet_by_each(job, sources, ("none of its tests can run here", more))
 
     def uncollected(self, job: Job, sources: PageSources) -> Report | None:
         """Give the outcome of a module that can be imported, and of whose tests pytest collects none; None where its page lists none.
@@ -78,20 +80,23 @@ class Outlook:
         if not known:
             return None
         met = Report(Outcome.VACUOUS, f"the module imports, and pytest collects no test from it; its page lists {', '.join(known)}")
-        return self._unmet_by_each(job, sources, ("pytest collects none of its tests here", ""), ("absent", "skipped")) or met
+        return self._unmet_by_each(job, sources, ("pytest collects none of its tests here", "")) or met
 
-    def _unmet_by_each(self, job: Job, sources: PageSources, said: tuple[str, str], words: Sequence[str]) -> Report | None:
+    def listed(self, job: Job) -> tuple[str, ...]:
+        """Give the node ids of the tests that a listing's page lists; of several of which it says only how they begin, that beginning."""
+        return tuple(dict.fromkeys(test.removesuffix(ANY) for test in needs_of_all(job.listing)))
+
+    def _unmet_by_each(self, job: Job, sources: PageSources, said: tuple[str, str]) -> Report | None:
         """Give a skip, if that is how each test of a module is planned here.
 
         Args:
             job: its listing.
             sources: where the other files of its tree are.
             said: what is said before and after what is lacking.
-            words: by which a plan says that a test cannot run.
         """
         here = self._machine_of(job, sources)
         planned = [plan_of(wanted, here) for wanted in needs_of_all(job.listing).values()]
-        needs = [each.need for each in planned if each.word in words and each.need is not None]
+        needs = [each.need for each in planned if each.word in ("absent", "skipped") and each.need is not None]
         if not needs or len(needs) < len(planned):
             return None
         reason = f"{said[0]}: {'; '.join(dict.fromkeys(each.reason for each in planned))}{said[1]}"

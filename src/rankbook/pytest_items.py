@@ -259,7 +259,7 @@ class PageFile(pytest.File):
             self.programs.append(program)
             self._add(program, nodes)
             return
-        self.collected[id(job)] = found
+        found = self.collected[id(job)] = found if found.cases else self._with_listed_tests(job, found)
         if not found.cases:
             self._add_whole(job, nodes)
         for case in found.cases:
@@ -270,6 +270,20 @@ class PageFile(pytest.File):
     def _add_whole(self, job: Job, nodes: list[pytest.Item | pytest.Collector]) -> None:
         holder, inside = self._holder(job.names[:-1], nodes)
         inside.append(ListingItem.make(holder, job.names[-1] if job.names else job.listing.name, job, self))
+
+    def _with_listed_tests(self, job: Job, found: Collected) -> Collected:
+        """Give a module that is skipped as a whole the tests that its page lists: each of them is skipped with it."""
+        report = self.of_module(job, found)
+        listed = self.session_state.outlook.listed(job) if report.outcome is Outcome.SKIPPED else ()
+        return replace(found, cases=tuple(Case(test, left_out=report.reason) for test in listed))
+
+    def of_module(self, job: Job, found: Collected) -> Report:
+        """Give the outcome of a test module of which no test is collected: what kept it from that, or that it imports."""
+        outlook, sources = self.session_state.outlook, self.sources(job)
+        if found.outcome is Outcome.PASSED:
+            imports = Report(Outcome.PASSED, sections=(("rankbook", "the module imports; pytest collects no test from it"),))
+            return outlook.uncollected(job, sources) or imports
+        return outlook.unmet_by_all(job, found.lacking, sources) or Report(found.outcome, found.reason, found.text, found.line)
 
     def _found(self, job: Job) -> Collected:
         if id(job) in self.collecting:
@@ -486,7 +500,7 @@ class ListingItem(pytest.Item):
     def _said_by_kind(self) -> Report | None:
         found = self.page.collected.get(id(self.job)) if self.case is None else None
         if found is not None:
-            return self._of_module(self.job, found)
+            return self.page.of_module(self.job, found)
         if self.job.same_as is not None:
             return None
         if not self.job.kind.entry:
@@ -557,13 +571,14 @@ class ListingItem(pytest.Item):
         name = "::".join((self.page.where, *job.names))
         found = self.page.collected.get(id(job))
         if found is not None and not found.cases:
-            return self._of_module(job, found)
+            return self.page.of_module(job, found)
         reports = list(self._ends_of(job))
         failed = next((report for report in reports if report.outcome.is_failure), None)
         if failed is not None:
             return replace(failed, reason=f"the same run as {name}: {failed.reason}", duration=0.0, ranks=0, receipt=Receipt())
         if reports and all(report.outcome.is_skip for report in reports):
-            return replace(reports[0], text="", sections=(), wasxfail=None)
+            needs = reports[0].needs or self.state.outlook.needs_of(job, next((case.id for case in found.cases), "") if found else "")
+            return replace(reports[0], text="", sections=(), wasxfail=None, needs=needs)
         if not reports:
             return Report(Outcome.SKIPPED, f"none of the tests of {name} is run")
         selected = sum(item.job is job and _left_out(item.case) is None for item in self.state.items)
@@ -571,14 +586,6 @@ class ListingItem(pytest.Item):
         if 0 < selected < whole:
             return Report(Outcome.SKIPPED, f"of the {whole} tests of {name} only {selected} {'is' if selected == 1 else 'are'} run")
         return Report(Outcome.PASSED, f"the same run as {' '.join(job.names) or 'the tests of this page'}")
-
-    def _of_module(self, job: Job, found: Collected) -> Report:
-        """Give the outcome of a test module that holds no test: what kept it from being collected, or that it imports."""
-        outlook, sources = self.state.outlook, self.page.sources(job)
-        if found.outcome is Outcome.PASSED:
-            imports = Report(Outcome.PASSED, sections=(("rankbook", "the module imports; pytest collects no test from it"),))
-            return outlook.uncollected(job, sources) or imports
-        return outlook.unmet_by_all(job, found.lacking, sources) or Report(found.outcome, found.reason, found.text, found.line)
 
     def _ends_of(self, job: Job) -> Iterator[Report]:
         """Yield how the tests of another listing of the page end: those that are selected, or all when none is."""

@@ -14,6 +14,7 @@ from rankbook import machine
 from rankbook.canary import Canary, differences
 from rankbook.collecting import rules_of
 from rankbook.errors import RankbookError
+from rankbook.harness.unused import Unused
 from rankbook.ledger import Ledger
 from rankbook.ledger.values import values_of
 from rankbook.listing import Outcome
@@ -101,6 +102,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     for order, item in enumerate(items):
         item.order = order
     session.config.stash[STASH].items = items
+    if items and len(items) == len(session.items):  # none runs in this process; one of xdist that deals them out has none
+        session.config.pluginmanager.register(Unused(), "rankbook-unused")
 
 
 @pytest.hookimpl(wrapper=True)

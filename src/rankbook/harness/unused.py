@@ -1,4 +1,4 @@
-"""What the inner pytest does without: each listing has a pytest of its own, so what one of them takes at its end is taken as often."""
+"""What a pytest over listings does without: each listing has one of its own, so what one of them takes at its end is taken as often."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HYPOTHESIS = "hypothesispytest"
 
 
 class Unused:
-    """Plugin of the inner pytest that takes Hypothesis out before the summary, where no test has imported it.
+    """Plugin that takes Hypothesis out of a session before the summary, where no test has imported it.
 
     Its plugin imports all of Hypothesis there, which takes about a second, to find that there is nothing to say.
     """

@@ -39,8 +39,8 @@ def _covers_others(family: str, found: Needs) -> bool:
 
 
 def _telling(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    """Keep what decides once the test is collected; why it was not would come too late, but tells of GPUs too."""
-    kept = (need for need in requirements if need.kind in (DECIDED if need.otherwise == "skipped" else _DESCRIBED))
+    """Keep what decides whether it is collected, and whether it runs then; of what decides nothing, what tells of GPUs."""
+    kept = (need for need in requirements if need.kind in (DECIDED if need.otherwise else _DESCRIBED))
     return tuple(dict.fromkeys(map(_bare, kept)))
 
 

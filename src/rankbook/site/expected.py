@@ -97,6 +97,19 @@ def missing(expected: needs.Needs, seen: set[str]) -> dict[str, Want]:
     }
 
 
+def stand_ins(expected: needs.Needs, seen: set[str]) -> set[str]:
+    """Give the names that stand for several tests of which some were seen by names of their own.
+
+    Args:
+        expected: all tests of the page.
+        seen: node ids within the file: those that pytest has collected, and those by which the page calls tests of a skipped module.
+    """
+    plain = {name.partition("[")[0] for name in seen if "[" in name}
+    common = {name.removesuffix(needs.ANY) for name in expected if name.endswith(needs.ANY)}
+    families = _families(expected, seen - expected.keys() - common)
+    return seen & (plain | {family.removesuffix(needs.ANY) for family in families} - expected.keys())
+
+
 def _families(expected: needs.Needs, seen: set[str]) -> set[str]:
     """Give the families of which a test was seen; of those whose names begin a test's name it belongs to the longest."""
     families = sorted((family for family in expected if family.endswith(needs.ANY)), key=len, reverse=True)

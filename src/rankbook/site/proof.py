@@ -206,10 +206,10 @@ class Proof:
         if stamp is None:
             present = self._standing.listings.get(self._prefix + path)
             return _View(tuple(self._by_hand(path, present)), {})
-        known = _without_whole(self._sources.get(stamp.source, {}))
+        wanted = expected.tests(stamp.needs)
+        known = _without_stand_ins(_without_whole(self._sources.get(stamp.source, {})), wanted)
         current = (stamp.sha256 or "",)
         is_current = [any(run.listing in current for run in _runs(found)) for found in known]
-        wanted = expected.tests(stamp.needs)
         kept = [
             found
             for found, current_too in zip(known, is_current, strict=True)
@@ -384,6 +384,15 @@ def _without_whole(known: Mapping[str, Recorded]) -> list[Recorded]:
     if whole is None or not all(_is_later(tests, where, known[whole].last(where).when) for where in known[whole].beats):
         return list(known.values())
     return [found for name, found in known.items() if name != whole]
+
+
+def _without_stand_ins(known: Sequence[Recorded], wanted: Needs) -> Sequence[Recorded]:
+    """Leave out what a skipped module has in the place of several tests, where they have been collected elsewhere."""
+    possible = {found.name for found in known if not found.real and found.newest.outcome is Outcome.SKIPPED and found.name[-1:] != "]"}
+    if not possible:
+        return known
+    left_out = possible & expected.stand_ins(wanted, {found.name for found in known})
+    return [found for found in known if found.name not in left_out] if left_out else known
 
 
 def _is_later(tests: Iterable[Recorded], where: str, when: int) -> bool:
