@@ -17,6 +17,7 @@ from rankbook.prove import PageSources, Prover
 from rankbook.reports import Report
 from rankbook.required import BROKEN, Required, need_of_reason
 from rankbook.requirements import Requirement
+from rankbook.smallest import owed_to
 from rankbook.verdict import Machine
 
 
@@ -118,7 +119,7 @@ class Outlook:
 
     def needs_of(self, job: Job, test: str) -> tuple[str, ...]:
         """Give what an item needs, as words."""
-        return tuple(dict.fromkeys(need.text for need in _needs(job, test) if need.otherwise))
+        return tuple(dict.fromkeys(need.text for need in owed_to(_needs(job, test))))
 
     def lacking(self) -> list[str]:
         """Say what was promised and is not here, a sentence each."""

@@ -35,6 +35,21 @@ def smallest_machine(requirements: Iterable[Requirement]) -> str:
     return ", ".join(parts)
 
 
+def owed_to(requirements: Iterable[Requirement]) -> list[Requirement]:
+    """Give those of some needs for which a test may owe a run: not what just describes it, nor what nearly every machine has.
+
+    A module that leaves early where `torch.distributed` is not built in, or under a debugging build, does so almost nowhere.
+
+    Args:
+        requirements: of a test.
+    """
+    return [need for need in requirements if need.otherwise == "skipped" or (need.otherwise == "absent" and not _is_usual(need))]
+
+
+def _is_usual(need: Requirement) -> bool:
+    return need.value.startswith("not ") or (need.kind, need.value) == ("library", "torch.distributed")
+
+
 def _plain(requirements: Iterable[Requirement]) -> Iterator[Requirement]:
     for need in requirements:
         if need.kind != "one of":

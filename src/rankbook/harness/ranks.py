@@ -21,7 +21,7 @@ MESSAGE_SHOWN = 7_000
 dying rank never waits for its reader."""
 SKIPPED = 86
 """Exit status of a rank that skips, as in torch's own harness."""
-PATIENCE = 20.0
+PATIENCE = 45.0
 """Seconds after a death in which the engine may end the others, with their stacks; then they are ended here."""
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rankbook import needs
 from rankbook.requirements import Requirement
-from rankbook.smallest import smallest_machine
+from rankbook.smallest import owed_to, smallest_machine
 
 Words = tuple[str, ...]
 """What tests need, as their page says it."""
@@ -54,7 +54,7 @@ def _want(group: str) -> Want:
 
 def want_of(requirements: tuple[Requirement, ...]) -> Want:
     """Give needs as words, as the ledger has them, with the machine that has them; of one that runs everywhere, how many ranks it has."""
-    wanted = [need for need in requirements if need.otherwise]
+    wanted = owed_to(requirements)
     told = wanted or [need for need in requirements if need.kind == "world size"]
     return Want(tuple(dict.fromkeys(need.text for need in told)), smallest_machine(wanted))
 
@@ -69,7 +69,7 @@ def want_of_test(expected: needs.Needs, name: str, lacked: Words, *, is_skipped:
         is_skipped: whether that run found that it cannot run there.
     """
     found = needs.of_test(expected, name)
-    if any(need.otherwise for need in found):
+    if owed_to(found):
         return want_of(found)
     return None if lacked or is_skipped or not (found or name in expected) else want_of(found)
 
