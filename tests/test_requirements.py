@@ -821,3 +821,107 @@ def test_inherited_tests_of_the_seed() -> None:
     assert found == INHERITED
     assert all(need.path == "test/distributed/test_c10d_common.py" for test in tests for need in test.requirements if need.kind == "gpus")
     assert {need.value for test in tests for need in test.requirements if need.kind == "world size"} == {"1"}
+
+
+ASKING = """
+def requires_gpus(count=4):
+    if torch.cuda.device_count() < count:
+        pytest.skip("too few")
+
+def asks(count):
+    requires_gpus(count)
+
+def lucky(mesh):
+    if dist.get_world_size() < mesh[0]:
+        pytest.skip("unlucky")
+
+def never():
+    if os.environ.get("NOW"):
+        return
+    pytest.skip("later")
+
+class Base:
+    def need(self, count):
+        if torch.cuda.device_count() < count:
+            self.skipTest("too few")
+
+class TestIt(Base):
+    {set_up}
+
+    @pytest.mark.parametrize("count", [8])
+    def test_x(self, count):
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("requires_gpus(2)", ["2 GPUs"]),
+        ("requires_gpus(count=2)", ["2 GPUs"]),
+        ("requires_gpus()", ["4 GPUs"]),
+        ("requires_gpus(count)", ["8 GPUs"]),
+        ("asks(3)", ["3 GPUs"]),
+        ("mesh = asks(3)", ["3 GPUs"]),
+        ("self.need(5)", ["5 GPUs"]),
+        ("lucky(mesh)", ["lucky(mesh)"]),
+        ("never()", ["never()"]),
+        ("other.skip_unless_many(6)", ["6 GPUs"]),
+        ("if count > 3:\n            requires_gpus(2)", []),
+        ("try:\n            pass\n        except ValueError:\n            requires_gpus(2)", []),
+        ("print(count)", []),
+    ],
+)
+def test_what_a_test_calls_may_skip_it(body: str, expected: list[str]) -> None:
+    """A function that a test calls under no condition, or a method, skips it as a decorator would; what cannot be read is shown."""
+    other = "import pytest, torch\n\ndef skip_unless_many(n):\n    if torch.cuda.device_count() < n:\n        pytest.skip('few')\n"
+    assert needs("import other\n" + ASKING.format(body=body, set_up="pass"), other=other) == expected
+    if "count" not in body:
+        set_up = f"def setUp(self):\n        {body}"
+        assert needs("import other\n" + ASKING.format(body="pass", set_up=set_up), other=other) == expected
+
+
+DEEPSPEED = """
+class DistributedExec:
+    world_size = 2
+
+class DistributedTest(DistributedExec):
+    pass
+
+class DistributedFixture(DistributedExec):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("    def test_x(self): ...\n", ["2 GPUs", "world size 2"]),
+        ("    world_size = 2\n    @pytest.mark.world_size(1)\n    def test_x(self): ...\n", ["1 GPU", "world size 1"]),
+        ("    def test_x(self, four): ...\n", ["4 GPUs", "world size 2"]),
+        ("    def test_x(self, eight): ...\n", ["8 GPUs", "world size 2"]),
+        ("    @pytest.mark.world_size(8)\n    def test_x(self, four): ...\n", ["8 GPUs", "world size 8"]),
+    ],
+)
+def test_marks_and_fixtures_of_ranks(text: str, expected: list[str]) -> None:
+    """A mark counts more than the class, and a fixture that starts ranks of its own skips for want of as many GPUs."""
+    head = "from unit.common import DistributedFixture, DistributedTest\n"
+    fixtures = "class four(DistributedFixture):\n    world_size = 4\n\nclass eight(four):\n    world_size = [2, 8]\n\n"
+    found = project(f"{head}{fixtures}class TestIt(DistributedTest):\n{text}", **{"unit/common": DEEPSPEED}).tests["test_it.py"][-1]
+    assert [need.text for need in found.requirements if need.kind != "mark"] == expected
+
+
+def test_a_class_of_the_name_of_a_harness_is_none() -> None:
+    """A class that a project calls `DistributedTest` has the world size of nobody."""
+    own = "class DistributedTest(unittest.TestCase):\n    pass\n\nclass TestIt(DistributedTest):\n    def test_x(self): ...\n"
+    test = project(own).tests["test_it.py"][-1]
+    assert (test.harness, test.requirements) == ("TestCase", ())
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"), [("from own.part import fast", ["import own.part"]), ("import nothing.part", ["package nothing"])]
+)
+def test_the_tree_itself_is_no_package_that_may_be_missing(body: str, expected: list[str]) -> None:
+    """What fails to be imported of the tree's own package is a part of it."""
+    text = f"try:\n    {body}\nexcept ImportError:\n    pytest.skip('', allow_module_level=True)\n\ndef test_x(): ...\n"
+    assert needs(text, **{"own/__init__": ""}) == expected

@@ -279,7 +279,7 @@ class _Run:
         before = {path: known for path in sorted(doubtful | gone) if (known := self.store.get("surveys", path)) is not None}
         packages = _KeptPackages(self.store, self.packages)
         vocabulary, rules = Vocabulary(self.settings.requirements), rules_of(self.settings.root)
-        draft = self.draft = Draft(self.modules, frozenset(self.paths), packages, vocabulary, rules)
+        draft = self.draft = Draft(self.modules, frozenset(self.paths), packages, vocabulary, rules, is_own=self.packages.is_own)
 
         def read(paths: Sequence[str]) -> list[tuple[Survey, bytes, dict[str, bytes]]]:
             found = []

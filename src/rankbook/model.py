@@ -120,6 +120,10 @@ class Function(Struct, frozen=True):
     """Condition of the `if` in which it is defined, as written; None inside another function."""
     skips: tuple[Expression, ...] = ()
     """Conditions under which its body skips the test (`self.skipTest`, `pytest.skip`, `raise SkipTest`), as written."""
+    defaults: tuple[tuple[str, str], ...] = ()
+    """What its parameters are where a call does not say it, as written, of one that skips."""
+    asks: tuple[Expression, ...] = ()
+    """Calls in its body, under no condition, of functions that may skip the test: by their names, or because those of its file do."""
     spawns: tuple[Expression, ...] = ()
     """Calls by which its body starts processes (`mp.spawn`); names of its own in the number of them are what they are set to."""
     text: str = ""

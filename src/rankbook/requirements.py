@@ -173,6 +173,16 @@ class Harness(Struct, frozen=True):
     """Whether it skips when the backend that its class names is not available."""
     home: str = ""
     """End of the path of the file that defines it, for a name that others use too."""
+    fixture: str = ""
+    """Base class, in that file, of fixtures that start ranks of their own and skip for want of as many GPUs."""
+
+    def is_defined_in(self, path: str) -> bool:
+        """Tell whether a class of its name is this one, and not another of the same name.
+
+        Args:
+            path: of the file that defines the class; empty where no known file does.
+        """
+        return not self.home or not path or f"/{path}".endswith(f"/{self.home}")
 
 
 _EACH_TEST = "starts one process per rank for each test"
@@ -207,7 +217,14 @@ HARNESSES: dict[str, Harness] = {
         Harness("TestDistBackend", f"{_EACH_TEST}, by the variables BACKEND and WORLD_SIZE", "WORLD_SIZE"),
         Harness("DynamoDistributedSingleProcTestCase", "runs in one process, which is a group of one rank", "1"),
         Harness("DynamoDistributedMultiProcTestCase", f"{_EACH_TEST}, one per device", DEVICES),
-        Harness("DistributedTest", f"{_EACH_TEST}, and again for each world size", "2", gpus="always", home="unit/common.py"),
+        Harness(
+            "DistributedTest",
+            f"{_EACH_TEST}, and again for each world size",
+            "2",
+            gpus="always",
+            home="unit/common.py",
+            fixture="DistributedFixture",
+        ),
         Harness("IsolatedAsyncioTestCase", _PLAIN),
         Harness("TestCase", _PLAIN),
         Harness("pytest", "calls it in one process; ranks only where the test starts them"),

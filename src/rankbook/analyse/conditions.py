@@ -115,7 +115,8 @@ def of_skip_in_full(skip: Expression, values: Values) -> Iterable[Requirement]:
 def _of_skip(skip: Expression, values: Values, otherwise: str, read: Callable[..., tuple[Requirement, ...]]) -> Iterable[Requirement]:
     evidence = Evidence(skip.text, values.path, skip.line, otherwise)
     if skip.name == "ImportError":
-        return [made("package", top, replace(evidence, text=f"import {module}")) for module in skip.arguments if (top := _package(module))]
+        said = (replace(evidence, text=f"import {module}") for module in skip.arguments if _package(module))
+        return [_of_import(each.text.removeprefix("import "), each, values) for each in said]
     if skip.name.endswith("importorskip"):
         name = values.of(skip.arguments[0]) if skip.arguments else None
         return [made("package", _package(name), evidence) if isinstance(name, str) else _verbatim(skip.text, evidence)]
@@ -130,6 +131,12 @@ _UNCONDITIONAL = frozenset({"skip", "skipTest", "SkipTest", "exit", "_exit", "Sy
 
 def _is_call(skip: Expression) -> bool:
     return skip.text == skip.name or skip.text.startswith(f"{skip.name}(")
+
+
+def _of_import(module: str, evidence: Evidence, values: Values) -> Requirement:
+    """Say what fails to be imported: a package, or a part of one that the tree itself holds."""
+    top, evidence = _package(module), replace(evidence, text=f"import {module}")
+    return _verbatim(f"import {module}", evidence) if values.names.is_own(values.path, top) else made("package", top, evidence)
 
 
 def _package(module: str) -> str:
@@ -342,7 +349,8 @@ def bound(function: Function, call: Expression, values: Values) -> dict[str, tup
         values: reads the arguments where the call stands.
     """
     given = dict(zip(function.parameters, call.arguments, strict=False)) | dict(call.keywords)
-    return {name: (text, values) for name, text in given.items() if not name.startswith("*")}
+    known = {name: (text, values) for name, text in given.items() if not name.startswith("*")}
+    return {**{name: (text, Values(values.names, "")) for name, text in function.defaults}, **known}
 
 
 def _tried_import(values: Values, name: str) -> str | None:
@@ -353,8 +361,10 @@ def _tried_import(values: Values, name: str) -> str | None:
     settings = {each.value: each.line for each in values.names.assigned(place.path, place.definition.name)}
     if set(settings) != {"True", "False"}:
         return None
-    before = [entry for entry in values.names.bindings(place.path).values() if 0 < settings["True"] - entry.line <= 2 and not entry.level]
-    return before[0].module.partition(".")[0] if before else None
+    entries = [entry for entry in values.names.bindings(place.path).values() if not entry.level]
+    before = [entry for entry in entries if 0 < settings["True"] - entry.line <= 2]
+    package = _package(before[0].module) if before else ""
+    return None if not package or values.names.is_own(values.path, package) else package
 
 
 def _of_environment(name: str, default: str | None, evidence: Evidence, *, wanted: bool) -> Requirement:

@@ -12,6 +12,7 @@ from rankbook.analyse.names import Names
 from rankbook.analyse.reads import Reads
 from rankbook.collecting import Rules
 from rankbook.model import Class, Function, Module, Test
+from rankbook.requirements import HARNESSES, Harness
 from rankbook.vocabulary import BUILT_IN, Vocabulary
 
 _Answer = TypeVar("_Answer")
@@ -33,6 +34,12 @@ class Ancestor(Struct, frozen=True):
     def last(self) -> str:
         """Last part of the name."""
         return self.name.rpartition(".")[2]
+
+    @property
+    def harness(self) -> Harness | None:
+        """The row of the table of harnesses that is about it; None where there is none."""
+        row = HARNESSES.get(self.last)
+        return row if row is not None and row.is_defined_in(self.path) else None
 
 
 class Collected(Struct, frozen=True):
@@ -56,20 +63,23 @@ class Draft:
         packages: the facts of files outside the tree that imports lead to, by path; None when none are known.
         vocabulary: what names of decorators, marks and flags mean.
         rules: what pytest takes for tests; as it comes when None.
+        is_own: tells of a file of a package whether the project itself holds it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one argument for each thing that answers are read from
         self,
         modules: Mapping[str, Module],
         paths: frozenset[str],
         packages: Mapping[str, Module] | None = None,
         vocabulary: Vocabulary = BUILT_IN,
         rules: Rules | None = None,
+        *,
+        is_own: Callable[[str], bool] | None = None,
     ) -> None:
         self.rules = rules or Rules()
         self.reads = Reads()
         self.modules: Mapping[str, Module] = self.reads.watched(modules, packages)
-        self.names = Names(self.modules, paths, self.reads, vocabulary)
+        self.names = Names(self.modules, paths, self.reads, vocabulary, is_own)
         self.includes = Includes(paths, self.reads)
         self._answers: dict[Hashable, Any] = {}
 

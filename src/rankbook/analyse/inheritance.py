@@ -6,7 +6,6 @@ import builtins
 import sys
 from collections.abc import Iterator, Sequence
 
-from rankbook import requirements
 from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.model import PACKAGES, Class, Descent, Expression
 
@@ -100,5 +99,5 @@ def _key(ancestor: Ancestor) -> _Key:
 
 def _is_unknown(draft: Draft, path: str, each: Class, base: Expression) -> bool:
     ancestor = _resolve(draft, path, each, base)
-    known = ancestor.last in requirements.HARNESSES or hasattr(builtins, ancestor.name)
+    known = ancestor.harness is not None or hasattr(builtins, ancestor.name)
     return ancestor.facts is None and not known and ancestor.name.partition(".")[0] not in sys.stdlib_module_names

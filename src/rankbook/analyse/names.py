@@ -42,10 +42,19 @@ class Names:
         paths: files of the tree.
         reads: notes what is read and what is looked for.
         vocabulary: what names of decorators, marks and flags mean, wherever they are defined.
+        is_own: tells of a file of a package whether the project itself holds it.
     """
 
-    def __init__(self, modules: Mapping[str, Module], paths: frozenset[str], reads: Reads, vocabulary: Vocabulary = BUILT_IN) -> None:
+    def __init__(
+        self,
+        modules: Mapping[str, Module],
+        paths: frozenset[str],
+        reads: Reads,
+        vocabulary: Vocabulary = BUILT_IN,
+        is_own: Callable[[str], bool] | None = None,
+    ) -> None:
         self.vocabulary = vocabulary
+        self._is_own = is_own
         self._modules = modules
         self._files = paths
         self._reads = reads
@@ -67,6 +76,16 @@ class Names:
         """
         self._reads.ask(module.rpartition(".")[2])
         return self._target(path.rpartition("/")[0], module)
+
+    def is_own(self, path: str, package: str) -> bool:
+        """Tell whether the project itself holds a package, so that it cannot be missing.
+
+        Args:
+            path: file that imports it.
+            package: first part of the module.
+        """
+        target = self.target(path, package)
+        return target is not None and (not target.startswith(PACKAGES) or (self._is_own is not None and self._is_own(target)))
 
     def split(self, path: str, name: str) -> tuple[str, str, str] | None:
         """Split a full dotted name into the longest module that is known, and the rest; None when no part of it is.

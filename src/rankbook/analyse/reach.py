@@ -11,7 +11,6 @@ from rankbook.analyse.canonical import split
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.values import parsed
 from rankbook.model import PACKAGES, Class, Expression, Function, Module
-from rankbook.requirements import HARNESSES
 
 _AROUND_A_CLASS = (
     "setUpClass", "setup_class", "setUp", "asyncSetUp", "setup_method", "perThreadSetUp",
@@ -115,7 +114,7 @@ def _owner(scope: str, functions: set[str]) -> str:
 
 
 def _is_followed(ancestor: Ancestor) -> bool:
-    return ancestor.facts is not None and not ancestor.path.startswith(PACKAGES) and ancestor.last not in HARNESSES
+    return ancestor.facts is not None and not ancestor.path.startswith(PACKAGES) and ancestor.harness is None
 
 
 def _walk(draft: Draft, collected: Collected, start: Node, lines: _Lines) -> tuple[Node, ...]:

@@ -11,6 +11,8 @@ from rankbook import words
 from rankbook.analyse.conditions import of_condition, of_skip, of_skip_in_full
 from rankbook.analyse.decorators import of_decorator
 from rankbook.analyse.draft import Ancestor, Collected, Draft
+from rankbook.analyse.helpers import of_helpers
+from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.pytest_cases import skipping_fixtures
 from rankbook.analyse.rules import Evidence, Unread, expression
 from rankbook.analyse.values import Value, Values, parsed
@@ -43,7 +45,7 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
     """Give what a test needs; variants of which nothing else is said share the answer."""
     test, function, lineage = collected.test, collected.function, collected.lineage
     device = dict(test.case).get("device")
-    case = test.case if function.skips or function.spawns else ()
+    case = test.case if function.skips or function.spawns or function.asks else ()
     key = (path, test.path, function.qualname, function.line, len(function.decorators), test.harness, device, case, test.requirements)
 
     def needs() -> tuple[Requirement, ...]:
@@ -54,7 +56,9 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
         found += _of_fixtures(draft, path, collected)
         found += _of_class(draft, lineage, test.harness or "", device)
         found += _of_spawns(draft, collected, found)
+        found = _closest_sizes(found)
         found += _of_ranks(lineage, HARNESSES.get(test.harness or ""), found)
+        found += _of_rank_fixtures(draft, path, collected)
         found += _of_marked_ranks(draft, found)
         return _sorted(_strongest(_distinct(found)))
 
@@ -83,10 +87,10 @@ def _of_function(draft: Draft, collected: Collected, device: str | None) -> tupl
 
     def skips() -> tuple[Requirement, ...]:
         values = _bound(Values(draft.names, test.path, _own(collected.lineage)), dict(test.case))
-        return tuple(need for skip in function.skips for need in of_skip(skip, values))
+        return (*(need for skip in function.skips for need in of_skip(skip, values)), *of_helpers(function, values))
 
     found = draft.remember(("decorator needs", *key, device), decorators)
-    return (*found, *skips()) if function.skips else found
+    return (*found, *skips()) if function.skips or function.asks else found
 
 
 def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requirement]:
@@ -176,6 +180,7 @@ def _of_ancestor(draft: Draft, ancestor: Ancestor, facts: Class, lineage: _Line,
         if method.name in _SET_UP:
             for skip in method.skips:
                 yield from of_skip(skip, values)
+            yield from of_helpers(method, values)
     for mark in _class_marks(facts):
         yield from of_decorator(mark, values)
     yield from _of_guard(facts, values)
@@ -183,13 +188,13 @@ def _of_ancestor(draft: Draft, ancestor: Ancestor, facts: Class, lineage: _Line,
 
 def _is_own(ancestor: Ancestor) -> bool:
     """Tell whether a known file holds the class, and no row of the table of harnesses says all of it."""
-    is_harness = ancestor.last in HARNESSES and any(part in f"/{ancestor.path}" for part in _HARNESS_FILES)
+    is_harness = ancestor.harness is not None and any(part in f"/{ancestor.path}" for part in _HARNESS_FILES)
     return bool(ancestor.path) and not is_harness
 
 
 def _own(lineage: tuple[Ancestor, ...]) -> tuple[Ancestor, ...]:
     """Leave out the harnesses: what they set by default says nothing of the test."""
-    return tuple(ancestor for ancestor in lineage if ancestor.last not in HARNESSES)
+    return tuple(ancestor for ancestor in lineage if ancestor.harness is None)
 
 
 def _of_attributes(draft: Draft, lineage: tuple[Ancestor, ...]) -> Iterator[Requirement]:
@@ -236,7 +241,7 @@ def _of_harness(lineage: tuple[Ancestor, ...], name: str, found: Iterable[Requir
 def _of_ranks(lineage: tuple[Ancestor, ...], harness: Harness | None, found: Iterable[Requirement]) -> Iterator[Requirement]:
     """Give what a harness skips for: a backend that is missing, GPUs when it wants one per rank."""
     own = lineage[0] if lineage else None
-    if own is None or own.facts is None or harness is None or not _stands(harness, lineage):
+    if own is None or own.facts is None or harness is None:
         return
     said = {need.kind: need for need in reversed(list(found)) if need.kind in ("world size", "backend", "device")}
     if harness.needs_backend and "backend" in said:
@@ -244,6 +249,28 @@ def _of_ranks(lineage: tuple[Ancestor, ...], harness: Harness | None, found: Ite
     count = _gpus(harness, {kind: need.value for kind, need in said.items()}, lineage)
     if count:
         yield Requirement("gpus", count, harness.name, own.path, own.facts.line)
+
+
+def _closest_sizes(found: list[Requirement]) -> list[Requirement]:
+    """Keep of the world sizes those of the nearest mark, where there is one: it counts more than what the class says."""
+    marked = next((need for need in found if need.kind == "world size" and ".mark." in f".{need.evidence}"), None)
+    return [need for need in found if marked is None or need.kind != "world size" or need.evidence == marked.evidence]
+
+
+def _of_rank_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requirement]:
+    """Give the GPUs for whose want a fixture skips that is a class and starts ranks of its own."""
+    harness = HARNESSES.get(collected.test.harness or "")
+    for name in collected.function.parameters if harness is not None and harness.fixture else ():
+        place = draft.names.find(path, name)
+        if harness is None or place is None or not isinstance(place.definition, Class):
+            continue
+        lineage = lineage_of(draft, place.path, place.definition)
+        if any(each.last == harness.fixture and harness.is_defined_in(each.path) for each in lineage):
+            values = Values(draft.names, place.path, lineage)
+            size = values.of("self.world_size")
+            numbers = [number for number in (size if isinstance(size, tuple) else (size,)) if isinstance(number, int)]
+            if numbers:
+                yield Requirement("gpus", str(max(numbers)), f"fixture {name}", place.path, place.definition.line)
 
 
 def _of_marked_ranks(draft: Draft, found: Iterable[Requirement]) -> list[Requirement]:
@@ -278,12 +305,6 @@ def _uses_gpus(lineage: tuple[Ancestor, ...]) -> bool:
     """Tell whether no class says that it does without GPUs."""
     attributes = (each for ancestor in lineage if ancestor.facts for each in ancestor.facts.attributes)
     return next((each.value for each in attributes if each.name == "requires_cuda_env"), "True") != "False"
-
-
-def _stands(harness: Harness, lineage: tuple[Ancestor, ...]) -> bool:
-    """Tell whether a base class is the harness, and not another class of its name."""
-    ends = ("/", harness.home)
-    return not harness.home or any(each.last == harness.name and f"/{each.path}".endswith(ends) for each in lineage)
 
 
 def _of_guard(definition: Class | Function, values: Values) -> Iterable[Requirement]:

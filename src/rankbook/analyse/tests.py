@@ -17,7 +17,7 @@ from rankbook.analyse.names import top_level_imports
 from rankbook.analyse.things import Unknown
 from rankbook.analyse.variants import Shown, Variant, marked, why
 from rankbook.model import Class, Constant, Expression, Function, Module, Test
-from rankbook.requirements import HARNESSES, Requirement
+from rankbook.requirements import Requirement
 
 _PARAMETRISERS = frozenset({
     "parametrize", "subtest", "ops", "dtypes", "modules", "optims", "parametrized", "expand", "parameterized_class",
@@ -211,7 +211,7 @@ def _of_function(draft: Draft, path: str, method: _Method) -> Iterator[Collected
 
 def _of_class(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
     facts = held.made_of or held.lineage[0].facts
-    harness = next((ancestor.last for ancestor in held.lineage if ancestor.last in HARNESSES), "pytest")
+    harness = next((row.name for ancestor in held.lineage if (row := ancestor.harness)), "pytest")
     written = (*_parameters(facts.decorators if facts else ()), *_by_device(draft, held))
     is_case = _is_test_case(held.lineage)
     found = list(_methods(draft, held, is_case=is_case)) or list(_run_test(held, is_case=is_case))
@@ -267,7 +267,7 @@ def _is_collected(draft: Draft, held: _Held, *, is_test_file: bool) -> bool:
 
 
 def _is_test_case(lineage: tuple[Ancestor, ...]) -> bool:
-    return any(ancestor.last in HARNESSES and (ancestor.facts is None or ancestor.path.endswith(_UNITTEST)) for ancestor in lineage)
+    return any(ancestor.harness and (ancestor.facts is None or ancestor.path.endswith(_UNITTEST)) for ancestor in lineage)
 
 
 def _is_constructed(ancestor: Ancestor) -> bool:

@@ -58,6 +58,11 @@ class Packages(Mapping[str, Module]):
             self._files[path] = self._find(path) if path.startswith(PACKAGES) else None
         return self._files[path]
 
+    def is_own(self, path: str) -> bool:
+        """Tell whether a file of a package is the project's own, and not one that is installed."""
+        file = self._file(path)
+        return file is not None and not any(file.is_relative_to(folder) for folder in _installed())
+
     def looked_at(self, path: str) -> list[Path]:
         """Give where a file of a package lies; where it may appear when no folder holds it."""
         file = self._file(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -27,8 +27,12 @@ _ENDS = frozenset({
 """What ends a module early, called or raised."""
 _SKIPS = frozenset({"self.skipTest", "cls.skipTest", "pytest.skip", "pytest.importorskip", "SkipTest", "unittest.SkipTest"})
 """What skips a test, called or raised in a function."""
+_ASKS = re.compile("skip|requir|need|unless|ensure|only|support|avail|distributed")
+"""What the name holds of a function of another file that is asked whether a test is skipped."""
 _SPAWNS = frozenset({"spawn", "start_processes"})
 """Last parts of the names of what starts processes, as many as an argument says."""
+_MOST_HELPERS = 2
+"""Functions between a test and the one that skips it."""
 _MOST_NAMES = 4
 """Names that are followed from one to the next."""
 _LAST_PARTS = frozenset(name.rpartition(".")[2] for name in _ENDS | _SKIPS)
@@ -105,6 +109,29 @@ class _Scope(Struct):
         )
 
 
+class _Skipping:
+    """What in a file skips tests.
+
+    Args:
+        drafts: its functions and methods.
+    """
+
+    def __init__(self, drafts: Sequence[_FunctionDraft]) -> None:
+        names = {draft.node.name for draft in drafts if draft.skips}
+        for _ in range(_MOST_HELPERS if names else 0):
+            names |= {draft.node.name for draft in drafts if any(name in names for name, _ in draft.called)}
+        self._names = frozenset(names)
+        self._holders = frozenset([draft.qualname.partition(".")[0] for draft in drafts if draft.skips])
+
+    def may_be(self, name: str) -> bool:
+        """Tell whether a function that is called so may skip the test."""
+        return name in self._names or _ASKS.search(name) is not None
+
+    def is_for(self, draft: _FunctionDraft, returns: str | None) -> bool:
+        """Tell whether a function skips tests, by what it calls, by a function inside of it, or by the decorator that it gives."""
+        return draft.node.name in self._names or draft.qualname in self._holders or "skip" in (returns or "")
+
+
 class _ClassDraft(Struct):
     node: ast.ClassDef
     qualname: str
@@ -114,7 +141,7 @@ class _ClassDraft(Struct):
     methods: list[_FunctionDraft] = field(default_factory=list)
     attributes: list[Constant] = field(default_factory=list)
 
-    def done(self, text: Text) -> Class:
+    def done(self, text: Text, skipping: _Skipping) -> Class:
         return Class(
             name=self.node.name,
             qualname=self.qualname,
@@ -123,7 +150,7 @@ class _ClassDraft(Struct):
             docstring=_docstring(self.node.body),
             bases=self.bases,
             decorators=self.decorators,
-            methods=tuple(sorted([method.done(text) for method in self.methods], key=_LINE)),
+            methods=tuple(sorted([method.done(text, skipping) for method in self.methods], key=_LINE)),
             attributes=tuple(sorted(self.attributes, key=_LINE)),
             guard=self.guard,
         )
@@ -135,11 +162,13 @@ class _FunctionDraft(Struct):
     decorators: tuple[Expression, ...]
     guard: str | None
     skips: list[Expression] = field(default_factory=list)
+    called: list[tuple[str, ast.Call]] = field(default_factory=list)
+    """What its statements call under no condition, with the last part of its name."""
     spawns: list[ast.Call] = field(default_factory=list)
     is_followed: bool = False
     """Whether it is worth following, whatever statements it has."""
 
-    def done(self, text: Text) -> Function:
+    def done(self, text: Text, skipping: _Skipping) -> Function:
         node = self.node
         returns = _returns(node.body, text)
         return Function(
@@ -154,6 +183,8 @@ class _FunctionDraft(Struct):
             returns=returns,
             guard=self.guard,
             skips=tuple(self.skips),
+            defaults=_defaults(node.args, text) if skipping.is_for(self, returns) else (),
+            asks=tuple([text.expression(call) for name, call in self.called if skipping.may_be(name)]) if self.called else (),
             spawns=tuple([_spawned(call, node, text) for call in self.spawns]) if self.spawns else (),
             text=text.whole(node) if self.is_followed or (returns is None and "." not in self.qualname and _is_plain(node)) else "",
         )
@@ -191,6 +222,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.whole_text = text
         self.may_need_import = "importorskip" in text
+        self.may_skip = "skip" in text or "Skip" in text
         self.may_spawn = any(f"{name}(" in text for name in _SPAWNS)
         self.text = Text(text)
         self.classes: list[_ClassDraft] = []
@@ -219,6 +251,8 @@ class _Reader:
         self.walk()
         self.name_again()
         methods = {method.node.name for draft in self.classes for method in draft.methods}
+        drafts = [*self.functions, *(method for draft in self.classes for method in draft.methods)] if self.may_skip else []
+        skipping = _Skipping(drafts)
         mentions = Mentions(self.aliases, self.defined, methods, self.whole_text)
         mentions.read(self.expressions.items())
         found = mentions.found
@@ -226,8 +260,8 @@ class _Reader:
         return Module(
             source,
             docstring=_docstring(tree.body),
-            classes=tuple(sorted([draft.done(self.text) for draft in self.classes], key=_LINE)),
-            functions=tuple(sorted([draft.done(self.text) for draft in self.functions], key=_LINE)),
+            classes=tuple(sorted([draft.done(self.text, skipping) for draft in self.classes], key=_LINE)),
+            functions=tuple(sorted([draft.done(self.text, skipping) for draft in self.functions], key=_LINE)),
             imports=tuple(sorted(self.imports, key=_LINE)),
             constants=tuple(sorted(self.constants, key=_LINE)),
             keywords=_first_uses([*self.keywords, *found[VARIABLE], *found[CALL]]),
@@ -378,6 +412,8 @@ class _Reader:
         if scope.kind == "function" and _parametrises(value):
             self.followed.add(scope.qualname.partition(".")[0])
         self.spawned(value, scope)
+        if isinstance(value, ast.Call):
+            self.asked(dotted(value.func).rpartition(".")[2], value, scope)
         if self.may_need_import and leading_name(value) == "pytest.importorskip":
             self.ends(value, "pytest.importorskip", scope)
 
@@ -469,6 +505,7 @@ class _Reader:
             if last in _LAST_PARTS:
                 self.ends(value, dotted(function), scope)
             self.spawned(value, scope)
+            self.asked(last, value, scope)
             if last == "setattr" and scope.kind == "function" and not scope.in_class and not _is_constant(value.args[1:2]):
                 self.followed.add(scope.qualname.partition(".")[0])
             if scope.kind == "module" and not scope.in_main:
@@ -482,6 +519,11 @@ class _Reader:
             return
         if dotted(value.func).rpartition(".")[2] in _SPAWNS:
             scope.function.spawns.append(value)
+
+    def asked(self, name: str, call: ast.Call, scope: _Scope) -> None:
+        """Note a call that may skip the test: of a function of this file, which may yet turn out to skip, or of one whose name says so."""
+        if scope.function is not None and scope.guard is None and not scope.caught and (self.may_skip or _ASKS.search(name)):
+            scope.function.called.append((name, call))
 
     def value(self, node: ast.Return, scope: _Scope) -> None:
         if node.value is not None:
@@ -616,6 +658,12 @@ def _is_plain_statement(node: ast.stmt) -> bool:
     if type(node) is ast.Expr:
         return type(node.value) is ast.Constant
     return type(node) in _PLAIN
+
+
+def _defaults(arguments: ast.arguments, text: Text) -> tuple[tuple[str, str], ...]:
+    named = [*arguments.posonlyargs, *arguments.args]
+    pairs = [*zip(named[::-1], arguments.defaults[::-1], strict=False), *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    return tuple([(parameter.arg, text.of(value)) for parameter, value in pairs if value is not None])
 
 
 def _spawned(call: ast.Call, function: _FunctionNode, text: Text) -> Expression:

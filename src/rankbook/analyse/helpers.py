@@ -1,0 +1,63 @@
+"""What the functions that a test calls skip it for: `requires_gpus(4)` in its body is as good as a decorator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from rankbook.analyse.conditions import bound, of_skip_in_full
+from rankbook.analyse.rules import Evidence, Unread, made
+from rankbook.analyse.values import Values
+from rankbook.model import Expression, Function
+from rankbook.requirements import Requirement
+
+_DEPTH = 3
+"""Functions that are followed from one to the next."""
+_LONGEST = 60
+"""Characters of a call that is shown with its arguments."""
+
+
+def of_helpers(function: Function, values: Values, depth: int = _DEPTH) -> Iterator[Requirement]:
+    """Give what the functions that a function calls under no condition skip its test for.
+
+    Args:
+        function: the test, or what is called before it.
+        values: reads the arguments of the calls.
+        depth: functions still to follow.
+    """
+    for call in function.asks:
+        yield from dict.fromkeys(_of_call(call, values, depth))
+
+
+def _of_call(call: Expression, values: Values, depth: int) -> Iterator[Requirement]:
+    found = _meant(call, values)
+    if found is None:
+        return
+    path, helper = found
+    named = replace(helper, parameters=helper.parameters[1:]) if call.name.startswith(("self.", "cls.")) else helper
+    inner = values.in_file(path).with_bound(bound(named, call, values))
+    for skip in helper.skips:
+        try:
+            needs = list(of_skip_in_full(skip, inner))
+        except (Unread, RecursionError):
+            needs = []
+        if not needs or any(need.kind == "disabled" for need in needs):  # a return before it may be what saves the test
+            needs = [made("condition", _short(call), Evidence(call.text, values.path, call.line))]
+        yield from (replace(need, evidence=call.text, path=values.path, line=call.line) for need in needs)
+    if depth > 1:
+        yield from (replace(need, evidence=call.text, path=values.path, line=call.line) for need in of_helpers(helper, inner, depth - 1))
+
+
+def _short(call: Expression) -> str:
+    return call.text if len(call.text) <= _LONGEST else f"{call.name}(...)"
+
+
+def _meant(call: Expression, values: Values) -> tuple[str, Function] | None:
+    """Find the function that a call means, with its file."""
+    owner, _, name = call.name.rpartition(".")
+    if owner in ("self", "cls"):
+        member = values.attribute(name)
+        return (member[0], member[1]) if member is not None and isinstance(member[1], Function) else None
+    place = values.names.find(values.path, call.name) if call.name else None
+    return (place.path, place.definition) if place is not None and isinstance(place.definition, Function) else None
