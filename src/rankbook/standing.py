@@ -13,7 +13,7 @@ from rankbook.config import Settings
 from rankbook.debt import is_real, smallest_machine
 from rankbook.errors import RankbookError
 from rankbook.git import asked
-from rankbook.ledger.recent import Brief, extent, recent, unreadable
+from rankbook.ledger.recent import Brief, Extent, extent, has_only_grown, recent, unreadable
 from rankbook.ledger.recent import beside as recorded_beside
 from rankbook.listing import Outcome, Run
 from rankbook.pytest_settings import NAMED, pytest_settings_of
@@ -36,21 +36,16 @@ def standing(
         LedgerError: the ledger cannot be read.
     """
     path = settings.below_root(settings.ledger)
-    newest, count = extent(path)
-    known = before if before is not None and _has_only_grown(before, newest, count) else Standing()
+    now = extent(path)
+    known = before if before is not None and has_only_grown(path, Extent(*before.extent)) else Standing()
     items = known.items
-    if (newest, count) != (known.newest, known.count):
-        items = {**items, **_items(path, known.newest)}
+    if now != known.extent:
+        items = {**items, **_items(path, known.extent[0])}
     ran = {found.newest.page for found in items.values() if not found.newest.source}
     texts = {page: _fingerprints(settings.root, page) for page in pages if page in ran}
     needs = {found.newest.needs for found in items.values()}
     machines = {wanted: known.machines.get(wanted) or smallest_machine(wanted) for wanted in needs if wanted}
-    return Standing(items, texts, files or {}, machines, newest, count)
-
-
-def _has_only_grown(before: Standing, newest: int, count: int) -> bool:
-    """Tell whether runs were only added since: each takes the next number."""
-    return newest - before.newest == count - before.count >= 0
+    return Standing(items, texts, files or {}, machines, now)
 
 
 def _items(path: Path, after: int) -> dict[str, Recorded]:

@@ -117,17 +117,49 @@ def _at_line(line: int) -> dict[str, int]:
     return {"line": line} if line else {}
 
 
-def extent(path: Path) -> tuple[int, int]:
-    """Give the number of the newest run of a ledger and how many it has; both change when anything is recorded.
+class Extent(NamedTuple):
+    """How far a ledger goes; it changes when anything is recorded, or when another ledger stands in its place."""
+
+    number: int = 0
+    """Of the newest run."""
+    runs: int = 0
+    """How many there are."""
+    key: str = ""
+    """What no other run than the newest has in any ledger."""
+
+
+def extent(path: Path) -> Extent:
+    """Tell how far a ledger goes.
 
     Raises:
         LedgerError: the ledger cannot be read.
     """
     if not is_there(path):
-        return 0, 0
+        return Extent()
     with reading(path) as connection:
-        newest, count = connection.execute("SELECT coalesce(max(id), 0), count(*) FROM runs").fetchone()
-        return int(newest), int(count)
+        found = connection.execute("SELECT id, hex(key) FROM runs ORDER BY id DESC LIMIT 1").fetchone() or (0, "")
+        (count,) = connection.execute("SELECT count(*) FROM runs").fetchone()
+        return Extent(int(found[0]), int(count), found[1])
+
+
+def has_only_grown(path: Path, before: Extent) -> bool:
+    """Tell whether runs were only added to a ledger: each takes the next number, and those that were there still are.
+
+    Args:
+        path: the ledger's file.
+        before: how far it went.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    now = extent(path)
+    if now == before or not before.runs:
+        return True
+    if now.number - before.number != now.runs - before.runs or now.number <= before.number:
+        return False
+    with reading(path) as connection:
+        found = connection.execute("SELECT hex(key) FROM runs WHERE id = ?", (before.number,)).fetchone()
+    return found is not None and found[0] == before.key
 
 
 def recent(path: Path, after: int = 0, most: int = MOST) -> Iterator[list[tuple[str, Brief]]]:

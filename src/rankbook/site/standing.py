@@ -20,7 +20,5 @@ class Standing(Struct, frozen=True):
     """SHA-256 of files beside which runs were and that have no page, by path, as they are now; empty for one that is gone."""
     machines: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     """The smallest machine for what tests need; empty where that cannot be told."""
-    newest: int = 0
-    """Number of the newest run."""
-    count: int = 0
-    """Number of runs."""
+    extent: tuple[int, int, str] = (0, 0, "")
+    """How far the ledger went that this is gathered from: number of the newest run, number of runs, key of the newest."""
