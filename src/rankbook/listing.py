@@ -24,6 +24,10 @@ its ports, and the `node` of a cluster. When a node was lost, `again` says that 
 """
 
 
+SAME_RUN = "the same run as"
+"""How the reason of a command begins whose run is that of its page's own source."""
+
+
 class Outcome(enum.StrEnum):
     """The ways in which a listing ends; the first four are what its program says, the others are found from outside."""
 

@@ -20,6 +20,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rankbook import __version__, freshness, searching
 from rankbook.config import Settings
@@ -262,7 +263,7 @@ class Docs:
         for path in paths:
             row, seen = known.get(path), seen_already[path]
             if row is None or row.seen != seen:
-                row = Row(seen, told_of(stamp_of(self.site.folder / path)) if path.endswith(".md") else ())
+                row = Row(seen, told_of(_stamp_as_listed(self.site.folder / path)) if path.endswith(".md") else ())
             self.rows[path] = row
 
     def _seen_already(self) -> dict[str, Seen]:
@@ -303,6 +304,20 @@ class Docs:
         """The page that an engine builds as the shell: the one of the book's root; empty when there is none."""
         roots = [path for path, stamp in self.overviews.items() if stamp.page == "index"]
         return min(roots, key=lambda path: (path.count("/"), path), default="")
+
+
+def _stamp_as_listed(path: Path) -> Stamp | None:
+    """Read what a page says of itself, but of its source as its listing has it: somebody may have edited that on the page.
+
+    Raises:
+        RankbookError: the page cannot be read.
+    """
+    stamp = stamp_of(path)
+    if stamp is None or stamp.page != "file" or not stamp.sha256:
+        return stamp
+    from rankbook.pages.seals import listed  # what makes pages is of no use where none has changed
+
+    return replace(stamp, sha256=listed(path.read_bytes(), stamp.sha256))
 
 
 def _is_copied(path: str, folders: Collection[str]) -> bool:
@@ -351,9 +366,12 @@ class Ledgered:
         """The files without a page beside which runs were, wherever they may lie below the root, and how they are seen."""
         if self._is_as_kept:
             return self._docs.site.kept.beside
+        from rankbook.standing import conftests_above
+
         trees = ("", *(f"{tree.strip('/')}/" for tree in self._settings.source_path))
         try:
-            return self._look([f"{tree}{path.removesuffix(NAMED)}" for path in self._files for tree in trees])
+            known = [f"{tree}{path.removesuffix(NAMED)}" for path in self._files for tree in trees]
+            return self._look(list(dict.fromkeys([*known, *conftests_above(self._sources)])))
         except RankbookError:
             return ()
 
@@ -369,7 +387,12 @@ class Ledgered:
         """
         from rankbook.standing import beside
 
-        return beside(self._settings, {told[2] for told in self._docs.stamps.told.values() if told[0] == "file" and told[4]})
+        return beside(self._settings, self._sources)
+
+    @cached_property
+    def _sources(self) -> frozenset[str]:
+        """The files that have a page, which says what they hold."""
+        return frozenset(told[2] for told in self._docs.stamps.told.values() if told[0] == "file" and told[4])
 
     @cached_property
     def seen(self) -> Seen:

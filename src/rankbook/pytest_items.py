@@ -23,7 +23,7 @@ from rankbook.harness.import_path import ImportPath, conftest_files, import_path
 from rankbook.harness.imported import Imported
 from rankbook.harness.mirror import is_inside, modules_of
 from rankbook.jobs import Case, Collected, Job, as_program, plan
-from rankbook.listing import About, Listing, Outcome, Receipt, Run
+from rankbook.listing import SAME_RUN, About, Listing, Outcome, Receipt, Run
 from rankbook.outlook import Outlook
 from rankbook.planning import Claim
 from rankbook.proofs import Proofs
@@ -575,7 +575,7 @@ class ListingItem(pytest.Item):
         reports = list(self._ends_of(job))
         failed = next((report for report in reports if report.outcome.is_failure), None)
         if failed is not None:
-            return replace(failed, reason=f"the same run as {name}: {failed.reason}", duration=0.0, ranks=0, receipt=Receipt())
+            return replace(failed, reason=f"{SAME_RUN} {name}: {failed.reason}", duration=0.0, ranks=0, receipt=Receipt())
         if reports and all(report.outcome.is_skip for report in reports):
             needs = reports[0].needs or self.state.outlook.needs_of(job, next((case.id for case in found.cases), "") if found else "")
             return replace(reports[0], text="", sections=(), wasxfail=None, needs=needs)
@@ -585,7 +585,7 @@ class ListingItem(pytest.Item):
         whole = sum(_left_out(case) is None for case in found.cases) if found is not None else 0
         if 0 < selected < whole:
             return Report(Outcome.SKIPPED, f"of the {whole} tests of {name} only {selected} {'is' if selected == 1 else 'are'} run")
-        return Report(Outcome.PASSED, f"the same run as {' '.join(job.names) or 'the tests of this page'}")
+        return Report(Outcome.PASSED, f"{SAME_RUN} {' '.join(job.names) or 'the tests of this page'}")
 
     def _ends_of(self, job: Job) -> Iterator[Report]:
         """Yield how the tests of another listing of the page end: those that are selected, or all when none is."""

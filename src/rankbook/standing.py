@@ -18,7 +18,7 @@ from rankbook.ledger.recent import beside as recorded_beside
 from rankbook.listing import Outcome, Run
 from rankbook.pytest_settings import NAMED, pytest_settings_of
 from rankbook.site.history import Recorded, beat
-from rankbook.site.standing import Standing
+from rankbook.site.standing import CONFTEST, Standing
 
 
 def standing(
@@ -80,8 +80,19 @@ def _recorded(runs: Sequence[tuple[str, Brief]]) -> Recorded:
     return Recorded(newest, proofs, tuple(run.version for run in real.values()), without, packed, tuple(words))
 
 
+def conftests_above(sources: Iterable[str]) -> list[str]:
+    """Give where conftest files may lie that count for tests of some sources, whether or not one does."""
+    folders: set[str] = set()
+    for source in sources:
+        folder = source.rpartition("/")[0]
+        while folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+    return sorted(f"{folder}/{CONFTEST}" if folder else CONFTEST for folder in folders)
+
+
 def beside(settings: Settings, shown: Collection[str] = ()) -> dict[str, str]:
-    """Give the SHA-256 of the files beside which runs were, by path, as they are now; empty for one that is gone.
+    """Give the SHA-256 of the files beside which runs were, and of all conftest files, by path, as they are now; empty for what is gone.
 
     What Git ignores is left out, because no two machines need to have it alike, and so is what may lie in a tree that is not known here.
 
@@ -92,7 +103,9 @@ def beside(settings: Settings, shown: Collection[str] = ()) -> dict[str, str]:
     Raises:
         LedgerError: the ledger cannot be read.
     """
-    wanted = sorted(recorded_beside(settings.below_root(settings.ledger)).difference(shown))
+    recorded = recorded_beside(settings.below_root(settings.ledger))
+    conftests = (path for path in conftests_above(shown) if (settings.root / path).is_file())
+    wanted = sorted(recorded.union(conftests).difference(shown)) if recorded else []
     trees = (settings.root, *(settings.below_root(tree) for tree in settings.source_path))
     found = {path: _told(settings.root, path) or next(filter(None, (_digest(tree / path) for tree in trees)), "") for path in wanted}
     ignored = _ignored(settings.root, wanted)

@@ -90,6 +90,22 @@ def look(data: bytes) -> Seen | None:
     return Seen(stamp, edited, source, text, problem, seal is not None)
 
 
+def listed(data: bytes, sha256: str) -> str:
+    """Give the SHA-256 of the source as the listing of its page has it; empty where an edited listing gives back none.
+
+    Args:
+        data: the page as it stands on disk.
+        sha256: that of the source from which it was generated.
+    """
+    raw = _listing_of(data)
+    if raw is not None and hashlib.sha256(raw).hexdigest() == sha256:
+        return sha256
+    seen = look(data)
+    if seen is None or Edited.LISTING not in seen.edited:
+        return sha256
+    return "" if seen.source is None else hashlib.sha256(seen.source).hexdigest()
+
+
 def is_edited(data: bytes) -> bool:
     """Tell whether somebody has edited a page that rankbook made, its front matter included, which then may say nothing any more.
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from rankbook.front_matter import Stamp
-from rankbook.listing import Outcome, Run
+from rankbook.listing import SAME_RUN, Outcome, Run
 from rankbook.needs import Needs
 from rankbook.site import expected
 from rankbook.site.addresses import Addresses
@@ -23,7 +23,7 @@ from rankbook.site.history import Recorded
 from rankbook.site.outcomes import Group, Shown, badge, circumstances, in_short_of, shown
 from rankbook.site.rollup import Broken, Flaky, Place, Slow, Summary, head, label, rollup, row
 from rankbook.site.runs_table import anchor, last_run
-from rankbook.site.standing import Standing
+from rankbook.site.standing import CONFTEST, Standing
 from rankbook.terminal import word
 
 COMMAND = "pytest --doctest-glob='*.md' {}"
@@ -93,8 +93,8 @@ class Proof:
         self._stamps = stamps
         self._prefix = f"{docs.strip('/')}/" if docs.strip("/.") else ""
         self._addresses = addresses
-        self._compared: dict[int, tuple[Mapping[str, str], str]] = {}
-        """By the identity of files beside which runs were: these files, and the one that has changed since."""
+        self._compared: dict[tuple[int, str | None], tuple[Mapping[str, str], str]] = {}
+        """By the identity of files beside which runs were, and the folder of a test: these files, and the one that has changed since."""
         self._sources: dict[str, dict[str, Recorded]] = defaultdict(dict)
         self._pages: dict[str, dict[str, Recorded]] = defaultdict(dict)
         for found in standing.items.values():
@@ -216,7 +216,11 @@ class Proof:
             if current_too or not any(is_current) or expected.is_expected(wanted, found.name)
         ]
         entries = [self._entry(found, current) for found in kept]
-        others = [self._entry(found, fences) for found in self._pages.get(self._prefix + path, {}).values()]
+        has_lost = bool(entries) and not any(entry.one.group.ran for entry in entries)
+        others = [
+            self._entry(found, () if has_lost and found.newest.reason.startswith(SAME_RUN) else fences)
+            for found in self._pages.get(self._prefix + path, {}).values()
+        ]
         seen = {entry.name for entry in entries if entry.is_test}
         return _View(tuple(sorted((*entries, *others), key=_place)), expected.missing(wanted, seen), wanted)
 
@@ -245,13 +249,23 @@ class Proof:
         """Name a file beside which a run was, and that is another now; empty when there is none, as far as that is known."""
         if not run.modules:
             return ""
-        known = self._compared.get(id(run.modules))
+        key = id(run.modules), posixpath.dirname(run.source) if run.source and run.kind == "test" else None
+        known = self._compared.get(key)
         if known is None:
             files = self._files
             found = (path for path, digest in sorted(run.modules.items()) if files.get(path, digest) != digest)
             # It is kept with its answer, so that nothing else gets its identity.
-            known = self._compared[id(run.modules)] = (run.modules, next(found, ""))
+            known = self._compared[key] = (run.modules, next(found, "") or self._new_conftest(run.modules, key[1]))
         return known[1]
+
+    def _new_conftest(self, modules: Mapping[str, str], folder: str | None) -> str:
+        """Name a conftest file that counts for the tests of a folder now, and was not there when they were run; empty if there is none."""
+        while folder is not None:
+            path = posixpath.join(folder, CONFTEST)
+            if self._files.get(path) and path not in modules:
+                return path
+            folder = posixpath.dirname(folder) if folder else None
+        return ""
 
     # What folders add up
 

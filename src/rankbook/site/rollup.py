@@ -58,6 +58,10 @@ class Broken(NamedTuple):
     reason: str
 
 
+_LOST = (Group.FAILED, Group.OLDER, Group.UNPROVED)
+"""What must not hide behind tests that passed."""
+
+
 class Summary(Struct):
     """What is known of the tests of a page, of a folder with all below it, or of the book."""
 
@@ -80,6 +84,12 @@ class Summary(Struct):
     def is_run(self) -> bool:
         """Whether anything of it was ever run."""
         return bool(self.newest)
+
+    @property
+    def counts(self) -> Counter[Group]:
+        """What a badge is about: the tests; with other listings where there is no test, or where one of those has lost its proof."""
+        lost = Counter({group: self.others[group] for group in _LOST if self.others[group]})
+        return self.tests + lost if self.tests else self.others
 
     def add(self, other: Summary) -> None:
         """Add what another one knows."""
@@ -120,7 +130,7 @@ def covered(counts: Mapping[Group, int]) -> int:
 
 def row(summary: Summary) -> str:
     """Write the badge of a page or a folder in a table: what fails first, then how much is proved; empty when it has nothing to run."""
-    counts = summary.tests or summary.others
+    counts = summary.counts
     if not counts:
         return ""
     return f'<span class="rankbook-row">{label(counts)}</span>'
@@ -148,7 +158,7 @@ def head(summary: Summary, where: str = "", href: str = "") -> str:
         where: circumstances of that run, as HTML.
         href: address of what is said of that run.
     """
-    counts = summary.tests or summary.others
+    counts = summary.counts
     if not counts:
         return ""
     small = f" <small>{where}</small>" if where else ""

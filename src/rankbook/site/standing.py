@@ -8,6 +8,8 @@ from msgspec import Struct, field
 
 from rankbook.site.history import Recorded
 
+CONFTEST = "conftest.py"
+
 
 class Standing(Struct, frozen=True):
     """What is known of all tests and listings."""
