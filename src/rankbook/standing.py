@@ -16,6 +16,7 @@ from rankbook.git import asked
 from rankbook.ledger.recent import Brief, Extent, extent, has_only_grown, recent, unreadable
 from rankbook.ledger.recent import beside as recorded_beside
 from rankbook.listing import Outcome, Run
+from rankbook.pytest_private import SUFFIXES
 from rankbook.pytest_settings import NAMED, pytest_settings_of
 from rankbook.site.history import Recorded, beat
 from rankbook.site.standing import CONFTEST, Standing
@@ -43,9 +44,16 @@ def standing(
         items = {**items, **_items(path, known.extent[0])}
     ran = {found.newest.page for found in items.values() if not found.newest.source}
     texts = {page: _fingerprints(settings.root, page) for page in pages if page in ran}
+    documents = {found.newest.page for found in items.values() if not found.newest.source and _is_inside(found.name)} - texts.keys()
+    inside = {page: _fingerprints(settings.root, page) for page in sorted(documents)}
     needs = {found.newest.needs for found in items.values()}
     machines = {wanted: known.machines.get(wanted) or smallest_machine(wanted) for wanted in needs if wanted}
-    return Standing(items, texts, files or {}, machines, now)
+    return Standing(items, texts, inside, files or {}, machines, now)
+
+
+def _is_inside(name: str) -> bool:
+    """Tell of the name of a listing whether it lies inside a Markdown source."""
+    return name.partition("::")[0].lower().endswith(SUFFIXES)
 
 
 def _items(path: Path, after: int) -> dict[str, Recorded]:

@@ -62,6 +62,8 @@ class Entry(NamedTuple):
     line: int
     """Of the source; 0 when it is not known, because only an older version was run."""
     is_test: bool
+    is_command: bool = False
+    """Whether it is how a generated page says that its source is run."""
 
 
 _Placed = tuple[int, Entry]
@@ -178,7 +180,7 @@ class Proof:
             return PageProof(last_run=table, folder=folder)
         about = _about(view.entries)
         where, href = (circumstances(about[1].one.run), f"#{anchor(about[0])}") if about else ("", "")
-        title = head(self._summary(path, stamp, view), where, href)
+        title = head(self._summary(path, view), where, href)
         return PageProof(title, _badges(view, tests), last_run=table, folder=folder)
 
     def front(self, path: str = "index.md") -> str:
@@ -217,12 +219,24 @@ class Proof:
         ]
         entries = [self._entry(found, current) for found in kept]
         has_lost = bool(entries) and not any(entry.one.group.ran for entry in entries)
-        others = [
-            self._entry(found, () if has_lost and found.newest.reason.startswith(SAME_RUN) else fences)
-            for found in self._pages.get(self._prefix + path, {}).values()
-        ]
+        others = list(self._beside(path, () if has_lost else fences, fences))
         seen = {entry.name for entry in entries if entry.is_test}
         return _View(tuple(sorted((*entries, *others), key=_place)), expected.missing(wanted, seen), wanted)
+
+    def _beside(self, path: str, of_source: Collection[str] | None, fences: Collection[str] | None) -> Iterator[Entry]:
+        """Yield the listings of a generated page that are not its source: its command, and those inside of a Markdown source.
+
+        Args:
+            path: of the page.
+            of_source: what the command may have been that was the run of the source.
+            fences: what it may have been otherwise.
+        """
+        inside = self._standing.inside.get(self._prefix + path, {})
+        for found in self._pages.get(self._prefix + path, {}).values():
+            if found.name in inside:
+                yield self._entry(found, (inside[found.name],))._replace(is_command=False)
+            elif not inside:
+                yield self._entry(found, of_source if found.newest.reason.startswith(SAME_RUN) else fences)._replace(is_command=True)
 
     def _by_hand(self, path: str, present: Mapping[str, str] | None) -> Iterator[Entry]:
         """Yield the listings of a page made by a person, as far as the page still has them."""
@@ -284,7 +298,7 @@ class Proof:
                 totals[posixpath.dirname(folder)].add(totals[folder])
         for page in self._standing.listings:
             path = page.removeprefix(self._prefix)
-            totals[""].add(self._summary(path, None, self._view(path, None, None)))
+            totals[""].add(self._summary(path, self._view(path, None, None)))
         return totals
 
     @cached_property
@@ -293,8 +307,8 @@ class Proof:
         return {path: self._file_summary(path, stamp) for path, stamp in self._stamps.items() if stamp.page == "file"}
 
     def _file_summary(self, path: str, stamp: Stamp) -> Summary:
-        if stamp.source in self._sources:
-            return self._summary(path, stamp, self._view(path, stamp, None))
+        if stamp.source in self._sources or self._prefix + path in self._standing.inside:
+            return self._summary(path, self._view(path, stamp, None))
         return self._never(path, stamp.needs)
 
     def _never(self, path: str, needs: str) -> Summary:
@@ -309,11 +323,10 @@ class Proof:
             found.owners[owner].update(found.tests)
         return found
 
-    def _summary(self, path: str, stamp: Stamp | None, view: _View) -> Summary:
+    def _summary(self, path: str, view: _View) -> Summary:
         found = Summary()
         for entry in view.entries:
-            # The commands of a generated page are no tests of anybody; what they run is.
-            if stamp is None or entry.one.run.source:
+            if not entry.is_command:  # no test of anybody; what it runs is
                 self._count(found, path, entry, view.wanted)
         found.tests.update({Group.NEVER: len(view.never)} if view.never else {})
         for want in view.never.values():

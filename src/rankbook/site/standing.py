@@ -18,6 +18,8 @@ class Standing(Struct, frozen=True):
     """By node id."""
     listings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of pages made by people: the hash of each listing as it is now, by the part of its node id behind the page."""
+    inside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The same of pages about Markdown sources: of the listings inside those."""
     files: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of files beside which runs were and that have no page, by path, as they are now; empty for one that is gone."""
     machines: Mapping[tuple[str, ...], str] = field(default_factory=dict)
