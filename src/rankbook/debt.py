@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
+from os import sep
+from os.path import relpath
+from types import MappingProxyType
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from rankbook import smallest
+from rankbook.config import Settings
 from rankbook.ledger import Ledger, is_ahead
 from rankbook.listing import Outcome, Run
+from rankbook.needs import Needs
+from rankbook.pages.seals import stamp_as_listed
 from rankbook.required import BROKEN
 from rankbook.requirements import KINDS, Requirement, gpu_range
+from rankbook.site import expected
 
 REAL = (Outcome.PASSED, Outcome.FAILED, Outcome.CRASHED, Outcome.HUNG)
 """Ways to end that leave evidence: it ran. Skipped, vacuous, degenerate and not run do not count."""
@@ -60,7 +68,37 @@ class Debt(Struct, frozen=True):
         return "; ".join(filter(None, (what, f"last run: {last}", f"smallest machine: {machine}" if machine else "")))
 
 
-def owed(ledger: Ledger, current: Iterable[Run], days: int = 0, today: date | None = None) -> list[Debt]:
+class Page(NamedTuple):
+    """What a page about a source says of its tests."""
+
+    source: str
+    sha256: str
+    """Of the source as its listing has it."""
+    tests: Needs
+
+
+def pages_of(settings: Settings) -> dict[str, Page]:
+    """Read what the pages of a book say of its tests, by path below the root.
+
+    Raises:
+        RankbookError: a page cannot be read.
+    """
+    out = settings.below_root(settings.out)
+    found = {}
+    for file in sorted(out.rglob("*.md")) if out.is_dir() else ():
+        stamp = stamp_as_listed(file)
+        if stamp is not None and stamp.page == "file" and stamp.needs:
+            found[relpath(file, settings.root).replace(sep, "/")] = Page(stamp.source, stamp.sha256 or "", expected.tests(stamp.needs))
+    return found
+
+
+def owed(
+    ledger: Ledger,
+    current: Iterable[Run],
+    days: int = 0,
+    today: date | None = None,
+    pages: Mapping[str, Page] = MappingProxyType({}),
+) -> list[Debt]:
     """Give the skip debt of the present listings, the largest machine last.
 
     Args:
@@ -68,6 +106,7 @@ def owed(ledger: Ledger, current: Iterable[Run], days: int = 0, today: date | No
         current: the last run of each test or listing, of whatever outcome; it says what the listing is now and what it needs.
         days: age in days from which a run does not count any more; 0 for never.
         today: the day from which ages are counted; the present one, in UTC, when None.
+        pages: what pages say of their tests: a run of an older version does not count, and tests without a run owe one.
 
     Raises:
         LedgerError: the ledger cannot be read.
@@ -76,20 +115,26 @@ def owed(ledger: Ledger, current: Iterable[Run], days: int = 0, today: date | No
     same, any_listing = _real_runs(ledger)
     variants = _by_test(same)
     groups: dict[_Group, dict[str, str]] = defaultdict(dict)
+    current = list(current)
     for run in current:
         if run.kind in _NEVER_RUN or run.outcome is Outcome.NOT_CODE:
             continue
-        key = run.node_id, run.listing
+        page = pages.get(run.page) if "id" in run.case else None
+        listing = page.sha256 if page is not None and page.source == run.source else run.listing
+        needs = _needs_of(run, page)
+        key = run.node_id, listing
         alike = same.get(key, []) or (variants.get(key, []) if run.case.get("left_out") else [])
         times = [at for modules, at in alike if not _differ(modules, run.modules)]
-        times += ["" if is_ahead(run.when) else run.when] if is_real(run) else []
+        times += ["" if is_ahead(run.when) else run.when] if is_proof(run) and run.listing == listing else []
         last = max(times, default="")
         if times and not (days and (not last or _age(last, now) >= days)):
             continue
         before = last or any_listing.get(run.node_id, "")
         changed = "beside" if key in same else "changed"
         why = "old" if times else changed if run.node_id in any_listing else "never"
-        groups[run.needs, "" if run.needs else run.reason, why][run.node_id] = before
+        groups[needs, "" if needs else run.reason, why][run.node_id] = before
+    for page_path, name, needs in unrun(current, pages):
+        groups[needs, "", "never"][f"{page_path}::{name}"] = ""
     debts = [
         Debt(needs, reason, max(found.values())[:10], _NOTES[why](max(found.values()), now), tuple(sorted(found)))
         for (needs, reason, why), found in groups.items()
@@ -116,6 +161,44 @@ _NOTES: Mapping[str, Callable[[str, date], str]] = {
     "old": lambda last, today: _ago(_age(last, today)) if last else "at a time that is not known",
 }
 """Why a last run does not count, in words."""
+
+
+def unrun(current: Iterable[Run], pages: Mapping[str, Page]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield the tests of pages of which there is no run at all: the page, the test, and what it needs.
+
+    Args:
+        current: the last run of each test.
+        pages: what pages say of their tests.
+    """
+    seen: dict[str, set[str]] = defaultdict(set)
+    for run in current:
+        if "id" in run.case:
+            seen[run.page].add(run.case["id"])
+    for path, page in pages.items():
+        for name, want in expected.missing(page.tests, seen[path]).items():
+            yield path, name, want.words
+
+
+def are_there(runs: Iterable[Run], pages: Mapping[str, Page]) -> list[Run]:
+    """Leave out the runs of tests of an older version that their page has no more."""
+    return [run for run in runs if not _is_gone(run, pages.get(run.page))]
+
+
+def _is_gone(run: Run, page: Page | None) -> bool:
+    is_older = page is not None and "id" in run.case and run.source == page.source and run.listing != page.sha256
+    return page is not None and is_older and not expected.is_expected(page.tests, run.case["id"])
+
+
+def _needs_of(run: Run, page: Page | None) -> tuple[str, ...]:
+    want = page and expected.want_of_test(page.tests, run.case["id"], run.needs, is_skipped=run.outcome is Outcome.SKIPPED)
+    return want.words if want else run.needs
+
+
+def is_proof(run: Run) -> bool:
+    """Say whether a run leaves evidence that its test ran on hardware that is there: GPUs that were only declared prove nothing."""
+    real, _, declared = run.machine.partition("; declared: ")
+    pretended = real.startswith("CPU") and declared not in ("", "no GPUs")
+    return is_real(run) and not pretended
 
 
 def is_real(run: Run) -> bool:
@@ -184,7 +267,7 @@ def smallest_machine(needs: Iterable[str]) -> str:
         `4 GPUs with compute capability 9.0`; empty when they are not known, or when no machine meets all of them.
     """
     found = [requirement_of(need) for need in needs]
-    return smallest.smallest_machine(found) if found else ""
+    return smallest.machine_for(found) if found else ""
 
 
 def _gpus(needs: Iterable[str]) -> int:

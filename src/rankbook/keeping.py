@@ -326,12 +326,13 @@ def _days(word: str) -> int:
 
 def _debt(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> int:
     days = settings.debt_days if chosen.days is None else chosen.days
-    current = _on_pages(debt.current_runs(ledger), settings)
-    found = debt.owed(ledger, current, days)
+    pages = debt.pages_of(settings) if ledger.path.exists() else {}
+    current = debt.are_there(_on_pages(debt.current_runs(ledger), settings), pages)
+    found = debt.owed(ledger, current, days, pages=pages)
     if chosen.json:
         say(json.dumps([{**asdict(one), "machine": one.machine} for one in found], indent=2, ensure_ascii=False))
     else:
-        for line in (*(one.sentence() for one in found), _total(found, len(current))):
+        for line in (*(one.sentence() for one in found), _total(found, len(current) + sum(1 for _ in debt.unrun(current, pages)))):
             say(line)
     return debt.STATUS if chosen.fail_on_debt and (found or not current) else 0
 

@@ -20,7 +20,6 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from rankbook import __version__, freshness, searching
 from rankbook.config import Settings
@@ -35,7 +34,7 @@ from rankbook.site.addresses import Addresses
 from rankbook.site.assets import script, style
 from rankbook.site.forge import FACTS
 from rankbook.site.shell import Shell
-from rankbook.stamps import Stamps, Told, body_of, stamp_of, told_of
+from rankbook.stamps import Stamps, Told, body_of, told_of
 from rankbook.workers import processes, spread
 
 if TYPE_CHECKING:
@@ -263,7 +262,7 @@ class Docs:
         for path in paths:
             row, seen = known.get(path), seen_already[path]
             if row is None or row.seen != seen:
-                row = Row(seen, told_of(_stamp_as_listed(self.site.folder / path)) if path.endswith(".md") else ())
+                row = Row(seen, _told(self.site.folder / path) if path.endswith(".md") else ())
             self.rows[path] = row
 
     def _seen_already(self) -> dict[str, Seen]:
@@ -306,18 +305,10 @@ class Docs:
         return min(roots, key=lambda path: (path.count("/"), path), default="")
 
 
-def _stamp_as_listed(path: Path) -> Stamp | None:
-    """Read what a page says of itself, but of its source as its listing has it: somebody may have edited that on the page.
+def _told(path: Path) -> Told:
+    from rankbook.pages.seals import stamp_as_listed  # what makes pages is of no use where none has changed
 
-    Raises:
-        RankbookError: the page cannot be read.
-    """
-    stamp = stamp_of(path)
-    if stamp is None or stamp.page != "file" or not stamp.sha256:
-        return stamp
-    from rankbook.pages.seals import listed  # what makes pages is of no use where none has changed
-
-    return replace(stamp, sha256=listed(path.read_bytes(), stamp.sha256))
+    return told_of(stamp_as_listed(path))
 
 
 def _is_copied(path: str, folders: Collection[str]) -> bool:

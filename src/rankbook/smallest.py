@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from rankbook.requirements import Requirement, gpu_range
 
@@ -33,6 +33,15 @@ def smallest_machine(requirements: Iterable[Requirement]) -> str:
         parts += [f"{kind} {name}" for name in _names([need.value for need in wanted if need.kind == kind])]
     parts += sorted({f"{match[1]}={match[2]}" for need in wanted if need.kind == "environment" and (match := _SET.fullmatch(need.value))})
     return ", ".join(parts)
+
+
+def machine_for(requirements: Collection[Requirement]) -> str:
+    """Describe the smallest machine that would run a test; empty for one that is disabled, which none would.
+
+    Args:
+        requirements: of the test.
+    """
+    return "" if any(need.kind == "disabled" for need in requirements) else smallest_machine(requirements)
 
 
 def owed_to(requirements: Iterable[Requirement]) -> list[Requirement]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from rankbook.config import Settings
-from rankbook.debt import is_real, smallest_machine
+from rankbook.debt import is_proof, smallest_machine
 from rankbook.errors import RankbookError
 from rankbook.git import asked
 from rankbook.ledger.recent import Brief, Extent, extent, has_only_grown, recent, unreadable
@@ -157,13 +157,6 @@ def _is_proof(outcome: str, reason: str, machine: str) -> bool:
 
 
 _SOME_RUN = Run("", "", "", "", 0, "", Outcome.PASSED)
-
-
-def is_proof(run: Run) -> bool:
-    """Say whether a run leaves evidence that its test ran on hardware that is there: GPUs that were only declared prove nothing."""
-    real, _, declared = run.machine.partition("; declared: ")
-    pretended = real.startswith("CPU") and declared not in ("", "no GPUs")
-    return is_real(run) and not pretended
 
 
 def _fingerprints(root: Path, page: str) -> Mapping[str, str]:

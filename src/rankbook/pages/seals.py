@@ -10,8 +10,10 @@ from __future__ import annotations
 import enum
 import hashlib
 import re
+from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook import front_matter
 from rankbook.embedding import Embedding, restore
@@ -19,6 +21,7 @@ from rankbook.errors import PageError
 from rankbook.front_matter import Stamp
 from rankbook.pages.fence import SOURCE_OPTIONS
 from rankbook.pages.notes import without_notes
+from rankbook.stamps import stamp_of
 
 _SEAL = re.compile(rb"<!-- rankbook-seal ([0-9a-f]{32}) -->")
 _WORD = b"<!-- rankbook-seal "
@@ -90,7 +93,25 @@ def look(data: bytes) -> Seen | None:
     return Seen(stamp, edited, source, text, problem, seal is not None)
 
 
-def listed(data: bytes, sha256: str) -> str:
+def stamp_as_listed(path: Path) -> Stamp | None:
+    """Read what a page says of itself, but of its source as its listing has it: somebody may have edited that on the page.
+
+    Args:
+        path: of the page.
+
+    Returns:
+        What it says; None for a page that is not generated.
+
+    Raises:
+        RankbookError: the page cannot be read.
+    """
+    stamp = stamp_of(path)
+    if stamp is None or stamp.page != "file" or not stamp.sha256:
+        return stamp
+    return replace(stamp, sha256=_listed(path.read_bytes(), stamp.sha256))
+
+
+def _listed(data: bytes, sha256: str) -> str:
     """Give the SHA-256 of the source as the listing of its page has it; empty where an edited listing gives back none.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rankbook import needs
 from rankbook.requirements import Requirement
-from rankbook.smallest import owed_to, smallest_machine
+from rankbook.smallest import machine_for, owed_to
 
 Words = tuple[str, ...]
 """What tests need, as their page says it."""
@@ -56,7 +56,7 @@ def want_of(requirements: tuple[Requirement, ...]) -> Want:
     """Give needs as words, as the ledger has them, with the machine that has them; of one that runs everywhere, how many ranks it has."""
     wanted = owed_to(requirements)
     told = wanted or [need for need in requirements if need.kind == "world size"]
-    return Want(tuple(dict.fromkeys(need.text for need in told)), smallest_machine(wanted))
+    return Want(tuple(dict.fromkeys(need.text for need in told)), machine_for(wanted))
 
 
 def want_of_test(expected: needs.Needs, name: str, lacked: Words, *, is_skipped: bool) -> Want | None:

@@ -1,0 +1,181 @@
+"""Nothing is green that was not run as it stands: pages, folders, the front page and the command for debt say the same."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tiny_site import environment
+
+FILES = {
+    "pyproject.toml": "[tool.rankbook]\nsources = ['tests']\ngpus = '0'\n",
+    "mkdocs.yml": (
+        "site_name: P\nuse_directory_urls: false\ntheme: {name: material, font: false}\nplugins: [search, rankbook]\n"
+        "markdown_extensions: [admonition, attr_list, tables, {toc: {permalink: true}}, pymdownx.highlight, pymdownx.superfences]\n"
+    ),
+    "docs/index.md": "# Front\n\n<!-- rankbook:proof -->\n",
+}
+PASSES = "def test_a():\n    pass\n"
+BOTH = f"{PASSES}\n\ndef test_b():\n    pass\n"
+
+
+class Book:
+    """A small project with its book.
+
+    Args:
+        folder: where it lies.
+        files: its files, by path.
+    """
+
+    def __init__(self, folder: Path, files: dict[str, str]) -> None:
+        self.folder = folder
+        for name, text in (FILES | files).items():
+            self.write(name, text)
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the project."""
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_text(text)
+
+    def run(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a command as a module."""
+        env = environment() | variables
+        return subprocess.run([sys.executable, "-m", *command], cwd=self.folder, env=env, capture_output=True, text=True, check=False)
+
+    def gen(self) -> None:
+        """Bring the pages up to date."""
+        done = self.run("rankbook.cli", "gen")
+        assert done.returncode == 0, done.stderr
+
+    def prove(self, *options: str, **variables: str) -> int:
+        """Generate the pages and run their listings; gives pytest's exit status."""
+        self.gen()
+        return self.run("pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", *options, **variables).returncode
+
+    def badges(self) -> dict[str, str]:
+        """Build the site; gives what stands beside the title of each page that shows something."""
+        done = self.run("mkdocs", "build", "-q")
+        assert done.returncode == 0, done.stdout + done.stderr
+        found = {}
+        for page in sorted((self.folder / "site").rglob("*.html")):
+            if head := re.search(r"<span class=\"?rankbook-head\"?>(.*?)(?: <small>|</h1>|<a class=headerlink)", page.read_text()):
+                name = page.relative_to(self.folder / "site").as_posix().removesuffix(".html")
+                if page.name != "doc.html":  # what it shows is what its folder's index does
+                    found[name.removeprefix("suite/").removeprefix("tests/")] = html.unescape(re.sub(r"<[^>]*>", "", head[1])).strip()
+        return found
+
+    def page(self, name: str) -> str:
+        """Give the text of a built page."""
+        return html.unescape(re.sub(r"<[^>]*>", "", (self.folder / "site" / name).read_text()))
+
+    def debt(self) -> tuple[int, str]:
+        """Ask for the skip debt; gives the exit status and what is said."""
+        done = self.run("rankbook.cli", "ledger", "debt", "--fail-on-debt")
+        return done.returncode, done.stdout
+
+
+@pytest.fixture
+def book_of(tmp_path):
+    """A function that writes a project."""
+    return lambda files, name="book": Book(tmp_path / name, files)
+
+
+def test_a_ledger_in_the_place_of_another(book_of):
+    """A ledger of as many runs as that of the last build is another one all the same."""
+    book = book_of({"tests/test_f.py": "import os\n\n\ndef test_net():\n    assert 'BROKEN' not in os.environ\n"})
+    assert book.prove() == 0
+    assert set(book.badges().values()) == {"passed"}
+    shutil.rmtree(book.folder / ".rankbook")
+    assert book.prove(BROKEN="1") == 1
+    assert set(book.badges().values()) == {"failed"}
+
+
+def test_a_listing_that_is_edited_on_its_page(book_of):
+    """Its proof is gone with the first character, and what runs is what the page shows, until its source says the same again."""
+    book = book_of({"tests/test_b.py": "def test_b(): pass\n"})
+    assert book.prove() == 0
+    page = book.folder / "docs/suite/tests/test_b.py_docs.md"
+    page.write_text(page.read_text().replace("def test_b(): pass", "def test_b(): 1/0;", 1))
+    assert set(book.badges().values()) == {"older version"}
+    assert "how-to-run-itpassed" not in re.sub(r"\s", "", book.page("suite/tests/test_b.py_docs.html"))
+    status, said = book.debt()
+    assert (status, said.partition(";")[0], "before the listing changed" in said) == (1, "1 test, whose need is not known", True)
+    assert book.prove() == 1
+    assert set(book.badges().values()) == {"failed"}
+    page.write_text(page.read_text().replace("def test_b(): 1/0;", "def test_b(): pass", 1))
+    assert book.prove() == 0
+    assert set(book.badges().values()) == {"passed"}
+
+
+def test_a_conftest_file_that_is_new(book_of):
+    """One that appears above a test takes its proof, with a page or without, as `--stale` runs the test again; so does one that goes."""
+    book = book_of({"tests/test_y.py": PASSES})
+    assert book.prove() == 0
+    assert book.badges()["test_y.py_docs"] == "passed"
+    for place in ("tests/conftest.py", "conftest.py"):
+        book.write(place, "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef f():\n    raise RuntimeError('no')\n")
+        book.gen()
+        assert book.badges()["test_y.py_docs"] == "older version", place
+        assert f"but {place} has changed since" in book.page("suite/tests/test_y.py_docs.html")
+        (book.folder / place).unlink()
+        book.gen()
+        assert book.badges()["test_y.py_docs"] == "passed", place
+
+
+def test_a_program_that_fails_below_tests_that_pass(book_of):
+    """A folder is not green while anything in it fails."""
+    program = "import sys\n\nif __name__ == '__main__':\n    sys.exit(3)\n"
+    book = book_of({"tests/scripts/bad.py": program, "tests/scripts/test_s.py": PASSES, "tests/fine/test_t.py": PASSES})
+    assert book.prove() == 1
+    badges = book.badges()
+    assert {badges[name] for name in ("index", "scripts/index", "scripts/bad.py_docs")} <= {"failed", "1 failed"}
+    assert {badges[name] for name in ("fine/index", "fine/test_t.py_docs", "scripts/test_s.py_docs")} == {"passed"}
+
+
+def test_listings_inside_a_markdown_source(book_of):
+    """They stand by their own text and options, are added up, and lose their proof when their document changes."""
+    text = "# T\n\n```python\nassert 1\n```\n\n```python {ranks=1 name=two}\nassert 2\n```\n"
+    book = book_of({"tests/README.md": text})
+    assert book.prove() == 0
+    assert book.badges() == {"README.md_docs": "passed", "index": "passed"}
+    book.write("tests/README.md", text.replace("assert 2", "assert not 2"))
+    book.gen()
+    assert set(book.badges().values()) == {"older version"}
+    assert book.prove() == 1
+    assert book.badges() == {"README.md_docs": "1 failed", "index": "1 failed"}
+    assert "README.md::two" in book.page("suite/tests/index.html") + book.page("index.html")
+
+
+def test_debt_counts_what_the_pages_show(book_of):
+    """Tests without a run, and those whose source has changed since, owe one, whatever part was run last; those that are gone do not."""
+    book = book_of({"tests/test_d.py": BOTH})
+    assert book.prove("-k", "test_a") == 0
+    assert book.debt() == (1, "1 test, whose need is not known; last run: never\nskip debt: 1 of 2 tests and listings\n")
+    assert book.prove() == 0
+    assert book.debt()[0] == 0
+    book.write("tests/test_d.py", BOTH.replace("def test_b():\n    pass", "def test_b():\n    assert 0"))
+    assert book.prove("-k", "test_a and not how") == 0
+    status, said = book.debt()
+    assert (status, said.count("\n")) == (1, 2)
+    assert said.startswith("1 test, whose need is not known; last run: ")
+    assert "before the listing changed" in said
+    book.write("tests/test_d.py", PASSES)
+    assert book.prove("-k", "test_a") == 0
+    assert book.debt()[0] == 0
+
+
+def test_declared_gpus_pay_no_debt(book_of):
+    """A run on GPUs that were only declared is none."""
+    guide = "# G\n\n```python {gpus=2 ranks=2}\nassert True\n```\n"
+    settings = "[tool.rankbook]\nsources = ['tests']\ngpus = '2 x H200'\n"
+    book = book_of({"pyproject.toml": settings, "docs/guide.md": guide, "tests/test_e.py": PASSES})
+    assert book.prove() == 0
+    status, said = book.debt()
+    assert status == 1
+    assert "need 2 GPUs" in said or "needs 2 GPUs" in said
