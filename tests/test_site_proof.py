@@ -277,6 +277,48 @@ def test_a_run_stands_for_the_family_whose_name_is_longest(proof_of):
     assert "<code>test_a*</code>" in said
 
 
+def test_what_is_a_test_by_itself_has_no_others(proof_of):
+    """A variant belongs to the function that it is made of, not to a test whose name it happens to begin with."""
+    rows = [("TestP", "test_s"), ("TestP", "test_s_x"), ("TestP", "test_s_x_y")]
+    names = ["test_s_x_1", "test_s_x_2", "test_s_x", "test_s_x_y_x_1"]
+    recorded = [a_run(f"TestP::{name}", Outcome.FAILED if name == "test_s_x_2" else Outcome.PASSED) for name in names]
+    shown = proof_of(*recorded).page(PAGE, tests=rows).tests
+    assert ["failed" in shown[row] for row in rows] == [True, False, False]
+    assert all("never run" not in shown[row] for row in rows)
+
+
+def test_a_module_is_no_test(proof_of):
+    """A module that cannot be collected, or holds no test, is another listing: it adds nothing to the number of tests."""
+    broken = proof_of(a_run("a.py", Outcome.FAILED, case={}), stamps=stamps_of("test_a", "test_b"))
+    assert "2 tests: 2 never run. 1 other listing: 1 failed" in broken.page(PAGE).last_run
+    assert "1 failed" in broken.page(PAGE).badge
+    assert "A machine has run 0 of 3 tests" in broken.front()
+
+
+def test_a_title_says_no_more_of_a_place_than_is_true(proof_of):
+    """Failures on several machines are not all said to be those of one; what was never run was run nowhere."""
+    never = proof_of(a_run("a.py", case={}), stamps=stamps_of("TestA::test_x")).page(PAGE).badge
+    assert "never run" in never
+    assert "on CPU" not in never
+    several = proof_of(a_run("test_a", Outcome.FAILED, machine=TWO_GPUS), a_run("test_b", Outcome.FAILED, day=21))
+    assert "2 failed</span></a> <small>the last one on CPU" in several.page(PAGE).badge
+
+
+def test_a_long_list_of_failures_says_that_it_goes_on(proof_of):
+    """Ten are shown, and how many there are besides."""
+    front = proof_of(*(a_run(f"test_{number}", Outcome.FAILED) for number in range(13))).front()
+    assert "<p>and 3 others.</p>" in front
+
+
+def test_a_time_that_is_not_known_is_not_told(proof_of):
+    """A run that is dated ahead has none: neither 1970 nor an empty month."""
+    page = proof_of(a_run(when="2031-01-01T00:00:00+00:00"), a_run(day=19, machine=TWO_GPUS))
+    said = page.page(PAGE).last_run + page.front()
+    assert "1970" not in said
+    assert "at a time that is not known" in said
+    assert '<th scope="row"></th>' not in said
+
+
 def test_a_badge_belongs_to_a_class_and_a_name(proof_of):
     """A test of another class with the same name says nothing; a test made of a function belongs to the longest name that fits."""
     ends = {"B::test_a": Outcome.FAILED, "A::test_a_b_cuda": Outcome.HUNG, "C::test_x": Outcome.CRASHED}
@@ -469,7 +511,7 @@ def test_a_folder_adds_up_what_lies_below(proof_of):
     assert "test_flaky100 %: 3 changes in 4 runs" in said
     assert said.index("test_slow1\xa0min 15\xa0s") < said.index("test_flaky1\xa0s")
     assert "oncall: distributed60 %2 passed, 1 failed, 1 skipped, 1 never run" in said
-    assert "2 × NVIDIA H200100 %1 passed" in said
+    assert "2 × NVIDIA H20017 %1 passed" in said
     assert "2026-112 tests2026-101 test" in said
     assert 'href="a.py_docs.html#L7"' in proof.page("s/index.md").rollup
     assert 'href="s/a.py_docs.html#L7"' in proof.front()

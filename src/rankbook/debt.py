@@ -180,11 +180,14 @@ def unrun(current: Iterable[Run], pages: Mapping[str, Page]) -> Iterator[tuple[s
 
 
 def are_there(runs: Iterable[Run], pages: Mapping[str, Page]) -> list[Run]:
-    """Leave out the runs of tests of an older version that their page has no more."""
+    """Leave out the runs of tests of an older version that their page has no more, and of commands that run those of their page."""
     return [run for run in runs if not _is_gone(run, pages.get(run.page))]
 
 
 def _is_gone(run: Run, page: Page | None) -> bool:
+    """Tell of a test whether its page has it no more; of the command of a page of tests, that it is no test: what it runs is."""
+    if page is not None and not run.source:
+        return True
     is_older = page is not None and "id" in run.case and run.source == page.source and run.listing != page.sha256
     return page is not None and is_older and not expected.is_expected(page.tests, run.case["id"])
 

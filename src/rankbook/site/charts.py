@@ -46,24 +46,25 @@ def legend(counts: Mapping[Group, int]) -> str:
     return f'<ul class="rb-legend">{"".join(entries)}</ul>'
 
 
-def breakdown(caption: str, heading: str, rows: Sequence[tuple[str, Mapping[Group, int]]]) -> str:
+def breakdown(caption: str, heading: str, rows: Sequence[tuple[str, Mapping[Group, int]]], whole: int = 0) -> str:
     """Write a table with a stacked bar for each row.
 
     Args:
         caption: of the table.
         heading: what its rows are.
         rows: a label (text) and its numbers by group.
+        whole: what each row is a share of; 0 where that is its own sum.
     """
     body = "".join(
-        f'<tr><th scope="row">{html.escape(label)}</th><td>{stacked(counts)}</td><td class="rb-number">{_ran(counts)}</td>'
+        f'<tr><th scope="row">{html.escape(label)}</th><td>{stacked(counts)}</td><td class="rb-number">{_ran(counts, whole)}</td>'
         f"<td>{in_words(counts)}</td></tr>"
         for label, counts in rows
     )
     return _table(caption, (heading, "Outcomes", "Coverage", "In words"), body) if body else ""
 
 
-def _ran(counts: Mapping[Group, int]) -> str:
-    return share(sum(number for group, number in counts.items() if group.ran), sum(counts.values()))
+def _ran(counts: Mapping[Group, int], whole: int) -> str:
+    return share(sum(number for group, number in counts.items() if group.ran), whole or sum(counts.values()))
 
 
 def bars(caption: str, headings: Sequence[str], rows: Sequence[Row]) -> str:

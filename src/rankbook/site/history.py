@@ -178,8 +178,9 @@ def _signs(beats: Sequence[Beat]) -> str:
 def _line(where: str, beats: Sequence[Beat]) -> str:
     newest = beats[-1]
     torch = f", torch {html.escape(newest.torch)}" if newest.torch else ""
+    time = _time(_date(newest)) if newest.when else "at a time that is not known"
     return (
-        f"{html.escape(where) or 'unknown hardware'}: {newest.outcome.value}{torch}, {_time(_date(newest))}{_changed(beats)} "
+        f"{html.escape(where) or 'unknown hardware'}: {newest.outcome.value}{torch}, {time}{_changed(beats)} "
         f"<small>({_counts(beats)})</small>"
     )
 
@@ -187,9 +188,9 @@ def _line(where: str, beats: Sequence[Beat]) -> str:
 def _changed(beats: Sequence[Beat]) -> str:
     """Say since when it has ended as it does now, and how and when it ended before that; nothing where it has always ended so."""
     since = next((place for place in range(len(beats) - 1, 0, -1) if beats[place - 1].outcome is not beats[-1].outcome), 0)
-    if not since:
-        return ""
     before = beats[since - 1]
+    if not (since and before.when and beats[since].when):
+        return ""
     return f"; so since {_date(beats[since]):%Y-%m-%d}, {before.outcome.value} on {_date(before):%Y-%m-%d}"
 
 

@@ -178,10 +178,10 @@ class Proof:
         folder = f"{own}/" if own and word(own) == own else ""
         if not self._standing.items:
             return PageProof(last_run=table, folder=folder)
-        about = _about(view.entries)
-        where, href = (circumstances(about[1].one.run), f"#{anchor(about[0])}") if about else ("", "")
-        title = head(self._summary(path, view), where, href)
-        return PageProof(title, _badges(view, tests), last_run=table, folder=folder)
+        summary = self._summary(path, view)
+        about = _about(view.entries, summary)
+        where, href = (_where(view.entries, about[1]), f"#{anchor(about[0])}") if about else ("", "")
+        return PageProof(head(summary, where, href), _badges(view, tests), last_run=table, folder=folder)
 
     def front(self, path: str = "index.md") -> str:
         """Give the charts of the whole book, for a page made by a person.
@@ -251,7 +251,8 @@ class Proof:
         one = shown(found, current, self._changed)
         newest = found.newest
         is_present = current is not None and newest.listing in current
-        return Entry(one, found.name, newest.case.get("line", 0) if is_present else 0, newest.kind == "test" and bool(newest.source))
+        is_test = newest.kind == "test" and bool(newest.source) and found.name != posixpath.basename(newest.source)
+        return Entry(one, found.name, newest.case.get("line", 0) if is_present else 0, is_test)
 
     @cached_property
     def _files(self) -> Mapping[str, str]:
@@ -437,11 +438,19 @@ def _unsearched(part: str) -> str:
     return f"<section data-search-exclude>{part}</section>" if part else ""
 
 
-def _about(entries: Sequence[Entry]) -> _Placed | None:
+def _about(entries: Sequence[Entry], summary: Summary) -> _Placed | None:
     """Give the entry whose run the badge beside a page's title is about: the newest failure, or else the newest run that left evidence."""
-    ran = [(place, entry) for place, entry in enumerate(entries) if entry.one.group.ran and entry.one.run.source]
+    meant = [(place, entry) for place, entry in enumerate(entries) if entry.one.group in summary.counts and not entry.is_command]
+    ran = [(place, entry) for place, entry in meant if entry.one.group.ran]
     failed = [pair for pair in ran if pair[1].one.group is Group.FAILED]
     return max(failed or ran, key=lambda pair: pair[1].one.run.when, default=None)
+
+
+def _where(entries: Iterable[Entry], about: Entry) -> str:
+    """Say where and when the run was that a title is about; only when, where others ended so on other hardware."""
+    run = about.one.run
+    alike = {entry.one.run.machine for entry in entries if entry.one.group is about.one.group and not entry.is_command}
+    return circumstances(run) if len(alike) <= 1 else f"the last one {circumstances(run)}"
 
 
 def _place(entry: Entry) -> tuple[int, list[tuple[int, str]], str]:
@@ -457,23 +466,31 @@ _NUMBER = re.compile(r"0*(\d+)")
 def _badges(view: _View, tests: Sequence[Row]) -> dict[Row, str]:
     """Give the badge of each row of the table of tests: of its test, or of all that are made of its function."""
     found: dict[Row, list[_Placed]] = {row: [] for row in tests}
+    plain = {*view.wanted, *(entry.name for entry in view.entries)}
     for place, entry in enumerate(view.entries):
-        row = _row_of(entry.name, found) if entry.is_test else None
+        row = _row_of(entry.name, found, plain) if entry.is_test else None
         if row is not None:
             found[row].append((place, entry))
     never = badge(Group.NEVER)
     return {row: _badge(entries) if entries else never for row, entries in found.items()}
 
 
-def _row_of(test: str, rows: Collection[Row]) -> Row | None:
+def _row_of(test: str, rows: Collection[Row], plain: Collection[str]) -> Row | None:
     """Find the row that a test belongs to: by its class and its name, or by the longest name that its own begins with.
 
-    Tests that are made of a function are called after it and what they were made for: `test_sum[2]`, `test_sum_cuda`.
+    Tests that are made of a function are called after it and what they were made for: `test_sum[2]`, `test_sum_cuda`. What is a test by
+    itself has none that are made of it, whatever others are called.
+
+    Args:
+        test: its node id within the file.
+        rows: all rows.
+        plain: the node ids of all tests.
     """
     head, bracket, parameters = test.partition("[")
     owner, _, function = head.rpartition("::")
     names = [function + bracket + parameters, function]
-    names += [function[:end] for end in range(len(function) - 1, 0, -1) if function[end] == "_"]
+    shorter = [function[:end] for end in range(len(function) - 1, 0, -1) if function[end] == "_"]
+    names += [name for name in shorter if (f"{owner}::{name}" if owner else name) not in plain]
     return next((row for name in names for row in ((owner, name), (None, name)) if row in rows), None)
 
 

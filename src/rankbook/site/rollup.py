@@ -214,7 +214,9 @@ def _broken(summary: Summary, href: Href) -> str:
         )
         for one in summary.broken
     )
-    return listed("Failing", ("Test", "Outcome", "Hardware", "When", "Reason"), rows)
+    failed = summary.tests[Group.FAILED] + summary.others[Group.FAILED]
+    more = f"<p>and {count(failed - MOST, 'other')}.</p>" if failed > MOST else ""
+    return listed("Failing", ("Test", "Outcome", "Hardware", "When", "Reason"), rows) + more
 
 
 def _debts(summary: Summary, _href: Href) -> str:
@@ -267,7 +269,9 @@ def _owners(summary: Summary, _href: Href) -> str:
 
 
 def _hardware(summary: Summary, _href: Href) -> str:
-    return breakdown("By hardware: the last run of each test on it", "Hardware", _ordered(summary.hardware))
+    whole = sum(summary.tests.values())
+    caption = "By hardware: the last run of each test on it, and its share of all tests"
+    return breakdown(caption, "Hardware", _ordered(summary.hardware), whole)
 
 
 def _ordered(groups: Mapping[str, Mapping[Group, int]]) -> list[tuple[str, Mapping[Group, int]]]:
@@ -276,8 +280,9 @@ def _ordered(groups: Mapping[str, Mapping[Group, int]]) -> list[tuple[str, Mappi
 
 def _freshness(summary: Summary, _href: Href) -> str:
     months = sorted(summary.months.items(), reverse=True)
-    rows = [(_month(month), float(number), count(number, "test")) for month, number in months[:12]]
+    months = [(month, number) for month, number in months if month]  # a run whose time is not known is of no month
     older = sum(number for _, number in months[12:])
+    rows = [(_month(month), float(number), count(number, "test")) for month, number in months[:12]]
     rows += [("before", float(older), count(older, "test"))] if older else []
     return bars("Freshness: tests that were run as they are now, by the month of that run", ("Month", "Tests"), rows)
 
