@@ -251,6 +251,7 @@ def test_known():
 """
 CHOICE = "-m 'not known' --deselect tests/test_a.py::test_unwanted"
 LEAVES_OUT = "plain pytest leaves it out: "
+SAME = "the same run as the tests of this page"
 ALONE = "import pytest\n\n\n@pytest.mark.{}\ndef test_alone():\n    assert False\n"
 
 
@@ -374,3 +375,20 @@ def test_what_was_left_out_is_asked_again(tmp_path, monkeypatch):
             monkeypatch.setenv("SLOW", "1")
         proved(folder, "--stale", "-k", "test_a and not how", "--listings-report=report.json")
         assert json.loads((folder / "report.json").read_text())["endings"] == count
+
+
+@pytest.mark.parametrize("choice", ["-m 'not slow'", "-k quick"])
+def test_what_the_root_leaves_out_is_told(tmp_path, choice):
+    """`-m` and `-k` in `addopts` at the root leave tests out of plain pytest; in the book these are skipped, and listings run."""
+    tests = "import pytest\n\n\n@pytest.mark.slow\ndef test_slow():\n    pass\n\n\ndef test_quick():\n    pass\n"
+    folder = write(tmp_path, {
+        "pyproject.toml": f"{TABLE}addopts = \"{choice}\"\nmarkers = ['slow']\n[tool.rankbook]\nsources = ['tests']\n",
+        "tests/test_it.py": tests,
+        "docs/guide.md": "# Guide\n\n```python {name=shown}\nassert True\n```\n",
+    })  # fmt: skip
+    assert "1 passed, 1 deselected" in run(folder, "pytest", "-p", "no:cacheprovider", "-p", "no:rankbook", "tests")
+    proved(folder)
+    found = ended(folder)
+    assert found.pop("test_it.py::test_slow").startswith(f"{LEAVES_OUT}-")
+    assert found == {"test_it.py::test_quick": "passed", "guide.md::shown": "passed", "test_it.py::how-to-run-it": SAME}
+    assert "1 passed, 3 deselected" in run(folder, "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", "-k", "shown")

@@ -513,6 +513,11 @@ class ListingItem(pytest.Item):
         return self.state.outlook.unmet(self.job, self.test, self.page.sources(self.job)) if self.job.same_as is None else None
 
     @property
+    def is_chosen(self) -> bool:
+        """Whether it is a test, and plain pytest would run it."""
+        return self.case is not None and not self.case.left_out
+
+    @property
     def starts_process(self) -> bool:
         """Whether a process of the item's own listing is started for it."""
         return self.known is None and self.job.same_as is None and self.get_closest_marker("skip") is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 from collections.abc import Generator, Mapping
 from pathlib import Path
 
@@ -94,6 +95,25 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Generator[
     if not (parent.session.isinitpath(file_path) or wanted_by_glob(parent.config, file_path)):
         return collectors
     return [*(entry for entry in collectors if not is_text_doctest(entry)), PageFile.of(parent, file_path)]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
+    """Show the project's own `-m` and `-k` only the tests that they keep: others are skipped and say why, and a listing is no test."""
+    kept = {item for item in items if isinstance(item, ListingItem) and not item.is_chosen} if _is_chosen_for(config) else set()
+    before = list(items)
+    items[:] = [item for item in items if item not in kept]
+    yield
+    if kept:
+        places = {item: place for place, item in enumerate(before)}
+        is_in_order = all(item in places for item in items) and items == sorted(items, key=places.__getitem__)
+        items[:] = sorted([*items, *kept], key=places.__getitem__) if is_in_order else [*items, *kept]
+
+
+def _is_chosen_for(config: pytest.Config) -> bool:
+    """Tell whether tests are chosen by the project's settings, and not for this run: on its command line, or in `PYTEST_ADDOPTS`."""
+    words = [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
+    return bool(config.option.markexpr or config.option.keyword) and not any(word.startswith(("-m", "-k")) for word in words)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
