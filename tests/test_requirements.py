@@ -540,6 +540,7 @@ def test_find_takes_the_longest_end() -> None:
         ("pytestmark = pytest.mark.skipif(not TEST_CUDA, reason='')\ndef test_x(): ...\n", {"1 GPU": "skipped"}),
         ("def test_x():\n    if not TEST_CUDA:\n        pytest.skip('no')\n", {"1 GPU": "skipped"}),
         ("def test_x():\n    pytest.importorskip('numpy')\n", {"package numpy": "skipped"}),
+        ("def test_x():\n    pytest.importorskip('numpy', minversion='2.1')\n", {"package numpy >= 2.1": "skipped"}),
         ("@pytest.mark.nightly\ndef test_x(): ...\n", {"mark nightly": ""}),
         ("if TEST_CUDA:\n    @skipIf(not TEST_CUDA, '')\n    def test_x(): ...\n", {"1 GPU": "absent"}),
         (
@@ -925,3 +926,11 @@ def test_the_tree_itself_is_no_package_that_may_be_missing(body: str, expected: 
     """What fails to be imported of the tree's own package is a part of it."""
     text = f"try:\n    {body}\nexcept ImportError:\n    pytest.skip('', allow_module_level=True)\n\ndef test_x(): ...\n"
     assert needs(text, **{"own/__init__": ""}) == expected
+
+
+def test_what_is_no_range_is_shown_as_it_is_written() -> None:
+    """`not (>= 2.9, < 2.10)` is below or above, which no value says."""
+    text = "from lightning_utilities.core.imports import RequirementCache\nOLD = RequirementCache('torch>=2.9.0,<2.10.0')\n"
+    assert needs(f"{text}@pytest.mark.skipif(OLD, reason='')\ndef test_x(): ...\n") == ["not OLD"]
+    assert needs(f"{text}@pytest.mark.skipif(not OLD, reason='')\ndef test_x(): ...\n") == ["package torch >= 2.9.0,<2.10.0"]
+    assert opposite("package", "torch >= 2.9.0,<2.10.0") is None

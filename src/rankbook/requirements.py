@@ -267,7 +267,7 @@ def opposite(kind: str, value: str) -> str | None:
     """
     if kind == "gpus":
         return _other_gpus(value)
-    if " or " in value or not value:
+    if " or " in value or not value or "," in value:  # `>= 2.9,<2.10` is not met below or above
         return None
     match = _COMPARISON.fullmatch(value)
     if match:

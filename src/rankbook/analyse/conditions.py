@@ -119,7 +119,10 @@ def _of_skip(skip: Expression, values: Values, otherwise: str, read: Callable[..
         return [_of_import(each.text.removeprefix("import "), each, values) for each in said]
     if skip.name.endswith("importorskip"):
         name = values.of(skip.arguments[0]) if skip.arguments else None
-        return [made("package", _package(name), evidence) if isinstance(name, str) else _verbatim(skip.text, evidence)]
+        if not isinstance(name, str):
+            return [_verbatim(skip.text, evidence)]
+        found, least = _of_import(name, evidence, values), values.of(dict(skip.keywords).get("minversion", "None"))
+        return [replace(found, value=f"{found.value} >= {least}") if isinstance(least, str) and found.kind == "package" else found]
     if skip.name.rpartition(".")[2] in _UNCONDITIONAL and parsed(skip.text) is not None and _is_call(skip):
         return [made("disabled", _reason(skip, values), evidence)]
     return read(skip.text, values, evidence, wanted=False)

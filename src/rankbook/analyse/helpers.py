@@ -14,23 +14,30 @@ from rankbook.requirements import Requirement
 
 _DEPTH = 3
 """Functions that are followed from one to the next."""
+_MOST = 200
+"""Calls that are followed for one test."""
 _LONGEST = 60
 """Characters of a call that is shown with its arguments."""
 
 
-def of_helpers(function: Function, values: Values, depth: int = _DEPTH) -> Iterator[Requirement]:
+def of_helpers(function: Function, values: Values) -> Iterator[Requirement]:
     """Give what the functions that a function calls under no condition skip its test for.
 
     Args:
         function: the test, or what is called before it.
         values: reads the arguments of the calls.
-        depth: functions still to follow.
     """
+    yield from _of_calls(function, values, _DEPTH, iter(range(_MOST)))
+
+
+def _of_calls(function: Function, values: Values, depth: int, left: Iterator[int]) -> Iterator[Requirement]:
     for call in function.asks:
-        yield from dict.fromkeys(_of_call(call, values, depth))
+        if next(left, None) is None:
+            return
+        yield from dict.fromkeys(_of_call(call, values, depth, left))
 
 
-def _of_call(call: Expression, values: Values, depth: int) -> Iterator[Requirement]:
+def _of_call(call: Expression, values: Values, depth: int, left: Iterator[int]) -> Iterator[Requirement]:
     found = _meant(call, values)
     if found is None:
         return
@@ -44,9 +51,13 @@ def _of_call(call: Expression, values: Values, depth: int) -> Iterator[Requireme
             needs = []
         if not needs or any(need.kind == "disabled" for need in needs):  # a return before it may be what saves the test
             needs = [made("condition", _short(call), Evidence(call.text, values.path, call.line))]
-        yield from (replace(need, evidence=call.text, path=values.path, line=call.line) for need in needs)
+        yield from (_said_by(call, need, values) for need in needs)
     if depth > 1:
-        yield from (replace(need, evidence=call.text, path=values.path, line=call.line) for need in of_helpers(helper, inner, depth - 1))
+        yield from (_said_by(call, need, values) for need in _of_calls(helper, inner, depth - 1, left))
+
+
+def _said_by(call: Expression, need: Requirement, values: Values) -> Requirement:
+    return replace(need, evidence=call.text, path=values.path, line=call.line)
 
 
 def _short(call: Expression) -> str:
