@@ -836,6 +836,10 @@ def lucky(mesh):
     if dist.get_world_size() < mesh[0]:
         pytest.skip("unlucky")
 
+def when(wanted):
+    if wanted and torch.cuda.device_count() < 2:
+        pytest.skip("too few")
+
 def never():
     if os.environ.get("NOW"):
         return
@@ -867,6 +871,8 @@ class TestIt(Base):
         ("self.need(5)", ["5 GPUs"]),
         ("lucky(mesh)", ["lucky(mesh)"]),
         ("never()", ["never()"]),
+        ("when(True)", ["2 GPUs"]),
+        ("when(False)", []),
         ("other.skip_unless_many(6)", ["6 GPUs"]),
         ("if count > 3:\n            requires_gpus(2)", []),
         ("try:\n            pass\n        except ValueError:\n            requires_gpus(2)", []),
