@@ -46,10 +46,10 @@ def _of_call(call: Expression, values: Values, depth: int, left: Iterator[int]) 
     inner = values.in_file(path).with_bound(bound(named, call, values))
     for skip in helper.skips:
         try:
-            needs = list(of_skip_in_full(skip, inner))
-            if any(need.kind == "disabled" for need in needs):  # a return before it may be what saves the test
-                raise Unread
+            needs: list[Requirement] | None = list(of_skip_in_full(skip, inner))
         except (Unread, RecursionError):
+            needs = None
+        if needs is None or any(need.kind == "disabled" for need in needs):  # a return before it may be what saves the test
             needs = [made("condition", _short(call), Evidence(call.text, values.path, call.line))]
         yield from (_said_by(call, need, values) for need in needs)
     if depth > 1:
