@@ -304,6 +304,14 @@ def test_a_title_says_no_more_of_a_place_than_is_true(proof_of):
     assert "2 failed</span></a> <small>the last one on CPU" in several.page(PAGE).badge
 
 
+def test_what_fails_as_expected_is_not_called_skipped(proof_of):
+    """Badge, tooltip and history say the same of it."""
+    expected_to_fail = {"outcome": Outcome.SKIPPED, "reason": "expected to fail: slow"}
+    page = proof_of(a_run(**expected_to_fail, day=19), a_run(**expected_to_fail)).page(PAGE, tests=[("TestA", "test_a")])
+    assert "last 2 runs: 2 failed as expected" in page.last_run
+    assert "skipped" not in page.last_run + page.tests["TestA", "test_a"]
+
+
 def test_a_long_list_of_failures_says_that_it_goes_on(proof_of):
     """Ten are shown, and how many there are besides."""
     front = proof_of(*(a_run(f"test_{number}", Outcome.FAILED) for number in range(13))).front()

@@ -17,6 +17,7 @@ from rankbook.listing import Outcome, Run
 OUTCOMES = tuple(Outcome)
 _NUMBERS = {outcome.value: number for number, outcome in enumerate(OUTCOMES)}
 _LONGEST = 1e9
+_EXPECTED_WORD = "failed as expected"
 _BEAT = struct.Struct("<BBHHIf")
 """Outcome, whether it left evidence, what it ran, version of torch, seconds since 1970, seconds that it took."""
 
@@ -34,6 +35,11 @@ class Beat(NamedTuple):
     """Seconds since 1970."""
     duration: float
     """Seconds."""
+
+    @property
+    def word(self) -> str:
+        """How it ended; what is skipped and leaves evidence has failed as a mark expects."""
+        return _EXPECTED_WORD if self.is_real and self.outcome is Outcome.SKIPPED else self.outcome.value
 
 
 class Recorded(Struct, frozen=True):
@@ -150,7 +156,7 @@ def history(found: Recorded) -> str:
     """Write the last runs as HTML: a sign for each, the newest at the right; where there is more to say it opens to that. No script."""
     rows = {where: list(found.strip(where)) for where in sorted(found.beats)}
     signs = " ".join(_signs(beats) for beats in rows.values())
-    if len(rows) == 1 and all(beat.outcome is beats[0].outcome for beats in rows.values() for beat in beats):
+    if len(rows) == 1 and all(beat.word == beats[0].word for beats in rows.values() for beat in beats):
         return signs
     listed = "".join(f"<li>{_line(where, beats)}</li>" for where, beats in rows.items())
     return f"<details><summary>{signs}</summary><ul>{listed}</ul></details>"
@@ -162,7 +168,7 @@ def in_short(found: Recorded) -> str:
 
 
 def _counts(beats: Sequence[Beat]) -> str:
-    counts = Counter(beat.outcome.value for beat in beats)
+    counts = Counter(beat.word for beat in beats)
     number = "1 run" if len(beats) == 1 else f"last {len(beats)} runs"
     return f"{number}: {', '.join(f'{count} {word}' for word, count in counts.most_common())}"
 
@@ -179,19 +185,16 @@ def _line(where: str, beats: Sequence[Beat]) -> str:
     newest = beats[-1]
     torch = f", torch {html.escape(newest.torch)}" if newest.torch else ""
     time = _time(_date(newest)) if newest.when else "at a time that is not known"
-    return (
-        f"{html.escape(where) or 'unknown hardware'}: {newest.outcome.value}{torch}, {time}{_changed(beats)} "
-        f"<small>({_counts(beats)})</small>"
-    )
+    return f"{html.escape(where) or 'unknown hardware'}: {newest.word}{torch}, {time}{_changed(beats)} <small>({_counts(beats)})</small>"
 
 
 def _changed(beats: Sequence[Beat]) -> str:
     """Say since when it has ended as it does now, and how and when it ended before that; nothing where it has always ended so."""
-    since = next((place for place in range(len(beats) - 1, 0, -1) if beats[place - 1].outcome is not beats[-1].outcome), 0)
+    since = next((place for place in range(len(beats) - 1, 0, -1) if beats[place - 1].word != beats[-1].word), 0)
     before = beats[since - 1]
     if not (since and before.when and beats[since].when):
         return ""
-    return f"; so since {_date(beats[since]):%Y-%m-%d}, {before.outcome.value} on {_date(before):%Y-%m-%d}"
+    return f"; so since {_date(beats[since]):%Y-%m-%d}, {before.word} on {_date(before):%Y-%m-%d}"
 
 
 def _date(beat: Beat) -> datetime:
