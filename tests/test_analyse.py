@@ -170,6 +170,17 @@ def test_parameters() -> None:
     assert found["EachCPU::test_x_x_True_cpu"].parameters == ('parametrize("x", [True])', "instantiate_device_type_tests(Each, globals())")
 
 
+def test_a_hook_that_parametrises_leaves_no_name_certain() -> None:
+    """Where `pytest_generate_tests` may give a test what it asks for, one entry stands for its cases; others have their names."""
+    auto = "import pytest\n\n@pytest.fixture(autouse=True, params=['A'])\ndef auto(request): ...\n\n"
+    tests = "def test_gen(gen): ...\n\ndef test_own(tmp_path): ...\n\ndef test_plain(): ...\n"
+    hook = "def pytest_generate_tests(metafunc):\n    if 'gen' in metafunc.fixturenames:\n        metafunc.parametrize('gen', range(3))\n"
+    for files in ({"test_it.py": auto + tests, "conftest.py": hook}, {"test_it.py": auto + hook + tests}):
+        found = found_in(of(files), "test_it.py")
+        assert {name: bool(test.family) for name, test in found.items()} == {"test_gen": True, "test_own[A]": False, "test_plain[A]": False}
+    assert set(found_in(of({"test_it.py": auto + tests}), "test_it.py")) == {"test_gen[A]", "test_own[A]", "test_plain[A]"}
+
+
 def test_circles_end() -> None:
     """Imports and bases that go in circles are followed once."""
     result = project(

@@ -15,6 +15,7 @@ from rankbook.model import Expression, Function
 
 _SCOPES = ("session", "package", "module", "class", "function")
 """From the widest to the narrowest."""
+_HOOK = "pytest_generate_tests"
 _MARKS = frozenset({"pytest.fixture", "pytest_asyncio.fixture"})
 _STARS = 4
 """Files that `import *` is followed through."""
@@ -57,6 +58,16 @@ def fixtures_of(draft: Draft, path: str, lineage: tuple[Ancestor, ...] = ()) -> 
         return found
 
     return draft.remember(("all fixtures", path, *((each.path, each.name, each.facts and each.facts.line) for each in lineage)), find)
+
+
+def generates_tests(draft: Draft, path: str) -> bool:
+    """Tell whether a file, or a conftest file that bears on it, parametrises tests by the hook `pytest_generate_tests`."""
+
+    def find() -> bool:
+        files = (draft.modules[each] for each in (*_conftests(draft, path), path))
+        return any(function.qualname == _HOOK for module in files for function in module.functions)
+
+    return draft.remember(("hooks", path), find)
 
 
 def of_file(draft: Draft, path: str, stars: int = _STARS) -> dict[str, Fixture]:

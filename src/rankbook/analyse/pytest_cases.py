@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
-from rankbook.analyse.fixtures import Fixture, fixtures_of
+from rankbook.analyse.fixtures import Fixture, fixtures_of, generates_tests
 from rankbook.analyse.operations import MOST, entries
 from rankbook.analyse.rules import expression
 from rankbook.analyse.things import Case, Thing, Unknown, Value, known, member_text
@@ -63,7 +63,24 @@ def generated(draft: Draft, frame: Frame, function: Function, path: str, lineage
     axes = [*_fixture_axes(draft, frame, function, lineages, marks), *axes]
     if not axes:
         return None
+    if generates_tests(draft, frame.path) and _is_open(draft, frame, function, lineages, marks):
+        raise Unknown("a hook `pytest_generate_tests` parametrises it")
     return variants(draft, frame, lambda evaluator: _variants(evaluator, axes))
+
+
+def _is_open(draft: Draft, frame: Frame, function: Function, lineages: Lineages, marks: Iterable[Decorator]) -> bool:
+    """Tell whether a test asks for something that is no fixture of the tree, and that no mark gives."""
+    known = fixtures_of(draft, frame.path, tuple(ancestor for lineage in lineages for ancestor in lineage))
+    given = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
+    return any(name not in given and name not in known and name not in _BUILT_IN for name in function.parameters)
+
+
+_BUILT_IN = frozenset({
+    "self", "request", "cache", "capfd", "capfdbinary", "caplog", "capsys", "capsysbinary", "capteesys", "doctest_namespace", "monkeypatch",
+    "pytestconfig", "pytester", "record_property", "record_testsuite_property", "record_xml_attribute", "recwarn", "subtests", "testdir",
+    "tmp_path", "tmp_path_factory", "tmpdir", "tmpdir_factory",
+})  # fmt: skip
+"""What pytest itself hands to a test."""
 
 
 def skipping_fixtures(draft: Draft, path: str, collected: Collected) -> list[Fixture]:
