@@ -55,6 +55,8 @@ class FileRow(Struct, frozen=True):
     """Number of imported names that its tests exercise."""
     imports: Mapping[str, int] = field(default_factory=dict)
     """By file of the tree that it imports: the first line that names it."""
+    codeowners: str = ""
+    """The file of the repository that gives its owners; empty when it names them itself."""
 
     @property
     def name(self) -> str:
@@ -289,6 +291,7 @@ def file_row(module: Module, survey: Survey, imported_by: int) -> FileRow:
         marks=dict(sorted(Counter(mark for test in survey.tests for mark in test.marks).items())),
         apis=sum(bool(use.tests) for use in survey.uses),
         imports=dict(survey.import_lines),
+        codeowners=module.codeowners,
     )
 
 
