@@ -743,6 +743,8 @@ def test_stamping_a_site_that_another_engine_has_built(foreign):
     """The generated pages are replaced, style and script are there, every link leads somewhere, and a second time nothing changes."""
     done = stamp(foreign, "--strict")
     assert (done.returncode, done.stderr) == (0, "")
+    number = len([*(foreign / "docs/book").rglob("*.md")])
+    assert done.stdout == f"{number} generated pages: {number} written, 1 other file written\n"
     site = foreign / "site"
     page = (site / "book/suite/test_ring.py_docs.html").read_text()
     assert shown(page) == RING
