@@ -181,6 +181,21 @@ def test_filters(ask, filters: list[str], expected: list[str]) -> None:
     assert status == (0 if expected else 1)
 
 
+def test_names_are_those_of_the_index(tmp_path, capsys):
+    """What `query apis` lists is what the index of APIs lists, names of Python's own library too."""
+    imports = "import asyncio\nimport unittest\n\nimport torch.distributed as dist\n\n\n"
+    test = "def test_it():\n    dist.barrier()\n    asyncio.sleep(0)\n    raise unittest.SkipTest\n"
+    (tmp_path / "test_it.py").write_text(imports + test)
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["test_it.py"]\n')
+    assert main(["gen", "--root", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert main(["query", "apis", "--format", "ids", "--root", str(tmp_path)]) == 0
+    page = (tmp_path / "docs/suite/suite-apis.md").read_text()
+    spaces = re.findall(r"^## `(.+)`\n\n.*\n.*\n\| `(\w+)` ", page, re.MULTILINE)
+    assert capsys.readouterr().out.split() == [f"{space}.{name}" for space, name in spaces]
+    assert [space for space, _ in spaces] == ["asyncio", "torch.distributed", "unittest"]
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

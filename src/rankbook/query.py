@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -43,7 +42,7 @@ class Question(Struct, frozen=True):
     filters: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Names of `FILTERS` with their values: a test is chosen when each filter takes it by one of its values."""
     under: str = ""
-    """Of `apis`: the namespace; empty for all but Python's own library."""
+    """Of `apis`: the namespace; empty for all names, as on the page that lists them."""
     untested: bool = False
     """Of `apis`: ask for the public names that no test mentions."""
 
@@ -347,9 +346,7 @@ def _apis(suite: _Suite, chosen: list[Candidate], question: Question) -> Iterabl
 
 
 def _is_under(name: str, under: str) -> bool:
-    if under:
-        return name == under or name.startswith(f"{under}.")
-    return name.partition(".")[0] not in sys.stdlib_module_names
+    return not under or name == under or name.startswith(f"{under}.")
 
 
 def _untested(suite: _Suite, under: str) -> Iterator[Row]:
