@@ -108,6 +108,9 @@ def test_sum_is_what_the_site_shows(project):
     assert done.returncode == 0, done.stdout + done.stderr
     numbers = dict(re.findall(r"^\s*(sources|pages|listings|passed|failed|skipped|not code)\s+(\d+)", done.stdout, re.MULTILINE))
     assert numbers["sources"] == "2"
+    generated = int(re.search(r"\((\d+) generated: ", done.stdout)[1])
+    assert f"{generated} written, 0 unchanged" in done.stdout
+    assert int(numbers["pages"]) == generated + len([*(project / "docs").glob("*.md")])
     assert int(numbers["listings"]) == shown(project)
     inside = 1
     assert sum(int(numbers.get(name, 0)) for name in ("passed", "failed", "skipped", "not code")) == shown(project) + inside

@@ -74,6 +74,76 @@ def ask(tmp_path, capsys):
     return asked
 
 
+MARKED = {
+    "marking.py": "import pytest\n\nhard = pytest.mark.hard\n\n\nclass Far:\n    pytestmark = [pytest.mark.far, pytest.mark.wide]\n",
+    "test_marked.py": """\
+import unittest
+
+import pytest
+from marking import Far, hard
+from pytest import mark
+
+pytestmark = [mark.slow, mark.filterwarnings("error")]
+
+
+@mark.parametrize("n", [1, pytest.param(2, marks=mark.gpu), pytest.param(3, marks=[mark.gpu, mark.skip(reason="no")])])
+def test_n(n): ...
+
+
+@mark.usefixtures("tmp_path")
+class TestX:
+    pytestmark = [pytest.mark.big]
+
+    @hard
+    def test_m(self): ...
+
+    class TestInner:
+        def test_i(self): ...
+
+
+class TestY(TestX):
+    def test_n(self): ...
+
+
+class TestZ(Far, unittest.TestCase):
+    @mark.small
+    def test_z(self): ...
+
+
+def test_twice(): ...
+
+
+@mark.late
+def test_twice(): ...  # noqa: F811
+""",
+}
+
+
+def selected(root, mark):
+    """Ask pytest which tests a mark selects."""
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-p", "no:rankbook", "-m", mark]
+    listed = subprocess.run(words, cwd=root, check=False, capture_output=True, text=True, timeout=60).stdout
+    return sorted(line for line in listed.splitlines() if "::" in line)
+
+
+def test_marks_are_those_by_which_pytest_selects(tmp_path, capsys):
+    """Marks of a base class, of a set of parameters and of another file count, on the page as in answers; `usefixtures` does not."""
+    for path, text in MARKED.items():
+        (tmp_path / path).write_text(text)
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["test_marked.py", "marking.py"]\n')
+    expected = {"big": 5, "far": 1, "gpu": 2, "hard": 2, "late": 1, "skip": 1, "slow": 10, "small": 1, "wide": 1}
+    assert main(["gen", "--root", str(tmp_path)]) == 0
+    capsys.readouterr()
+    for mark, number in expected.items():
+        assert main(["query", "tests", "--mark", mark, "--format", "ids", "--root", str(tmp_path)]) == 0
+        found = sorted(capsys.readouterr().out.splitlines())
+        assert (len(found), found) == (number, selected(tmp_path, mark))
+    page = (tmp_path / "docs/suite/suite-marks.md").read_text().partition("## Marks\n")[2].partition("\n## ")[0]
+    assert {name: int(number) for name, number in re.findall(r"^\| `(\w+)` \| (\d+) ", page, re.MULTILINE)} == expected
+    assert main(["query", "marks", "--root", str(tmp_path)]) == 0
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]] == [[name, str(n)] for name, n in expected.items()]
+
+
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
@@ -109,6 +179,21 @@ def test_filters(ask, filters: list[str], expected: list[str]) -> None:
     status, printed = ask("tests", "--format", "ids", *filters)
     assert sorted(printed.split("\n")[:-1]) == sorted(expected)
     assert status == (0 if expected else 1)
+
+
+def test_names_are_those_of_the_index(tmp_path, capsys):
+    """What `query apis` lists is what the index of APIs lists, names of Python's own library too."""
+    imports = "import asyncio\nimport unittest\n\nimport torch.distributed as dist\n\n\n"
+    test = "def test_it():\n    dist.barrier()\n    asyncio.sleep(0)\n    raise unittest.SkipTest\n"
+    (tmp_path / "test_it.py").write_text(imports + test)
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["test_it.py"]\n')
+    assert main(["gen", "--root", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert main(["query", "apis", "--format", "ids", "--root", str(tmp_path)]) == 0
+    page = (tmp_path / "docs/suite/suite-apis.md").read_text()
+    spaces = re.findall(r"^## `(.+)`\n\n.*\n.*\n\| `(\w+)` ", page, re.MULTILINE)
+    assert capsys.readouterr().out.split() == [f"{space}.{name}" for space, name in spaces]
+    assert [space for space, _ in spaces] == ["asyncio", "torch.distributed", "unittest"]
 
 
 @pytest.mark.parametrize(

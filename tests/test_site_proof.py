@@ -708,6 +708,24 @@ def test_the_page_of_a_book_that_was_proved(tmp_path):
     assert "<th scope=col>Ranks" not in said
 
 
+BADGES = re.compile(r'<a href="?([^">]*)"?[^>]*><code>[^<]*</code></a> <[^>]*><span class="rankbook-outcome rankbook-')
+
+
+@pytest.mark.parametrize("directories", [False, True])
+def test_rows_have_badges_in_both_ways_of_addressing(tmp_path, directories):
+    """The tables of a folder have the badges of its files and subfolders, whether or not each page is the index of a folder."""
+    write_project(tmp_path, theme=False)
+    settings = (tmp_path / "mkdocs.yml").read_text()
+    (tmp_path / "mkdocs.yml").write_text(settings.replace("use_directory_urls: false", f"use_directory_urls: {str(directories).lower()}"))
+    Ledger(tmp_path / Settings().ledger).record([run("docs/book/suite/test_ring.py_docs.md::TestRing::test_token_comes_back")])
+    site = build(tmp_path)
+    found = {page: BADGES.findall((site / page).read_text()) for page in ("book/index.html", "book/suite/index.html")}
+    assert found == {
+        "book/index.html": ["suite/" if directories else "suite/index.html"],
+        "book/suite/index.html": ["test_ring.py_docs/" if directories else "test_ring.py_docs.html"],
+    }
+
+
 LIBRARY = {
     "pyproject.toml": '\n[tool.pytest.ini_options]\npythonpath = ["lib"]\n',
     ".gitignore": "made.py\n",

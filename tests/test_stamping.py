@@ -29,7 +29,7 @@ from rankbook.embedding import Embedding, embed
 from rankbook.errors import RankbookError
 from rankbook.front_matter import PAGE_KINDS, Stamp
 from rankbook.pages.fence import source_fence
-from rankbook.site import lean, parts, sheltering
+from rankbook.site import lean, parts, sheltering, stamping
 from rankbook.site.addresses import Addresses
 from rankbook.site.markdown import Heading, render, slug, unique
 from rankbook.site.shell import Shell, source
@@ -259,6 +259,25 @@ def test_links_lead_where_the_engine_puts_the_pages(link, plain, directory):
     made = [Html(render(f"[a]({link})", "book/t/y.md", Addresses(each)).html).links[0] for each in (False, True)]
     assert made[0] == plain
     assert made[1].removeprefix("../") == directory.removeprefix("../")
+
+
+@pytest.mark.parametrize(
+    ("here", "address", "file"),
+    [
+        ("t/index.html", "x.py_docs.html#L3", "t/x.py_docs.html"),
+        ("t/index.html", "sub/index.html", "t/sub/index.html"),
+        ("t/index.html", "x.py_docs/#L3", "t/x.py_docs/index.html"),
+        ("t/index.html", "a%20b/", "t/a b/index.html"),
+        ("t/index.html", "../", "index.html"),
+        ("t/index.html", "..", "index.html"),
+        ("t/sub/index.html", "../sub.b/", "t/sub.b/index.html"),
+        ("t/index.html", "./", "t/index.html"),
+        ("t/index.html", "#files", "t/index.html"),
+    ],
+)
+def test_an_address_on_the_site_leads_to_a_file(here, address, file):
+    """Both ways of addressing tell which file of the site a link leads to."""
+    assert stamping._target(here, address) == file
 
 
 @given(
@@ -724,6 +743,8 @@ def test_stamping_a_site_that_another_engine_has_built(foreign):
     """The generated pages are replaced, style and script are there, every link leads somewhere, and a second time nothing changes."""
     done = stamp(foreign, "--strict")
     assert (done.returncode, done.stderr) == (0, "")
+    number = len([*(foreign / "docs/book").rglob("*.md")])
+    assert done.stdout == f"{number} generated pages: {number} written, 1 other file written\n"
     site = foreign / "site"
     page = (site / "book/suite/test_ring.py_docs.html").read_text()
     assert shown(page) == RING

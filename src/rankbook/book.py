@@ -18,7 +18,7 @@ from msgspec import Struct
 from rankbook.config import Settings
 from rankbook.document import document
 from rankbook.errors import RankbookError
-from rankbook.report import Progress, Report
+from rankbook.report import Progress, Report, pages_among
 
 SITE = "site"
 """Folder of the built site, below the root."""
@@ -86,7 +86,7 @@ def summary(book: Book) -> Iterator[str]:
     """Yield the lines of the summary."""
     generated, tally = book.generated, book.listings
     yield f"sources   {generated.sources:6d}"
-    written = f"{len(generated.written)} written, {generated.unchanged} unchanged"
+    written = f"{pages_among(generated.written)} written, {generated.unchanged} unchanged"
     yield f"pages     {tally['pages']:6d}   ({generated.pages} generated: {written})"
     inside = f"   (and {tally['inside']} inside Markdown sources)" if tally["inside"] else ""
     yield f"listings  {tally['listings']:6d}{inside}"

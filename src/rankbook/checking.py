@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from argparse import ArgumentParser, Namespace
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rankbook import freshness
 from rankbook.config import Settings
-from rankbook.report import Progress, Report, plural
+from rankbook.report import Progress, Report, others_among, pages_among, plural
 
 if TYPE_CHECKING:
     from rankbook.drift import Drifted, Sides
@@ -102,7 +102,10 @@ def _bounded(lines: Iterator[str], most: int | None) -> Iterator[str]:
 
 def _summary(report: Report, found: list[Drifted]) -> str:
     """Say in one line how the book stands."""
-    counts = Counter(str(each.drift) for each in found)
-    said = ", ".join(f"{count:,} {drift}" for drift, count in sorted(counts.items())) if counts else "all in step"
+    by_drift: defaultdict[str, list[str]] = defaultdict(list)
+    for each in sorted(found, key=lambda each: each.drift):
+        by_drift[str(each.drift)].append(each.page)
+    told = [f"{count:,} {drift}" for drift, paths in by_drift.items() if (count := pages_among(paths))]
+    said = ", ".join([*told, *others_among(by_drift)]) or "all in step"
     book = f"{plural(report.sources, 'source')}, {plural(report.pages, 'page')}: {said} ({sum(report.seconds.values()):.1f} s)"
     return f"{book}; run `rankbook gen`" if any(each.is_mended_by_gen for each in found) else book

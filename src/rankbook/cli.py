@@ -16,7 +16,7 @@ from rankbook import __version__, freshness
 from rankbook.config import Settings, find_root, load
 from rankbook.errors import ConfigError, RankbookError, refused
 from rankbook.garbage import leave_at_exit
-from rankbook.report import Report, plural
+from rankbook.report import Report, others_among, pages_among, plural
 from rankbook.terminal import harmless, heard, one_line
 
 _DRAWN_EVERY = 0.1
@@ -202,13 +202,11 @@ def _root(chosen: argparse.Namespace) -> Path:
 
 def summary(report: Report) -> str:
     """Say in one line what a run has done."""
-    counts = (
-        ("written", len(report.written)),
-        ("unchanged", report.unchanged),
-        ("removed", len(report.removed)),
-        ("kept", len(report.kept)),
-    )
-    said = ", ".join(f"{count:,} {word}" for word, count in counts if count or word == "unchanged")
+    found = {"written": report.written, "removed": report.removed, "kept": report.kept}
+    counts = {word: pages_among(paths) for word, paths in found.items()}
+    counts = {"written": counts.pop("written"), "unchanged": report.unchanged, **counts}
+    told = (f"{count:,} {word}" for word, count in counts.items() if count or word == "unchanged")
+    said = ", ".join((*told, *others_among(found)))
     sources, made = plural(report.sources, "source"), plural(report.pages, "page")
     return f"{sources}, {made}: {said} ({sum(report.seconds.values()):.1f} s)"
 

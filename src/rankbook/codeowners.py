@@ -45,6 +45,12 @@ def owners_of(root: Path, path: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(owner for owners in last for owner in owners))
 
 
+def name_of(root: Path) -> str:
+    """Give the path of the file that counts, below the top of the repository; nothing where there is none."""
+    found = _place(root)
+    return found[0].relative_to(_top(root)[0]).as_posix() if found else ""
+
+
 def state_of(root: Path) -> str:
     """Give what changes whenever another owner may answer for a file of the project."""
     found = _place(root)

@@ -28,7 +28,7 @@ from rankbook.pages import Book, Fate, FileRow, Page, Writer, conflicts
 from rankbook.pages.conflicts import Conflict
 from rankbook.pages.notes import Note
 from rankbook.printing import Made, Press
-from rankbook.report import Progress, Report, plural
+from rankbook.report import Progress, Report, pages_among, plural
 from rankbook.sources import Packages, discover, package_folders, parse
 from rankbook.store import Kept, Store, StoreError
 from rankbook.suite import Suite
@@ -564,10 +564,10 @@ class _Run:
         self.passing += self._told_of_merges()
         return Report(
             sources=len(self.paths),
-            pages=len(self.pages),
+            pages=pages_among(self.pages),
             written=tuple(sorted(written | written_orphans)),
             tidied=tuple(sorted(path for path, fate in self.fates.items() if fate is Fate.TIDIED)),
-            unchanged=len(self.pages) - len(written) - len(kept),
+            unchanged=pages_among(self.pages) - pages_among(written) - pages_among(kept),
             removed=tuple(sorted({*removed} | removed_orphans)),
             kept=kept,
             warnings=(
@@ -640,7 +640,12 @@ class _Run:
                     freshness.look(out, [*sorted(self.fates), homes.ORPHANS]),
                 ),
                 report=replace(
-                    report, written=(), tidied=(), removed=(), unchanged=len(self.pages) - len(report.kept), warnings=self._lasting(report)
+                    report,
+                    written=(),
+                    tidied=(),
+                    removed=(),
+                    unchanged=report.pages - pages_among(report.kept),
+                    warnings=self._lasting(report),
                 ),
             ),
         )

@@ -213,7 +213,7 @@ class Module(Struct, frozen=True):
     deleted: tuple[str, ...] = ()
     """Module-level names that a `del` takes away."""
     owners: tuple[str, ...] = ()
-    """From `# Owner(s): [...]`."""
+    """From `# Owner(s): [...]`, or from the repository's `CODEOWNERS`."""
     environment: tuple[Keyword, ...] = ()
     """Environment variables that it reads or sets (kind `environment variable`)."""
     is_script: bool = False
@@ -223,6 +223,8 @@ class Module(Struct, frozen=True):
     error_line: int | None = None
     unread: str | None = None
     """Why the definitions of a file that is no Python source are not read, as a clause."""
+    codeowners: str = ""
+    """The file of the repository that gives the owners, below its top; empty when this one names them itself, or nobody does."""
 
     def __reduce__(self) -> tuple[Callable[..., Module], tuple[Any, ...]]:
         return _module, tuple(columns_of(value) if kind else value for kind, value in zip(_ROWS, astuple(self), strict=True))
@@ -269,6 +271,8 @@ class Test(Struct, frozen=True):
     """Of a generated test: its parameters and what they are, as written; the device comes as `device`."""
     family: str = ""
     """Why this entry stands for several tests whose names cannot be read, as a clause; empty when it is one test."""
+    marks: tuple[str, ...] = ()
+    """Pytest marks by which it can be selected, sorted: its own, those of its case, its classes and its module."""
 
 
 class Use(Struct, frozen=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -33,8 +32,6 @@ _COMPARED: Mapping[str, Callable[[int, int], bool]] = {
 _NUMBER = re.compile(r"\d+")
 _VERDICTS = ("runs", "skipped", "absent", "unknown")
 """What may become of a test on a machine."""
-_NO_LABELS = frozenset({"parametrize", "usefixtures", "filterwarnings"})
-"""Marks that say how a test runs rather than what it is."""
 
 
 class Question(Struct, frozen=True):
@@ -45,7 +42,7 @@ class Question(Struct, frozen=True):
     filters: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Names of `FILTERS` with their values: a test is chosen when each filter takes it by one of its values."""
     under: str = ""
-    """Of `apis`: the namespace; empty for all but Python's own library."""
+    """Of `apis`: the namespace; empty for all names, as on the page that lists them."""
     untested: bool = False
     """Of `apis`: ask for the public names that no test mentions."""
 
@@ -130,11 +127,6 @@ class Candidate(Struct, frozen=True):
         return self.suite.project.modules[self.path].owners
 
     @property
-    def marks(self) -> tuple[str, ...]:
-        """Its own marks, and those of its classes and its module."""
-        return self.suite.marks(self.path, self.test)
-
-    @property
     def needs(self) -> tuple[str, ...]:
         """What it needs, as a reader says it."""
         return tuple(dict.fromkeys(need.text for need in self.test.requirements))
@@ -159,8 +151,6 @@ class _Suite:
     def __init__(self, project: Project) -> None:
         self.project = project
         self._apis: dict[str, Mapping[str, tuple[str, ...]]] = {}
-        self._marks: dict[str, Mapping[str, tuple[str, ...]]] = {}
-        self._functions: dict[str, Mapping[int, str]] = {}
 
     def candidates(self) -> Iterator[Candidate]:
         """Give all tests, file by file."""
@@ -177,35 +167,6 @@ class _Suite:
                     found[test].append(use.name)
             self._apis[path] = {test: tuple(names) for test, names in found.items()}
         return self._apis[path]
-
-    def marks(self, path: str, test: Test) -> tuple[str, ...]:
-        """Give the marks of a test."""
-        function = self._function(test)
-        scopes = {(path, ""), (path, test.class_name or ""), (test.path, function), (test.path, function.rpartition(".")[0])}
-        scopes |= {(each.path, each.ancestor) for each in self.project.surveys[path].descents if each.name == test.class_name}
-        taken = {(file, scope) for file, scope in scopes if scope or file == path}
-        return tuple(sorted({mark for file, scope in taken for mark in self._marks_in(file).get(scope, ())}))
-
-    def _function(self, test: Test) -> str:
-        """Name the function that a test runs, by its line."""
-        if test.path not in self._functions:
-            module = self.project.modules.get(test.path)
-            methods = [method for each in module.classes for method in each.methods] if module else []
-            functions = (*module.functions, *methods) if module else ()
-            self._functions[test.path] = {function.line: function.qualname for function in functions}
-        return self._functions[test.path].get(test.line, "")
-
-    def _marks_in(self, path: str) -> Mapping[str, tuple[str, ...]]:
-        """Give the marks of a file by what they mark."""
-        if path not in self._marks:
-            module = self.project.modules.get(path)
-            found: defaultdict[str, list[str]] = defaultdict(list)
-            for keyword in module.keywords if module else ():
-                name = keyword.name.removeprefix("pytest.mark.")
-                if keyword.kind == "mark" and name not in _NO_LABELS:
-                    found[keyword.scope].append(name)
-            self._marks[path] = {scope: tuple(names) for scope, names in found.items()}
-        return self._marks[path]
 
 
 def _flat(needs: Iterable[Requirement]) -> Iterator[Requirement]:
@@ -304,7 +265,7 @@ FILTERS: Mapping[str, Filter] = {
     ),
     "api": Filter("NAME", "reaches this name or one below it: torch.distributed.all_reduce", _api),
     "owner": Filter("NAME", "stands in a file of this owner: 'oncall: distributed'", _any_name(lambda each: each.owners)),
-    "mark": Filter("NAME", "has this pytest mark: slow", _any_name(lambda each: each.marks)),
+    "mark": Filter("NAME", "has this pytest mark: slow", _any_name(lambda each: each.test.marks)),
     "harness": Filter("NAME", "is run by this harness: MultiProcessTestCase", _any_name(lambda each: [each.test.harness or ""])),
     "here": Filter("WORD", "runs on this machine, or is skipped, absent or unknown, as far as its needs tell", _here),
     "path": Filter("GLOB", "stands in a file that matches: 'test/distributed/**'", _path),
@@ -341,7 +302,7 @@ def _tests(_suite: _Suite, chosen: list[Candidate], _question: Question) -> Iter
             "gpus": fewest_gpus(test.requirements),
             "needs": [_need(need) for need in test.requirements],
             "owners": list(each.owners),
-            "marks": list(each.marks),
+            "marks": list(test.marks),
         }
         yield Row(each.id, (test.harness or "", ", ".join(each.needs)), facts)
 
@@ -385,9 +346,7 @@ def _apis(suite: _Suite, chosen: list[Candidate], question: Question) -> Iterabl
 
 
 def _is_under(name: str, under: str) -> bool:
-    if under:
-        return name == under or name.startswith(f"{under}.")
-    return name.partition(".")[0] not in sys.stdlib_module_names
+    return not under or name == under or name.startswith(f"{under}.")
 
 
 def _untested(suite: _Suite, under: str) -> Iterator[Row]:
@@ -407,6 +366,6 @@ NOUNS: Mapping[str, Noun] = {
     "apis": Noun("The names that they reach, or that no test mentions.", ("name", "tests", "files"), _apis),
     "needs": Noun("What they need.", ("need", "tests", "files"), _counted(lambda each: each.needs, "need")),
     "owners": Noun("Who answers for them.", ("owner", "tests", "files"), _counted(lambda each: each.owners, "owner")),
-    "marks": Noun("The pytest marks that they have.", ("mark", "tests", "files"), _counted(lambda each: each.marks, "mark")),
+    "marks": Noun("The pytest marks that they have.", ("mark", "tests", "files"), _counted(lambda each: each.test.marks, "mark")),
 }
 """What may be asked for; all but `tests` are counted over the tests that the filters choose."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from msgspec import Struct, field
 
@@ -15,16 +15,17 @@ class Report(Struct, frozen=True):
 
     sources: int
     pages: int
-    """Pages of the book."""
+    """Pages of the book, without the other files of its folder: pictures, and the inventory of names."""
     written: tuple[str, ...] = ()
-    """Pages that are new or have changed."""
+    """Pages, and other files, that are new or have changed."""
     tidied: tuple[str, ...] = ()
     """Those among them that say the same as before: notes have gone to their places, or blanks and line ends are as they were."""
     unchanged: int = 0
+    """Pages."""
     removed: tuple[str, ...] = ()
-    """Pages whose source is gone."""
+    """Pages, and other files, whose source is gone."""
     kept: tuple[str, ...] = ()
-    """Pages not written because a person made what stands in their place."""
+    """Pages, and other files, not written because a person made what stands in their place."""
     warnings: tuple[str, ...] = ()
     """What a user should know, a sentence each."""
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -34,6 +35,23 @@ class Report(Struct, frozen=True):
     def changes(self) -> tuple[str, ...]:
         """Pages written and removed."""
         return tuple(sorted((*self.written, *self.removed)))
+
+
+def pages_among(paths: Collection[str], suffix: str = ".md") -> int:
+    """Count the pages among files: of a book, or with `.html` of a site."""
+    return sum(path.endswith(suffix) for path in paths)
+
+
+def others_among(counts: Mapping[str, Collection[str]], suffix: str = ".md") -> Iterator[str]:
+    """Say how many files that are no pages there are: `1 other file written`.
+
+    Args:
+        counts: files by what has become of them.
+        suffix: end of the names of pages.
+    """
+    for word, paths in counts.items():
+        if others := len(paths) - pages_among(paths, suffix):
+            yield f"{plural(others, 'other file')} {word}"
 
 
 def plural(count: int, one: str, many: str = "") -> str:

@@ -15,11 +15,13 @@ from msgspec import Struct
 from rankbook.config import Settings, real
 from rankbook.document import survey_tree
 from rankbook.errors import ConfigError, RankbookError, bad_yaml
-from rankbook.publish import Docs, Ledgered, Site, finish, publish, shell_of
-from rankbook.report import plural
+from rankbook.publish import Docs, Ledgered, Published, Site, finish, publish, shell_of
+from rankbook.report import others_among, pages_among, plural
 from rankbook.site.addresses import Addresses
 from rankbook.workers import beside, processes
 
+_PAGE = ".html"
+"""End of the name of a page of the site."""
 _FILES = ("mkdocs.yml", "mkdocs.yaml", "properdocs.yml", "zensical.toml")
 """Where engines are told what to build, the first that is there counts."""
 
@@ -64,9 +66,16 @@ def stamp(chosen: argparse.Namespace, settings: Settings, say: Callable[[str], N
     finish(docs, directories=engine.directories, ledgered=ledgered)
     for problem in published.problems:
         warn(problem)
-    written, removed = len(published.written), len(published.removed)
-    say(f"{plural(published.pages, 'generated page')}: {written:,} written" + (f", {removed:,} removed" if removed else ""))
+    say(_summary(published))
     return 1 if chosen.strict and published.problems else 0
+
+
+def _summary(published: Published) -> str:
+    """Say in one line what has become of the site."""
+    written, removed = pages_among(published.written, _PAGE), pages_among(published.removed, _PAGE)
+    told = [f"{written:,} written", *([f"{removed:,} removed"] if removed else [])]
+    others = others_among({"written": published.written, "removed": published.removed}, _PAGE)
+    return f"{plural(published.pages, 'generated page')}: {', '.join((*told, *others))}"
 
 
 class _Engine(Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rankbook.analyse import expanded, pytest_cases, torch_tests
+from rankbook.analyse import expanded, marks, pytest_cases, torch_tests
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Frame
 from rankbook.analyse.inheritance import lineage_of
@@ -202,6 +202,7 @@ def _of_function(draft: Draft, path: str, method: _Method) -> Iterator[Collected
         parameters=_parameters(function.decorators),
         case=variant.case,
         family=method.family,
+        marks=_sorted(marks.around(draft, path), *_marks_of(draft, method)),
     )
     if test.family:
         yield Collected(test, function)
@@ -214,6 +215,8 @@ def _of_class(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
     harness = next((row.name for ancestor in held.lineage if (row := ancestor.harness)), "pytest")
     written = (*_parameters(facts.decorators if facts else ()), *_by_device(draft, held))
     is_case = _is_test_case(held.lineage)
+    lineages = (held.lineage, *held.outer)
+    around = marks.around(draft, path, lineages)
     found = list(_methods(draft, held, is_case=is_case)) or list(_run_test(held, is_case=is_case))
     for method in found:
         ancestor, function, variant = method.ancestor, method.function, method.variant
@@ -231,9 +234,10 @@ def _of_class(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
             parameters=_parameters(function.decorators) + written,
             case=tuple({**dict(held.case), **dict(variant.case)}.items()),
             family=method.family or held.family,
+            marks=_sorted(around, *_marks_of(draft, method)),
         )
         collected = Collected(test, function, held.lineage)
-        yield from (collected,) if is_case else _cases(draft, path, collected, (held.lineage, *held.outer))
+        yield from (collected,) if is_case else _cases(draft, path, collected, lineages)
 
 
 def _cases(draft: Draft, path: str, collected: Collected, lineages: pytest_cases.Lineages = ()) -> Iterator[Collected]:
@@ -252,7 +256,18 @@ def _cases(draft: Draft, path: str, collected: Collected, lineages: pytest_cases
 def _case(draft: Draft, test: Test, variant: Variant) -> Test:
     needs = (*test.requirements, *variant.needs, *marked(draft, test.path, test.line, variant.marks))
     name = f"{test.name}[{variant.name}]"
-    return replace(test, id=f"{test.id}[{variant.name}]", name=name, case=(*test.case, *variant.case), requirements=needs)
+    marked_by = _sorted(test.marks, marks.of_case(draft, test.path, test.line, variant.marks))
+    return replace(test, id=f"{test.id}[{variant.name}]", name=name, case=(*test.case, *variant.case), requirements=needs, marks=marked_by)
+
+
+def _marks_of(draft: Draft, method: _Method) -> tuple[marks.Marks, marks.Marks]:
+    """Give the marks of a function, and those of what it is made into."""
+    path, function = method.ancestor.path, method.function
+    return marks.of_function(draft, path, function), marks.of_case(draft, path, function.line, method.variant.marks)
+
+
+def _sorted(*found: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({mark for each in found for mark in each}))
 
 
 def _is_collected(draft: Draft, held: _Held, *, is_test_file: bool) -> bool:

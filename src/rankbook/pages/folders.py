@@ -17,7 +17,6 @@ from rankbook.pages.entries import alphabetical
 from rankbook.pages.files import summary_of
 from rankbook.pages.graph import GraphFile, Import, Picture, import_graph, kind_of
 from rankbook.pages.hardware import asks_of, by_gpus, hardware_of
-from rankbook.pages.marks import marks_of
 from rankbook.pages.needs import requirement_order
 
 LIMIT = 2000
@@ -56,6 +55,8 @@ class FileRow(Struct, frozen=True):
     """Number of imported names that its tests exercise."""
     imports: Mapping[str, int] = field(default_factory=dict)
     """By file of the tree that it imports: the first line that names it."""
+    codeowners: str = ""
+    """The file of the repository that gives its owners; empty when it names them itself."""
 
     @property
     def name(self) -> str:
@@ -287,9 +288,10 @@ def file_row(module: Module, survey: Survey, imported_by: int) -> FileRow:
         owners=module.owners,
         hardware=by_gpus({hardware_of(test).key: 1} for test in survey.tests),
         asks=asks_of(survey.tests),
-        marks=marks_of(module, survey.tests),
+        marks=dict(sorted(Counter(mark for test in survey.tests for mark in test.marks).items())),
         apis=sum(bool(use.tests) for use in survey.uses),
         imports=dict(survey.import_lines),
+        codeowners=module.codeowners,
     )
 
 

@@ -34,6 +34,8 @@ class OwnersView(Struct, frozen=True):
     """Pages that list the files, when they are too many for this one."""
     part: Part | None = None
     """Which of these pages it is; None for the first page."""
+    named_by: Markup = Markup()
+    """What names them, as a clause."""
 
 
 def owner_of(name: str) -> str:
@@ -58,7 +60,8 @@ def owners_view(
     counted = [
         Counted(_linked(owner, pages.get(owner)), added(row.hardware for row in rows), len(rows)) for owner, rows in by_owner.items()
     ]
-    return OwnersView(matrix(counted), sections, parts)
+    named_by = sorted({row.codeowners for (owner, _), row in owned.items() if owner})
+    return OwnersView(matrix(counted), sections, parts, named_by=markdown(", or else those whom ".join(map(_naming, named_by))))
 
 
 def owner_sections(owned: Owned, names: Iterable[str], places: Places) -> Iterator[Section]:
@@ -76,6 +79,10 @@ def owner_sections(owned: Owned, names: Iterable[str], places: Places) -> Iterat
     for owner in sorted(by_owner, key=lambda owner: (not owner, owner.casefold(), owner)):
         lines = (f"- {places.path(row.path)}: {_told(row)}\n" for row in by_owner[owner])
         yield Section(_label(owner), markdown("".join(lines)))
+
+
+def _naming(codeowners: str) -> str:
+    return f"{code(codeowners)} names" if codeowners else "a file names in its line `# Owner(s):`"
 
 
 def _linked(owner: str, page: str | None) -> Markup:

@@ -138,19 +138,19 @@ def _text(body: str) -> str:
 
 
 def _article(leaf: Leaf, body: str, addresses: Addresses) -> str:
-    body = _MARKER.sub("", body) if leaf.proof is None else _proved(leaf, leaf.proof, body)
+    body = _MARKER.sub("", body) if leaf.proof is None else _proved(leaf, leaf.proof, body, addresses)
     actions = f'<div class="rankbook-actions">{leaf.actions}</div>\n' if leaf.actions else ""
     folder = f' data-folder="{html.escape(leaf.proof.folder)}"' if leaf.proof is not None and leaf.proof.folder else ""
     return f'<div class="rankbook-page" data-rankbook="{leaf.stamp.page}"{folder}>\n{actions}{body}{_steps(leaf, addresses)}</div>'
 
 
-def _proved(leaf: Leaf, proof: PageProof, body: str) -> str:
+def _proved(leaf: Leaf, proof: PageProof, body: str, addresses: Addresses) -> str:
     shown = {LAST_RUN: proof.last_run, ROLLUP: proof.rollup}
     if proof.badge:
         body = _TITLE_END.sub(lambda _: f" {proof.badge}", body, count=1)
     body = _with_badges(body, proof.tests)
     if proof.rows:
-        body = _ROW.sub(lambda match: _row(match[0], leaf, proof), body)
+        body = _rows(body, leaf, proof, addresses)
     return _MARKER.sub(lambda match: shown[match[1]], body)
 
 
@@ -161,17 +161,31 @@ def _with_badges(body: str, badges: Mapping[tuple[str | None, str], str]) -> str
     return "".join(f"{piece} {badge}" for piece, (_, badge) in zip(pieces, places, strict=False)) + pieces[-1]
 
 
-def _row(row: str, leaf: Leaf, proof: PageProof) -> str:
-    """Put a badge into a row: behind its first link to a page that has one."""
-    link = _LINK.search(row)
-    badge = proof.rows.get(_target(leaf.path, link[1]), "") if link is not None else ""
-    return f"{row[: link.end()]} {badge}{row[link.end() :]}" if link is not None and badge else row
+def _rows(body: str, leaf: Leaf, proof: PageProof, addresses: Addresses) -> str:
+    """Put a badge into each row of a table: behind its first link to another page, if that page has one."""
+    badges = {addresses.file(path): badge for path, badge in proof.rows.items()}
+    here = addresses.file(leaf.path)
+
+    def with_badge(row: re.Match[str]) -> str:
+        link = _LINK.search(row[0])
+        badge = badges.get(_target(here, html.unescape(link[1])), "") if link is not None else ""
+        return f"{row[0][: link.end()]} {badge}{row[0][link.end() :]}" if link is not None and badge else row[0]
+
+    return _ROW.sub(with_badge, body)
 
 
-def _target(page: str, address: str) -> str:
-    """Name the page that an address on a page leads to, as far as it tells."""
-    path = unquote(address.partition("#")[0]).removesuffix(".html")
-    return posixpath.normpath(posixpath.join(posixpath.dirname(page), f"{path}.md")) if path else page
+def _target(here: str, address: str) -> str:
+    """Name the file of the site that an address leads to, as far as it tells.
+
+    Args:
+        here: file of the page with the address.
+        address: as a browser takes it; one that ends with `/` leads to the index of a folder.
+    """
+    path = unquote(address.partition("#")[0])
+    if not path:
+        return here
+    is_folder = posixpath.basename(path) in ("", ".", "..")
+    return posixpath.normpath(posixpath.join(posixpath.dirname(here), path, "index.html" if is_folder else ""))
 
 
 def _steps(leaf: Leaf, addresses: Addresses) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from rankbook import languages
-from rankbook.codeowners import owners_of
+from rankbook.codeowners import name_of, owners_of
 from rankbook.embedding import Embedded, NotEmbedded, embed
 from rankbook.model import Module, Source
 from rankbook.sources import c_family, cmake, data_keys, objective_c, outline, programs, prose, python
@@ -75,7 +75,8 @@ def parse(root: Path, path: str) -> Module:
     except (ValueError, MemoryError) as error:
         return _unreadable(path, f"it cannot be read: {error or 'it does not fit into memory'}")
     module = parse_bytes(path, data)
-    return module if module.owners else replace(module, owners=owners_of(root, path))
+    owners = () if module.owners else owners_of(root, path)
+    return replace(module, owners=owners, codeowners=name_of(root)) if owners else module
 
 
 def parse_bytes(path: str, data: bytes) -> Module:
