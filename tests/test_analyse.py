@@ -156,6 +156,18 @@ def test_imported_tests_run_again() -> None:
     ]
 
 
+def test_tests_that_are_imported_whole() -> None:
+    """`import *` takes what a module itself imports, whole or by name, but nothing that it deletes or that its `__all__` leaves out."""
+    result = project(
+        base=CASE + "class _Hidden(Base): ...\nclass Gone(Base): ...\n",
+        named="import unittest\nclass Named(unittest.TestCase):\n    def test_named(self): ...\n",
+        middle="from base import *\nfrom named import Named as Other\nfrom test_whole import *\nclass Left(Base): ...\ndel Left, Gone\n",
+        listed=CASE.replace("Base", "Taken") + "class Unlisted(Taken): ...\n__all__ = ['Taken']\n",
+        test_whole="from middle import *\nfrom listed import *\n",
+    )
+    assert sorted(found_in(result, "test_whole.py")) == ["Base::test_base", "Other::test_named", "Taken::test_base"]
+
+
 def test_parameters() -> None:
     """Parametrisations of the function and of its class are told as written, with the calls that make one class per device."""
     result = project(

@@ -118,8 +118,8 @@ def _kind(definition: Class | Function | Constant) -> str:
 def _exported(draft: Draft, path: str, above: frozenset[str]) -> set[str]:
     if path in above or len(above) > _DEPTH:
         return set()
-    listed = _listed(draft, path, above)
-    return listed if listed is not None else set(_by_default(draft, path, above | {path}))
+    names = listed(draft, path, above)
+    return names if names is not None else set(_by_default(draft, path, above | {path}))
 
 
 def _by_default(draft: Draft, path: str, above: frozenset[str]) -> Iterator[str]:
@@ -158,8 +158,14 @@ def _passed_on(draft: Draft, path: str, entry: Import, above: frozenset[str]) ->
 # __all__
 
 
-def _listed(draft: Draft, path: str, above: frozenset[str]) -> set[str] | None:
-    """Read `__all__`; None when there is none, or none that can be read."""
+def listed(draft: Draft, path: str, above: frozenset[str] = frozenset()) -> set[str] | None:
+    """Read `__all__`; None when there is none, or none that can be read.
+
+    Args:
+        draft: the tree.
+        path: the module.
+        above: modules whose own list is made from this one.
+    """
     module = draft.modules[path]
     texts = [constant.value for constant in module.constants if constant.name == "__all__"]
     parts = [_strings(draft, path, parsed(text), above | {path}) for text in texts]

@@ -14,9 +14,10 @@ from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.made_classes import made_classes
 from rankbook.analyse.made_functions import MadeFunction, by_decorators, made_functions
 from rankbook.analyse.names import top_level_imports
+from rankbook.analyse.public import listed
 from rankbook.analyse.things import Unknown
 from rankbook.analyse.variants import Shown, Variant, marked, why
-from rankbook.model import Class, Constant, Expression, Function, Module, Test
+from rankbook.model import Class, Constant, Expression, Function, Import, Module, Test
 from rankbook.requirements import Requirement
 
 _PARAMETRISERS = frozenset({
@@ -138,21 +139,44 @@ def _imported(draft: Draft, path: str, module: Module) -> Iterator[tuple[str, st
     for entry in module.imports:
         if entry.name is None or entry.line not in top:
             continue
-        names = [entry.bound] if entry.name != "*" else _public(draft, path, "." * entry.level + entry.module)
+        names = [entry.bound] if entry.name != "*" else _public(draft, path, _source(entry), {path})
         for name in names:
             place = draft.names.find(path, name)
             if place is not None and not isinstance(place.definition, Constant):
                 yield name, place.path, place.definition
 
 
-def _public(draft: Draft, path: str, module: str) -> list[str]:
-    """Give the classes and functions that `import *` takes from a module."""
+def _public(draft: Draft, path: str, module: str, seen: set[str]) -> list[str]:
+    """Give the names that `import *` takes from a module: those of its `__all__`, else all that it defines, imports and takes so itself.
+
+    Args:
+        draft: the tree.
+        path: file with the import.
+        module: as written there.
+        seen: files that are passed over.
+    """
     target = draft.names.target(path, module)
-    if target is None or target == path:
+    if target is None or target in seen:
         return []
-    facts = draft.modules[target]
-    names = [*(each.qualname for each in facts.functions), *(each.qualname for each in facts.classes)]
-    return [name for name in names if "." not in name and not name.startswith("_")]
+    seen.add(target)
+    named, facts = listed(draft, target), draft.modules[target]
+    names = sorted(named) if named is not None else [name for name in _bound(draft, target, seen) if not name.startswith("_")]
+    return [name for name in dict.fromkeys(names) if name not in facts.deleted]
+
+
+def _bound(draft: Draft, path: str, seen: set[str]) -> Iterator[str]:
+    """Yield the names that a module gives to functions, to classes and to what it imports from others."""
+    module = draft.modules[path]
+    names = [*(each.qualname for each in module.functions), *(each.qualname for each in module.classes)]
+    yield from (name for name in names if "." not in name)
+    top = top_level_imports(module)
+    for entry in module.imports:
+        if entry.name is not None and entry.line in top:
+            yield from [entry.bound] if entry.name != "*" else _public(draft, path, _source(entry), seen)
+
+
+def _source(entry: Import) -> str:
+    return "." * entry.level + entry.module
 
 
 def _made_into(draft: Draft, path: str, each: Class) -> Iterator[_Held]:
