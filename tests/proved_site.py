@@ -82,7 +82,7 @@ def _states() -> str:
 
 def _long() -> str:
     return (
-        f'"""{LONG}: a <b>title</b> | of a file."""\n\nimport pytest\n\n\nclass Test{LONG}:\n    """{LONG}."""\n\n'
+        f'"""{LONG}: a <b>title</b> | of a file."""\n\nimport pytest\n\n\n@pytest.mark.slow\nclass Test{LONG}:\n    """{LONG}."""\n\n'
         f'    @pytest.mark.parametrize("{LONG.lower()}", ["{LONG}", "{LONG} " * 3])\n'
         f'    def test_{LONG.lower()}(self, {LONG.lower()}):\n        """{LONG}."""\n        assert "{LONG}, {LONG}, {LONG}, {LONG}"\n'
     )

@@ -33,8 +33,9 @@ KINDS = {
     "words": "book/suite-words.html",
     "marks": "book/suite-marks.html",
     "owners": "book/suite-owners.html",
+    "nowhere": "book/suite/test_that_is_not_there.html",
 }
-"""A page of each kind."""
+"""A page of each kind, and an address where none is."""
 LOOKS = [(scheme, viewport) for scheme in ("light", "dark") for viewport in (PHONE, DESKTOP)]
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 FOUND = """tags => axe.run(document, {runOnly: {type: "tag", values: tags}}).then(({violations, passes}) => [
@@ -71,6 +72,15 @@ def settle(page):
     page.evaluate("new Promise(done => setTimeout(done, 100))")
 
 
+def go_to(page, address, kind):
+    """Open the page of a kind, and see that it is there; of the address where no page is, that it says so."""
+    answer = page.goto(address + KINDS[kind])
+    settle(page)
+    assert answer.status == (404 if kind == "nowhere" else 200), kind
+    if kind == "nowhere":
+        page.wait_for_selector(".rankbook-lost")
+
+
 def found_by_axe(page):
     """Run axe on a page; give the number of rules that it keeps, and what is serious or critical."""
     if not page.evaluate("'axe' in window"):
@@ -82,9 +92,8 @@ def found_by_axe(page):
 def test_axe_finds_nothing_serious(visit, address, scheme, viewport):
     """On no kind of page, in light and in dark, on a phone and on a desk, is there a serious or critical issue."""
     page = visit(color_scheme=scheme, viewport=viewport)
-    for kind, path in KINDS.items():
-        page.goto(address + path)
-        settle(page)
+    for kind in KINDS:
+        go_to(page, address, kind)
         kept, issues = found_by_axe(page)
         assert kept > 20, kind
         assert not issues, (kind, issues)
@@ -140,9 +149,8 @@ OVERFLOWING = """() => [...document.querySelectorAll("body *")].filter(each => {
 def test_nothing_is_wider_than_the_screen(visit, address, viewport):
     """With names that nobody broke into words no page scrolls sideways, and no element but what scrolls by itself reaches out of it."""
     page = visit(viewport=viewport)
-    for kind, path in KINDS.items():
-        page.goto(address + path)
-        settle(page)
+    for kind in KINDS:
+        go_to(page, address, kind)
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), kind
         assert page.evaluate(OVERFLOWING) == [], kind
 
