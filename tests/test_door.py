@@ -51,6 +51,17 @@ class TestNeeds(MultiProcessTestCase):
     def test_runs(self):
         pass
 """
+CALLS = """\
+import torch
+
+
+def test_comes_to_a_gpu():
+    assert torch.ones(2).cuda().sum() == 2
+
+
+def test_does_without():
+    assert torch.ones(2).sum() == 2
+"""
 PACKAGE = """\
 import pytest
 
@@ -436,6 +447,23 @@ def test_canary(planned):
     assert result.status == 1
     assert "docs/odd.md::odd ended as passed, but as failed" in result.output
     assert "even ended" not in result.output and "skipped ended" not in result.output
+
+
+def test_calls_that_fail_without_a_gpu(tmp_path):
+    """What a test is sure to fail by is not started; what is tried all the same, is red, and the canary agrees."""
+    pytest.importorskip("torch")
+    gen(tmp_path, test_calls=CALLS)
+    own = "docs/suite/test_calls.py_docs.md"
+    result = prove(tmp_path, own, "--canary=100%")
+    assert result.status == 0, result.output
+    assert ends(result) == {"how-to-run-it": "passed", "test_comes_to_a_gpu": "skipped", "test_does_without": "passed"}
+    assert "needs 1 GPU, and this machine has none" in said(result)["test_comes_to_a_gpu"]
+    assert ledger(tmp_path)["test_comes_to_a_gpu"].needs == ("1 GPU",)
+    assert "`torch.ones(2).cuda()`" in (tmp_path / own).read_text()
+    tried = prove(tmp_path, own, "--no-plan")
+    assert (tried.status, ends(tried)["test_comes_to_a_gpu"]) == (1, "failed"), tried.output
+    promised = prove(tmp_path, own, "--require", "gpu=1")
+    assert (promised.status, ends(promised)["test_comes_to_a_gpu"]) == (1, "failed"), promised.output
 
 
 # Only what is stale

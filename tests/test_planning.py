@@ -15,7 +15,7 @@ from rankbook.listings.site import Site
 from rankbook.pages.stamped_needs import stamped_needs
 from rankbook.planning import Claim, claim_of_source, gpus_wanted, needs_of, plan_of, with_tree
 from rankbook.required import Required, need_of_reason
-from rankbook.requirements import KINDS, OUTCOMES, Requirement, of_text
+from rankbook.requirements import KINDS, LOST, OUTCOMES, Requirement, of_text
 from rankbook.smallest import smallest_machine
 from rankbook.verdict import DECIDED, Machine, is_met
 
@@ -402,7 +402,7 @@ def test_only_what_is_unmet_is_planned_away(wanted, machine, granted):
     planned = plan_of(wanted, machine, granted)
     if planned.word == "skipped":
         here = machine if granted is None else replace(machine, gpus=granted, capabilities=machine.capabilities[:granted])
-        assert planned.need in wanted and planned.need.otherwise == "skipped" and is_met(planned.need, here) is False and planned.reason
+        assert planned.need in wanted and planned.need.otherwise in LOST and is_met(planned.need, here) is False and planned.reason
 
 
 def size(value):
@@ -445,6 +445,10 @@ def size(value):
         ([need("device", "cpu", ""), size("4")], 0, 0),
         ([need("backend", "fake", ""), size("128")], 0, 0),
         ([need("backend", "gloo", ""), need("gpus", "2"), size("2")], 0, 2),
+        ([need("gpus", "1", "fails")], None, None),
+        ([need("gpus", "1", "fails"), size("4")], 1, 4),
+        ([need("gpus", "4", "fails"), need("backend", "nccl", "fails"), size("4")], 1, 4),
+        ([need("gpus", "1", "fails"), need("backend", "gloo", ""), size("2")], 1, 2),
     ],
 )
 def test_gpus_that_a_test_is_granted(wanted, one, eight):
@@ -462,6 +466,7 @@ def test_gpus_that_a_test_is_granted(wanted, one, eight):
         ([need("gpus", "2")], "model.cuda()", Claim(2)),
         ([need("gpus", "2")], "", Claim(2)),
         ([need("device", "cpu", "")], "model.cuda()", Claim(0)),
+        ([need("gpus", "1", "fails")], "model.cuda()", Claim(4)),
     ],
 )
 def test_what_a_test_of_a_source_claims(wanted, text, claim):

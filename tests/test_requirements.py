@@ -418,6 +418,138 @@ def test_processes_of_a_case_and_of_a_helper() -> None:
     assert needs(f"{SPAWNS}@pytest.mark.world_size(2)\ndef test_x():\n    mp.spawn(run, nprocs=4)\n") == ["world size 2"]
 
 
+GPU_CALLS = """\
+import torch.multiprocessing as mp
+import torch.nn as nn
+from torch.distributed import init_process_group as join
+from unittest import mock
+
+DEVICE = torch.device("cuda", 0)
+EITHER = "cuda"
+EITHER = "cpu"
+
+class Empty(nn.Module):
+    def forward(self, x):
+        return x
+
+class Full(nn.Module):
+    def __init__(self):
+        self.layer = nn.Linear(2, 2)
+
+class Maker:
+    @staticmethod
+    def make():
+        return Full().cuda()
+
+def make():
+    return made_by_others()
+
+def made_by_others():
+    return torch.ones(2).cuda()
+
+def generated():
+    yield torch.ones(2).cuda()
+
+def again(count):
+    torch.ones(2).cuda()
+    again(count - 1)
+
+def run(rank, size):
+    dist.init_process_group("nccl", rank=rank, world_size=size)
+    torch.ones(2, device=f"cuda:{rank}")
+
+def on_cpu(rank):
+    dist.init_process_group("gloo", rank=rank)
+
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = torch.ones(2).cuda()",
+        "assert Full().eval().cuda() is not None",
+        "torch.ones(2, device='cuda')",
+        "nn.Linear(2, 2, device='cuda:1')",
+        "device = torch.device('cuda')\n    x = torch.ones(2)\n    x.to(device)",
+        "x = torch.ones(2)\n    return x.to(device=DEVICE)",
+        "rank = 0\n    with torch.no_grad():\n        torch.ones(2, device=f'cuda:{rank}')",
+        "torch.cuda.synchronize()",
+        "for size in [1, 2]:\n        torch.ones(size).cuda()",
+        "for size in range(3):\n        torch.ones(size).cuda()",
+        "try:\n        torch.ones(2).cuda()\n    finally:\n        pass",
+        "make()",
+        "Maker.make()",
+        "again(3)",
+        "def inner():\n        return torch.ones(2).cuda()\n    inner()",
+        "if x:\n        y = 1\n    torch.cuda.set_device(0)",
+        "assert x\n    y = [each for each in torch.ones(2).cuda()]",
+    ],
+)
+def test_calls_that_fail_without_a_gpu(body: str) -> None:
+    """A test that comes to one whatever happens needs a GPU, by its own statements or by those of a function of its file."""
+    assert needs(f"{GPU_CALLS}def test_x():\n    {body}\n") == ["1 GPU"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if torch.cuda.is_available():\n        torch.ones(2).cuda()",
+        "device = 'cuda' if torch.cuda.is_available() else 'cpu'\n    torch.ones(2, device=device)",
+        "torch.cuda.is_available() and torch.ones(2).cuda()",
+        "with pytest.raises(AssertionError):\n        torch.ones(2).cuda()",
+        "with FakeTensorMode():\n        torch.ones(2, device='cuda')",
+        "try:\n        torch.ones(2).cuda()\n    except AssertionError:\n        pass",
+        "for device in range(torch.cuda.device_count()):\n        torch.ones(2, device=f'cuda:{device}')",
+        "for device in ['cpu', 'cuda']:\n        pass\n    torch.ones(2, device=EITHER)",
+        "if not torch.cuda.is_available():\n        return\n    torch.ones(2).cuda()",
+        "mock.patch.object(torch.Tensor, 'cuda')\n    torch.ones(2).cuda()",
+        "Empty().cuda()",
+        "model = Empty()\n    model.eval().to('cuda')",
+        "generated()",
+        "f = lambda: torch.ones(2).cuda()",
+        "f = [torch.ones(2).cuda() for _ in x]",
+        "def inner():\n        return torch.ones(2).cuda()",
+        "torch.device('cuda')\n    torch.autocast(device_type='cuda')\n    torch.manual_seed(2)",
+        "on_cpu(0)",
+        "'x.cuda()'",
+        "device = 'cuda'\n    device = 'cpu'\n    torch.ones(2, device=device)",
+        "device = 'cuda'\n    for device in x:\n        pass\n    torch.ones(2, device=device)",
+    ],
+)
+def test_calls_that_may_do_without_a_gpu(body: str) -> None:
+    """What stands under a condition, is caught, feigned, put off or moves nothing says nothing."""
+    assert needs(f"{GPU_CALLS}def test_x():\n    {body}\n") == []
+
+
+def test_ranks_that_join_a_group_of_nccl() -> None:
+    """They need a GPU each, and NCCL; a decorator that says more counts instead, and so does a test that is disabled."""
+    spawns = "def test_x():\n    mp.spawn(run, args=(4,), nprocs=4)\n"
+    assert needs(GPU_CALLS + spawns) == ["4 GPUs", "world size 4", "backend nccl"]
+    assert needs(f"{GPU_CALLS}@skip_if_lt_x_gpu(2)\n{spawns}") == ["2 GPUs", "world size 4"]
+    assert needs(f"{GPU_CALLS}@unittest.skip('why')\n{spawns}") == ["world size 4", "disabled: why"]
+    tests = project(GPU_CALLS + spawns).tests["test_it.py"]
+    assert {(need.kind, need.otherwise) for need in tests[0].requirements if need.otherwise} == {("gpus", "fails"), ("backend", "fails")}
+
+
+def test_gpus_of_set_up_and_of_fixtures() -> None:
+    """`setUp` of a base class in another file counts, and so does a fixture, by what it is before the test."""
+    base = "import torch, unittest\nclass Base(unittest.TestCase):\n    def setUp(self):\n        self.x = torch.ones(2).cuda()\n"
+    assert needs("import base\nclass TestIt(base.Base):\n    def test_x(self): ...\n", base=base) == ["1 GPU"]
+    fixture = "@pytest.fixture\ndef model():\n    yield Full().cuda()\n\n"
+    assert needs(f"{GPU_CALLS}{fixture}def test_x(model): ...\n") == ["1 GPU"]
+    assert needs(f"{GPU_CALLS}{fixture}def test_x(): ...\n") == []
+
+
+def test_a_method_that_a_class_may_replace_is_not_followed() -> None:
+    """`self.make()` is whichever method the class of the test has."""
+    own = "class TestOne(unittest.TestCase):\n    def make(self):\n        return torch.ones(2).cuda()\n"
+    own += "    def test_x(self):\n        self.make()\n"
+    assert needs(own) == ["1 GPU"]
+    other = "class TestTwo(TestOne):\n    def make(self):\n        return torch.ones(2)\n"
+    assert {tuple(need.text for need in test.requirements) for test in project(own + other).tests["test_it.py"]} == {()}
+
+
 def test_requirements_are_inherited() -> None:
     """Decorators, guards and `setUp` of base classes count in subclasses of other files.
 

@@ -126,6 +126,8 @@ class Function(Struct, frozen=True):
     """Calls in its body, under no condition, of functions that may skip the test: by their names, or because those of its file do."""
     spawns: tuple[Expression, ...] = ()
     """Calls by which its body starts processes (`mp.spawn`); names of its own in the number of them are what they are set to."""
+    gpu_calls: tuple[Expression, ...] = ()
+    """What it comes to whatever happens, and what fails where there is no GPU: the first such call, and the first of name `nccl`."""
     text: str = ""
     """All of it as written, of a module's function that is worth following: plain statements, or one that parametrises or sets names."""
 

@@ -16,7 +16,7 @@ from rankbook.planning import Claim, claim_of_source, gpus_wanted, needs_of, nee
 from rankbook.prove import PageSources, Prover
 from rankbook.reports import Report
 from rankbook.required import BROKEN, Required, need_of_reason
-from rankbook.requirements import Requirement
+from rankbook.requirements import FAILS, Requirement
 from rankbook.smallest import owed_to
 from rankbook.verdict import Machine
 
@@ -55,7 +55,8 @@ class Outlook:
         planned = plan_of(needs, self._machine_of(job, sources))
         if planned.word != "skipped" or planned.need is None:
             return None
-        return self._promised(Report(Outcome.SKIPPED, planned.reason, needs=(planned.need.text,)), planned.need)
+        would_fail = planned.need.otherwise == FAILS
+        return self._promised(Report(Outcome.SKIPPED, planned.reason, needs=(planned.need.text,), would_fail=would_fail), planned.need)
 
     def unmet_by_all(self, job: Job, lacking: str, sources: PageSources) -> Report | None:
         """Give the outcome of a module of which no test can run here, as its page says, and that cannot be imported either.

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rankbook import needs as stated
 from rankbook.lacks import reason
 from rankbook.listing import Listing
-from rankbook.requirements import HARNESSES, Requirement, gpu_range
+from rankbook.requirements import FAILS, HARNESSES, LOST, Requirement, gpu_range
 from rankbook.verdict import Machine, is_met, verdict
 
 
@@ -69,7 +69,7 @@ def plan_of(requirements: Iterable[Requirement], machine: Machine, granted: int 
         return Planned(said.word, said.requirement, f"needs {said.requirement.text}, of which it cannot be told whether it is there")
     if said.word != "skipped":
         return Planned(said.word, said.requirement, reason(said.requirement, machine, granted))
-    sure = next((need for need in wanted if need.otherwise == "skipped" and _is_surely_unmet(need, here)), None)
+    sure = next((need for need in wanted if need.otherwise in LOST and _is_surely_unmet(need, here)), None)
     if sure is None:
         return Planned("unknown", said.requirement, f"whether it really needs {said.requirement.text} is known only when it runs")
     return Planned("skipped", sure, reason(sure, machine, granted))
@@ -167,7 +167,8 @@ def gpus_wanted(requirements: Iterable[Requirement], inventory: int, environment
 
     A test that says how many GPUs it needs gets them, and one for each of its ranks where there are enough. One that needs more than there
     are gets none: it is skipped. One that says only how many ranks it starts gets a GPU for each, unless it runs on the CPU; where its
-    ranks follow the number of devices, or are known only when it runs, it gets two, so that something passes between them.
+    ranks follow the number of devices, or are known only when it runs, it gets two, so that something passes between them. That it comes
+    to a call that fails without a GPU does not say how many it would use.
 
     Args:
         requirements: all that it needs, and its world size.
@@ -175,23 +176,30 @@ def gpus_wanted(requirements: Iterable[Requirement], inventory: int, environment
         environment: variables that it would see.
     """
     wanted = tuple(requirements)
-    ranges = [found for need in wanted if (found := _range_of(need, inventory, environment)) is not None]
+    ranges, floor = _ranges(wanted, inventory, environment)
     least = max((low for low, _ in ranges), default=0)
     most = min((high for _, high in ranges if high is not None), default=inventory)
-    if least > inventory or (not least and _is_on_cpu(wanted)):
+    if least > inventory or (not (least or floor) and _is_on_cpu(wanted)):
         return 0
     sizes = [need for need in wanted if need.kind == "world size"]
     if not (ranges or sizes):
         return None
     own = [need for need in sizes if not need.otherwise] or sizes
     ranks = max((_ranks(need.value, environment) for need in own), default=0)
-    return max(least, min(ranks, most, inventory))
+    return max(least, floor, min(ranks, most, inventory))
 
 
 _SOME_RANKS = 2
 """Ranks of a test whose world size follows the number of devices, or is known only when it runs."""
 _CPU_DEVICES = frozenset({"cpu", "meta"})
 _CPU_BACKENDS = frozenset({"gloo", "fake", "threaded"})
+
+
+def _ranges(wanted: Sequence[Requirement], inventory: int, environment: Mapping[str, str]) -> tuple[list[tuple[int, int | None]], int]:
+    """Give what a test asks for, and as many as its calls are sure to use, as far as there are."""
+    found = [(need, each) for need in wanted if (each := _range_of(need, inventory, environment)) is not None]
+    used = max((low for need, (low, _) in found if need.otherwise == FAILS), default=0)
+    return [each for need, each in found if need.otherwise != FAILS], min(used, inventory)
 
 
 def _range_of(need: Requirement, inventory: int, environment: Mapping[str, str]) -> tuple[int, int | None] | None:

@@ -32,6 +32,8 @@ class Report(Struct, frozen=True):
     receipt: Receipt = field(default_factory=Receipt)
     needs: tuple[str, ...] = ()
     """What it lacked, as words: `2 GPUs`."""
+    would_fail: bool = False
+    """Of a skip: whether it is red, rather than skipped by itself, where it is tried all the same."""
     outputs: Mapping[str, str] = field(default_factory=dict)
     """What it printed, by the rank of an expected output, where that differs from what the page shows."""
 

@@ -24,7 +24,7 @@ class Requirement(Struct, frozen=True, order=True):
     """Source in which it stands."""
     line: int = 0
     otherwise: str = "skipped"
-    """What becomes of the test where this is not met: `skipped`; `absent`, when it is not collected; empty when it runs all the same."""
+    """What becomes of the test where this is not met: a word of `OUTCOMES`."""
     either: tuple[tuple[Requirement, ...], ...] = ()
     """Of kind `one of`: the alternatives, each with all that it needs."""
 
@@ -62,8 +62,11 @@ KINDS = (
 )
 """Kinds of requirement, in the order in which a page shows them."""
 
-OUTCOMES = ("skipped", "absent", "")
-"""What may become of a test whose requirement is not met."""
+FAILS = "fails"
+OUTCOMES = ("skipped", "absent", FAILS, "")
+"""What may become of a test whose requirement is not met: skipped, not collected, red; nothing, where it runs all the same."""
+LOST = ("skipped", FAILS)
+"""Of these, those of a test that is collected and does not run."""
 
 
 def gpu_range(value: str) -> tuple[int, int | None] | None:

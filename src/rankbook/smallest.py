@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from rankbook.requirements import Requirement, gpu_range
+from rankbook.requirements import LOST, Requirement, gpu_range
 
 _AT_LEAST = re.compile(r"(.*?) ?>= (\d+(?:\.\d+)*)")
 _SET = re.compile(r"(\w+) == (\S+)(?: or .*)?")
@@ -52,7 +52,7 @@ def owed_to(requirements: Iterable[Requirement]) -> list[Requirement]:
     Args:
         requirements: of a test.
     """
-    return [need for need in requirements if need.otherwise == "skipped" or (need.otherwise == "absent" and not _is_usual(need))]
+    return [need for need in requirements if need.otherwise in LOST or (need.otherwise == "absent" and not _is_usual(need))]
 
 
 def _is_usual(need: Requirement) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, field
 
-from rankbook.requirements import Requirement, gpu_range
+from rankbook.requirements import LOST, Requirement, gpu_range
 
 
 class Machine(Struct, frozen=True):
@@ -64,9 +64,9 @@ def verdict(requirements: Iterable[Requirement], machine: Machine) -> Verdict:
     """
     counting = [need for need in requirements if need.otherwise]
     answers = [(need, is_met(need, machine)) for need in counting]
-    for word in ("absent", "skipped"):
+    for word, ends in (("absent", ("absent",)), ("skipped", LOST)):
         for need, met in answers:
-            if met is False and need.otherwise == word:
+            if met is False and need.otherwise in ends:
                 return Verdict(word, need)
     return next((Verdict("unknown", need) for need, met in answers if met is None), Verdict("runs"))
 

@@ -36,6 +36,8 @@ class Fixture(Struct, frozen=True):
     """Place of its scope among all, the widest first."""
     skips: tuple[Expression, ...] = ()
     """Conditions under which it skips the test that asks for it."""
+    gpu_calls: tuple[Expression, ...] = ()
+    """What it comes to, and what fails where there is no GPU."""
 
 
 def fixtures_of(draft: Draft, path: str, lineage: tuple[Ancestor, ...] = ()) -> dict[str, Fixture]:
@@ -129,6 +131,7 @@ def _fixture(path: str, function: Function, written: Expression) -> Fixture:
         autouse=isinstance(autouse, ast.Constant) and autouse.value is True,
         rank=_SCOPES.index(scope) if scope in _SCOPES else len(_SCOPES) - 1,
         skips=function.skips,
+        gpu_calls=function.gpu_calls,
     )
 
 

@@ -83,8 +83,8 @@ _BUILT_IN = frozenset({
 """What pytest itself hands to a test."""
 
 
-def skipping_fixtures(draft: Draft, path: str, collected: Collected) -> list[Fixture]:
-    """Give the fixtures that may skip a test, by what it asks for; to one of a `TestCase` none is handed.
+def needy_fixtures(draft: Draft, path: str, collected: Collected) -> list[Fixture]:
+    """Give the fixtures that may skip a test, or that fail without a GPU, by what it asks for; to one of a `TestCase` none is handed.
 
     Args:
         draft: the tree.
@@ -93,14 +93,14 @@ def skipping_fixtures(draft: Draft, path: str, collected: Collected) -> list[Fix
     """
     test, function, lineage = collected.test, collected.function, collected.lineage
     known = fixtures_of(draft, path, lineage)
-    if not any(fixture.skips for fixture in known.values()):
+    if not any(fixture.skips or fixture.gpu_calls for fixture in known.values()):
         return []
     marks = list(_marks(draft, Frame(path, test.line), function, test.path, (lineage,) if lineage else ()))
     taken = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
     used = [name for each in marks if each.last == "usefixtures" and each.call for name in _strings(each.call.args)]
     asked = function.parameters if test.harness == "pytest" else ()
     wanted = [*(fixture.name for fixture in known.values() if fixture.autouse), *used, *asked]
-    return [fixture for fixture in _closure(known, wanted, taken) if fixture.skips and fixture.name not in taken]
+    return [fixture for fixture in _closure(known, wanted, taken) if (fixture.skips or fixture.gpu_calls) and fixture.name not in taken]
 
 
 def _marks(draft: Draft, frame: Frame, function: Function, path: str, lineages: Lineages) -> Iterator[Decorator]:

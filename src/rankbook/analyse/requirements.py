@@ -13,11 +13,11 @@ from rankbook.analyse.decorators import of_decorator
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.helpers import of_helpers
 from rankbook.analyse.inheritance import lineage_of
-from rankbook.analyse.pytest_cases import skipping_fixtures
+from rankbook.analyse.pytest_cases import needy_fixtures
 from rankbook.analyse.rules import Evidence, Unread, expression
 from rankbook.analyse.values import Value, Values, parsed
 from rankbook.model import Class, Constant, Expression, Function, Module, Test
-from rankbook.requirements import DEVICES, HARNESSES, KINDS, Harness, Requirement
+from rankbook.requirements import DEVICES, FAILS, HARNESSES, KINDS, Harness, Requirement
 
 _Line = tuple[Ancestor, ...]
 _SET_UP = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"})
@@ -60,7 +60,7 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
         found += _of_ranks(lineage, HARNESSES.get(test.harness or ""), found)
         found += _of_rank_fixtures(draft, path, collected)
         found += _of_marked_ranks(draft, found)
-        return _sorted(_strongest(_distinct(found)))
+        return _sorted(_strongest(_distinct(_unsaid(found))))
 
     return draft.remember(("test needs", *key, _names(lineage)), needs)
 
@@ -90,21 +90,54 @@ def _of_function(draft: Draft, collected: Collected, device: str | None) -> tupl
         return (*(need for skip in function.skips for need in of_skip(skip, values)), *of_helpers(function, values))
 
     found = draft.remember(("decorator needs", *key, device), decorators)
+    found = (*found, *_of_gpu_calls(function.gpu_calls, test.path))
     return (*found, *skips()) if function.skips or function.asks else found
 
 
 def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requirement]:
-    """Give what the fixtures of a test skip for.
+    """Give what the fixtures of a test skip for, and what of them fails without a GPU.
 
-    Of one that every test gets, only what can be read in full: it may ask what test it is.
+    Of the skips of one that every test gets, only what can be read in full: it may ask what test it is.
     """
-    for fixture in skipping_fixtures(draft, path, collected):
+    for fixture in needy_fixtures(draft, path, collected):
+        yield from _of_gpu_calls(fixture.gpu_calls, fixture.frame.path)
         values = Values(draft.names, fixture.frame.path)
         for skip in fixture.skips:
             try:
                 yield from of_skip_in_full(skip, values) if fixture.autouse else of_skip(skip, values)
             except Unread:
                 continue
+
+
+def _of_gpu_calls(calls: Iterable[Expression], path: str) -> Iterator[Requirement]:
+    """Give what a function needs by what it comes to: a GPU; NCCL too, where it joins a process group of that."""
+    for call in calls:
+        yield Requirement("gpus", "1", call.text, path, call.line, otherwise=FAILS)
+        if call.name == "nccl":
+            yield Requirement("backend", "nccl", call.text, path, call.line, otherwise=FAILS)
+
+
+def _unsaid(found: list[Requirement]) -> list[Requirement]:
+    """Leave out what calls need where the test says more of it, by a skip, a mark, its harness, and where it is disabled."""
+    if not any(need.otherwise == FAILS for need in found):
+        return found
+    said = [need for need in found if need.otherwise not in ("", FAILS)]
+    if any(need.kind == "disabled" or _is_about_gpus(need) for need in said):
+        return [need for need in found if need.otherwise != FAILS]
+    sizes = [need for need in found if need.kind == "world size" and not need.otherwise]
+    is_nccl = any(need.otherwise == FAILS and need.kind == "backend" for need in found)
+    ranks = sizes[0].value.split(", ") if len(sizes) == 1 and is_nccl else []
+    if not ranks or not all(each.isdecimal() for each in ranks):
+        return found
+    return [replace(need, value=max(ranks, key=int)) if need.otherwise == FAILS and need.kind == "gpus" else need for need in found]
+
+
+def _is_about_gpus(need: Requirement) -> bool:
+    """Tell whether a need, or a part of it, says whether there must be GPUs."""
+    if need.kind == "one of":
+        return any(_is_about_gpus(each) for alternative in need.either for each in alternative)
+    is_device = need.kind == "device" and ("cuda" in need.value or "GPU" in need.value)
+    return is_device or need.kind in ("gpus", "capability", "peer access") or (need.kind, need.value) == ("backend", "nccl")
 
 
 def _of_spawns(draft: Draft, collected: Collected, found: Iterable[Requirement]) -> Iterator[Requirement]:
@@ -181,6 +214,7 @@ def _of_ancestor(draft: Draft, ancestor: Ancestor, facts: Class, lineage: _Line,
             for skip in method.skips:
                 yield from of_skip(skip, values)
             yield from of_helpers(method, values)
+            yield from _of_gpu_calls(method.gpu_calls, ancestor.path)
     for mark in _class_marks(facts):
         yield from of_decorator(mark, values)
     yield from _of_guard(facts, values)
@@ -327,7 +361,7 @@ def _marks(attribute: Constant) -> Iterator[Expression]:
             yield expression(entry, attribute.line)
 
 
-_LOSS = {"": 0, "skipped": 1, "absent": 2}
+_LOSS = {"": 0, FAILS: 1, "skipped": 1, "absent": 2}
 """How much is lost where a requirement is not met."""
 
 

@@ -14,6 +14,8 @@ from msgspec import Struct, field
 from rankbook.embedding import UTF8, source_text
 from rankbook.garbage import uncollected
 from rankbook.model import Class, Constant, Expression, Function, Import, Keyword, Module, Source
+from rankbook.sources.gpu_calls import WORDS as GPU_WORDS
+from rankbook.sources.gpu_calls import GpuCalls, Held
 from rankbook.sources.mentions import CALL, LOCAL_CALL, REFERENCE, SELF_CALL, SUPER_CALL, VARIABLE, Mention, Mentions
 from rankbook.sources.text import Text, dotted, leading_name, shortened, string
 from rankbook.syntax import syntax_tree
@@ -141,7 +143,7 @@ class _ClassDraft(Struct):
     methods: list[_FunctionDraft] = field(default_factory=list)
     attributes: list[Constant] = field(default_factory=list)
 
-    def done(self, text: Text, skipping: _Skipping) -> Class:
+    def done(self, text: Text, skipping: _Skipping, gpus: GpuCalls | None) -> Class:
         return Class(
             name=self.node.name,
             qualname=self.qualname,
@@ -150,7 +152,7 @@ class _ClassDraft(Struct):
             docstring=_docstring(self.node.body),
             bases=self.bases,
             decorators=self.decorators,
-            methods=tuple(sorted([method.done(text, skipping) for method in self.methods], key=_LINE)),
+            methods=tuple(sorted([method.done(text, skipping, gpus, self.qualname) for method in self.methods], key=_LINE)),
             attributes=tuple(sorted(self.attributes, key=_LINE)),
             guard=self.guard,
         )
@@ -168,7 +170,7 @@ class _FunctionDraft(Struct):
     is_followed: bool = False
     """Whether it is worth following, whatever statements it has."""
 
-    def done(self, text: Text, skipping: _Skipping) -> Function:
+    def done(self, text: Text, skipping: _Skipping, gpus: GpuCalls | None, holder: str = "") -> Function:
         node = self.node
         returns = _returns(node.body, text)
         return Function(
@@ -186,6 +188,7 @@ class _FunctionDraft(Struct):
             defaults=_defaults(node.args, text) if skipping.is_for(self, returns) else (),
             asks=tuple([text.expression(call) for name, call in self.called if skipping.may_be(name)]) if self.called else (),
             spawns=tuple([_spawned(call, node, text) for call in self.spawns]) if self.spawns else (),
+            gpu_calls=gpus.told(Held(holder, node)) if gpus is not None and (holder or node.name == self.qualname) else (),
             text=text.whole(node) if self.is_followed or (returns is None and "." not in self.qualname and _is_plain(node)) else "",
         )
 
@@ -223,6 +226,7 @@ class _Reader:
         self.whole_text = text
         self.may_need_import = "importorskip" in text
         self.may_skip = "skip" in text or "Skip" in text
+        self.may_need_gpu = any(word in text for word in GPU_WORDS)
         self.may_spawn = any(f"{name}(" in text for name in _SPAWNS)
         self.text = Text(text)
         self.classes: list[_ClassDraft] = []
@@ -256,12 +260,14 @@ class _Reader:
         mentions = Mentions(self.aliases, self.defined, methods, self.whole_text)
         mentions.read(self.expressions.items())
         found = mentions.found
+        inner = (*found[LOCAL_CALL], *found[SELF_CALL]) if self.may_need_gpu else ()
+        gpus = GpuCalls(self.text, tree, self.held(), inner, self.resolve) if self.may_need_gpu else None
         self.follow()
         return Module(
             source,
             docstring=_docstring(tree.body),
-            classes=tuple(sorted([draft.done(self.text, skipping) for draft in self.classes], key=_LINE)),
-            functions=tuple(sorted([draft.done(self.text, skipping) for draft in self.functions], key=_LINE)),
+            classes=tuple(sorted([draft.done(self.text, skipping, gpus) for draft in self.classes], key=_LINE)),
+            functions=tuple(sorted([draft.done(self.text, skipping, gpus) for draft in self.functions], key=_LINE)),
             imports=tuple(sorted(self.imports, key=_LINE)),
             constants=tuple(sorted(self.constants, key=_LINE)),
             keywords=_first_uses([*self.keywords, *found[VARIABLE], *found[CALL]]),
@@ -277,6 +283,11 @@ class _Reader:
             environment=_first_uses(found[VARIABLE]),
             is_script=self.is_script,
         )
+
+    def held(self) -> Iterator[Held]:
+        """Yield the functions of the module and of its classes, but not those inside others."""
+        yield from (Held("", draft.node) for draft in self.functions if "." not in draft.qualname)
+        yield from (Held(draft.qualname, method.node) for draft in self.classes for method in draft.methods)
 
     def follow(self) -> None:
         """Note which functions of the module are worth following, whatever statements they have."""

@@ -37,6 +37,7 @@ class Text:
     """
 
     def __init__(self, text: str) -> None:
+        self.source = text
         self._lines = text.split("\n")
         self._encoded: dict[int, bytes] = {}
 
@@ -63,6 +64,10 @@ class Text:
             indentation = self._lines[first - 1][: node.col_offset]
             lines = [line.removeprefix(indentation) for line in lines]
         return "\n".join(lines)
+
+    def lines(self, node: Placed) -> list[str]:
+        """Give the whole lines on which a node stands."""
+        return self._lines[node.lineno - 1 : node.end_lineno or node.lineno]
 
     def expression(self, node: ast.expr) -> Expression:
         """Give an expression with its dotted name and its arguments."""

@@ -1,0 +1,427 @@
+"""Calls that a function comes to whatever happens, and that fail where there is no GPU: `x.cuda()`, `torch.ones(2, device="cuda")`.
+
+What stands under a condition, in a `try`, or in a context that may catch or feign something is not sure, and is passed over.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from rankbook.model import Expression
+from rankbook.sources.mentions import Mention
+from rankbook.sources.text import Text, dotted, string
+
+WORDS = ("cuda", "nccl")
+"""Of a file without these there is nothing to say."""
+_NCCL = "init_process_group"
+"""Last part of the name of what joins a process group of NCCL."""
+_STARTS = frozenset({"spawn", "start_processes"})
+"""Last parts of the names of what runs its first argument in other processes, and fails when one of them does."""
+_CUDA = frozenset({
+    "set_device", "synchronize", "current_device", "current_stream", "default_stream", "Stream", "Event", "CUDAGraph",
+    "get_device_properties", "get_device_capability", "get_device_name", "mem_get_info",
+})  # fmt: skip
+"""Functions and classes of `torch.cuda` that do not work without a GPU."""
+_NO_FACTORIES = frozenset({"torch.device", "torch.autocast", "torch.compile", "torch.load"})
+"""Functions of `torch` that take a device and put nothing there."""
+_PLAIN_CONTEXTS = frozenset({
+    "no_grad", "enable_grad", "inference_mode", "set_grad_enabled", "autocast", "subTest", "catch_warnings", "device", "stream",
+    "TemporaryDirectory", "profile", "nullcontext", "use_deterministic_algorithms",
+})  # fmt: skip
+"""Contexts whose body runs, on tensors that are real, and whose errors are not caught."""
+_FEIGNING = ("monkeypatch", "mocker", "mock", "Mock", "MagicMock", "patch")
+_FEIGNS = re.compile(rf"\b(?:{'|'.join(_FEIGNING)})\b")
+"""What may put something else in the place of a GPU."""
+_LEAVES = re.compile(rf"\b(?:return|break|continue)\b|{_FEIGNS.pattern}")
+"""What may end the statements that are sure to be run."""
+_YIELDS = re.compile(r"\byield\b")
+_COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
+_LONGEST = 60
+"""Characters of a call that is told with its arguments."""
+_DEPTH = 3
+"""Functions that are followed from one to the next."""
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Placed = ast.stmt | ast.expr
+_Found = tuple[ast.Call, ...]
+
+
+class Held(NamedTuple):
+    """A function of a file."""
+
+    holder: str
+    """Qualified name of its class; empty where it has none."""
+    node: _Function
+
+    @property
+    def qualname(self) -> str:
+        """Its own qualified name."""
+        return f"{self.holder}.{self.node.name}" if self.holder else self.node.name
+
+
+class GpuCalls:
+    """What the functions of a file come to.
+
+    Args:
+        text: of the file.
+        tree: its statements.
+        functions: those of the module and of its classes.
+        mentions: what its scopes call of what the file itself defines.
+        resolve: gives the full name of a dotted one, by what the file imports.
+    """
+
+    def __init__(
+        self,
+        text: Text,
+        tree: ast.Module,
+        functions: Iterable[Held],
+        mentions: Iterable[Mention],
+        resolve: Callable[[str], str],
+    ) -> None:
+        self.resolve = resolve
+        self._functions: dict[tuple[str, str], list[Held]] = {}
+        self._methods: dict[str, list[Held]] = {}
+        for each in functions:
+            self._functions.setdefault((each.holder, each.node.name), []).append(each)
+            if each.holder:
+                self._methods.setdefault(each.node.name, []).append(each)
+        self.classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+        self._constants = _constants(tree, resolve)
+        self._lines = sorted(_lines_with([*WORDS, *self._constants], text.source))
+        self._callers = self._callers_of_telling(mentions)
+        self._text = text
+        self.most = 1 + ("nccl" in text.source)
+        """Calls to be found in a function."""
+        self._may_feign = any(word in text.source for word in _FEIGNING)
+        self._known: dict[ast.AST, _Found] = {}
+        self._above = 0
+
+    def _callers_of_telling(self, mentions: Iterable[Mention]) -> frozenset[str]:
+        """Give the functions that may call one that has a word of GPUs, by their qualified names."""
+        held = {each.qualname: each for found in self._functions.values() for each in found}
+        telling = {name for name, each in held.items() if self.tells(each.node)}
+        called = [(_function_of(scope, held), name.rpartition(".")[2]) for _, _, name, scope in mentions] if telling else []
+        callers: frozenset[str] = frozenset()
+        for _ in range(_DEPTH):
+            names = {held[name].node.name for name in telling | callers}
+            more = frozenset(caller for caller, name in called if name in names and caller)
+            if more <= callers:
+                break
+            callers |= more
+        return callers
+
+    def told(self, held: Held) -> tuple[Expression, ...]:
+        """Tell the first call that needs a GPU, and the first that needs NCCL, of name `nccl`."""
+        calls = self.of(held)
+        return tuple([Expression(self._short(call), "nccl" if _joins(call, dotted(call.func)) else "gpu", call.lineno) for call in calls])
+
+    def _short(self, call: ast.Call) -> str:
+        written = self._text.of(call)
+        if len(written) <= _LONGEST:
+            return written
+        last = f"….{call.func.attr}" if isinstance(call.func, ast.Attribute) else "…"
+        return f"{dotted(call.func) or last}(…)"
+
+    def of(self, held: Held) -> _Found:
+        """Give these calls themselves."""
+        node = held.node
+        known = self._known.get(node)
+        if known is None:
+            calls = held.qualname in self._callers
+            if not (calls or self.tells(node)):
+                known = ()
+            elif self._above > _DEPTH:
+                return ()
+            else:
+                self._known[node] = ()  # calls of itself come to nothing else
+                self._above += 1
+                known = self._found(held, calls=calls)
+                self._above -= 1
+            self._known[node] = known
+        return known
+
+    def _found(self, held: Held, *, calls: bool) -> _Found:
+        if any(map(self.feigns, held.node.decorator_list)):
+            return ()
+        walk = _Walk(self, held, self._constants.difference(_parameters(held.node)), calls=calls)
+        walk.statements(held.node.body)
+        return tuple(walk.found.values())
+
+    def called(self, name: str) -> Held | None:
+        """Find the function that a name means; None where it may be another one.
+
+        Args:
+            name: as it is called: `make`, `self.make`, `Maker.make`.
+        """
+        owner, _, last = name.rpartition(".")
+        found = self._methods.get(last, []) if owner in ("self", "cls") else self._functions.get((owner, last), [])
+        return found[0] if len(found) == 1 else None
+
+    def tells(self, node: _Placed) -> bool:
+        """Tell whether a node has a word of GPUs."""
+        place = bisect_left(self._lines, node.lineno)
+        return place < len(self._lines) and self._lines[place] <= (node.end_lineno or node.lineno)
+
+    def feigns(self, node: _Placed) -> bool:
+        """Tell whether a node may put something else in the place of a GPU."""
+        return self._may_feign and self._holds(node, _FEIGNS)
+
+    def leaves(self, node: _Placed) -> bool:
+        """Tell whether what follows a node may not be run."""
+        return self._holds(node, _LEAVES)
+
+    def yields(self, node: _Placed) -> bool:
+        """Tell whether to call a function does not yet run it."""
+        return self._holds(node, _YIELDS)
+
+    def _holds(self, node: _Placed, pattern: re.Pattern[str]) -> bool:
+        return any(map(pattern.search, self._text.lines(node)))
+
+
+class _Walk:
+    """Goes along the statements of a function that are sure to be run.
+
+    Args:
+        file: finds what is called.
+        held: the function.
+        devices: names that stand for a GPU.
+        calls: whether it may call, where it has no word of GPUs itself, what has one.
+        depth: functions that are yet followed.
+    """
+
+    def __init__(self, file: GpuCalls, held: Held, devices: Iterable[str], *, calls: bool, depth: int = _DEPTH) -> None:
+        self.found: dict[bool, ast.Call] = {}
+        """By whether it needs NCCL."""
+        self._file = file
+        self._held = held
+        self._calls = calls
+        self._devices = set(devices)
+        self._depth = depth
+        self._inner: dict[str, _Function] = {}
+        self._classes: dict[str, ast.ClassDef] = {}
+        self._hollow: set[str] = set()
+        """Names of modules without a parameter: to move one does nothing."""
+        self._left = False
+
+    def statements(self, body: Iterable[ast.stmt]) -> None:
+        """Go along statements, until one may leave the function."""
+        for node in body:
+            if self._left or len(self.found) == self._file.most:
+                return
+            self._statement(node)
+
+    def _statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.FunctionDef):
+            self._inner[node.name] = node
+        elif isinstance(node, ast.ClassDef):
+            self._classes[node.name] = node
+        elif isinstance(node, _COMPOUND):
+            self._compound(node)
+        elif not isinstance(node, ast.AsyncFunctionDef):
+            self._simple(node)
+
+    def _simple(self, node: ast.stmt) -> None:
+        self._left = self._file.feigns(node)
+        if not self._left and self._is_worth(node):
+            self._expressions(child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+        self._left = self._left or isinstance(node, (ast.Return, ast.Raise))
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    (self._devices.add if self._is_gpu(node.value) else self._devices.discard)(target.id)
+                    (self._hollow.add if self._is_hollow(node.value) else self._hollow.discard)(target.id)
+
+    def _compound(self, node: ast.stmt) -> None:
+        """Go past a statement of which only some parts are sure to be run."""
+        if self._is_worth(node):
+            heads = [child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.expr, ast.withitem))]
+            self._expressions(head.context_expr if isinstance(head, ast.withitem) else head for head in heads)
+            self._set_anew(node.target if isinstance(node, (ast.For, ast.AsyncFor)) else None)
+            self.statements(_sure(node))
+        self._set_anew(node)
+        self._left = self._left or self._file.leaves(node)
+
+    def _is_worth(self, node: ast.stmt) -> bool:
+        """Tell whether a statement may have such a call."""
+        return self._calls or bool(self._devices) or self._file.tells(node)
+
+    def _set_anew(self, node: ast.AST | None) -> None:
+        """Forget what names stand for that something sets which is not sure to be run, or runs several times."""
+        if node is None or not (self._hollow or self._devices):
+            return
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+                self._devices.discard(inner.id)
+                self._hollow.discard(inner.id)
+
+    def _expressions(self, nodes: Iterable[ast.AST | None]) -> None:
+        for node in nodes:
+            for call in _calls(node):
+                if len(self.found) == self._file.most:
+                    return
+                self._call(call)
+
+    def _call(self, call: ast.Call) -> None:
+        name = dotted(call.func)
+        if _joins(call, name):
+            self.found.setdefault(True, call)
+        elif self._needs_gpu(call, name):
+            self.found.setdefault(False, call)
+        elif self._depth:
+            self._follow(call, name)
+
+    def _needs_gpu(self, call: ast.Call, name: str) -> bool:
+        function = call.func
+        if isinstance(function, ast.Attribute):
+            is_move = function.attr == "to" and self._is_gpu(next(iter(call.args), None) or _keyword(call, "device"))
+            if is_move or function.attr == "cuda":
+                return not self._is_hollow(function.value)
+        full = self._file.resolve(name) if name else ""
+        if full.startswith("torch.cuda."):
+            return full.removeprefix("torch.cuda.") in _CUDA
+        is_factory = full.startswith(("torch.nn.", "torch.testing.")) or (full.startswith("torch.") and full.count(".") == 1)
+        return is_factory and full not in _NO_FACTORIES and self._is_gpu(_keyword(call, "device"))
+
+    def _is_gpu(self, node: ast.AST | None) -> bool:
+        """Tell whether an expression names a GPU: `"cuda"`, `f"cuda:{rank}"`, `torch.device("cuda", 0)`, or a name for one of these."""
+        if isinstance(node, ast.JoinedStr):
+            node = next(iter(node.values), None)
+        if isinstance(node, ast.Name):
+            return node.id in self._devices
+        if isinstance(node, ast.Call):
+            return self._file.resolve(dotted(node.func)) == "torch.device" and self._is_gpu(next(iter(node.args), None))
+        return (string(node) or "").startswith("cuda")
+
+    def _is_hollow(self, node: ast.AST | None) -> bool:
+        """Tell whether an expression is a module without a parameter: `Model()`, `Model().eval()`, or a name for one."""
+        while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        if isinstance(node, ast.Name):
+            return node.id in self._hollow
+        name = dotted(node.func) if isinstance(node, ast.Call) else ""
+        found = self._classes.get(name) or self._file.classes.get(name)
+        return found is not None and _has_no_parameter(found)
+
+    def _follow(self, call: ast.Call, name: str) -> None:
+        if name.rpartition(".")[2] in _STARTS and call.args:
+            name = dotted(call.args[0])
+        inner = self._inner.get(name)
+        held = self._file.called(name) if inner is None else Held(self._held.holder, inner)
+        if held is None or isinstance(held.node, ast.AsyncFunctionDef) or self._file.yields(held.node):
+            return
+        if inner is None:
+            calls: Iterable[ast.Call] = self._file.of(held)
+        else:
+            devices = self._devices.difference(_parameters(inner))
+            walk = _Walk(self._file, self._held, devices, calls=self._calls, depth=self._depth - 1)
+            walk.statements(inner.body)
+            calls = walk.found.values()
+        for each in calls:
+            self.found.setdefault(_joins(each, dotted(each.func)), each)
+
+
+def _sure(node: ast.stmt) -> Iterable[ast.stmt]:
+    """Give the statements inside a compound one that run with it."""
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        return node.body if all(_name(item.context_expr).rpartition(".")[2] in _PLAIN_CONTEXTS for item in node.items) else ()
+    if isinstance(node, (ast.For, ast.AsyncFor)):
+        return node.body if _is_run(node.iter) else ()
+    if isinstance(node, (ast.Try, ast.TryStar)):
+        return node.finalbody if node.handlers else (*node.body, *node.finalbody)
+    return ()
+
+
+def _calls(node: ast.AST | None) -> Iterator[ast.Call]:
+    """Yield the calls in an expression that are made whatever its values are."""
+    stack = [node] if node is not None else []
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Call):
+            yield node
+        stack += reversed(_parts(node))
+
+
+def _parts(node: ast.AST) -> list[ast.AST]:
+    """Give what of an expression is sure to be evaluated with it."""
+    if isinstance(node, (ast.Name, ast.Constant, ast.Lambda)):
+        return []
+    if isinstance(node, ast.Attribute):
+        return [node.value]
+    if isinstance(node, ast.IfExp):
+        return [node.test]
+    if isinstance(node, ast.BoolOp):
+        return [node.values[0]]
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        return [node.generators[0].iter]
+    return list(ast.iter_child_nodes(node))
+
+
+def _has_no_parameter(node: ast.ClassDef) -> bool:
+    """Tell whether a module of torch sets no attribute, so that it has no parameter either."""
+    is_plain = all(_name(base).rpartition(".")[2] == "Module" for base in node.bases)
+    return is_plain and not any(isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) for inner in ast.walk(node))
+
+
+def _joins(call: ast.Call, name: str) -> bool:
+    """Tell whether a call joins a process group of NCCL."""
+    return name.endswith(_NCCL) and string(next(iter(call.args), None) or _keyword(call, "backend")) == "nccl"
+
+
+def _name(node: ast.AST) -> str:
+    return dotted(node.func if isinstance(node, ast.Call) else node)
+
+
+def _keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+
+
+def _is_run(iterated: ast.expr) -> bool:
+    """Tell whether a loop has a first round: over a list that is written out, or over a range of a number."""
+    if isinstance(iterated, ast.Call) and _name(iterated.func) in ("range", "enumerate") and iterated.args:
+        first = iterated.args[0]
+        return _is_run(first) if len(iterated.args) == 1 and not isinstance(first, ast.Constant) else _is_positive(iterated)
+    return isinstance(iterated, (ast.Tuple, ast.List, ast.Set)) and bool(iterated.elts) and not isinstance(iterated.elts[0], ast.Starred)
+
+
+def _is_positive(call: ast.Call) -> bool:
+    value = call.args[0].value if len(call.args) == 1 and isinstance(call.args[0], ast.Constant) else None
+    return isinstance(value, int) and value > 0
+
+
+def _parameters(node: _Function) -> Iterator[str]:
+    yield from (each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg))
+
+
+def _constants(tree: ast.Module, resolve: Callable[[str], str]) -> frozenset[str]:
+    """Give the names of a module that stand for a GPU, of those that are set once."""
+    found: dict[str, bool] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            name, value = node.targets[0].id, node.value
+            if isinstance(value, ast.Call) and resolve(_name(value.func)) == "torch.device" and value.args:
+                value = value.args[0]
+            found[name] = name not in found and (string(value) or "").startswith("cuda")
+    return frozenset(name for name in found if found[name])
+
+
+def _function_of(scope: str, held: Mapping[str, Held]) -> str:
+    """Give the function of a class or module in which a scope lies; empty for one that lies in none."""
+    while scope and scope not in held:
+        scope = scope.rpartition(".")[0]
+    return scope
+
+
+def _lines_with(words: Iterable[str], text: str) -> set[int]:
+    found = set()
+    for word in words:
+        line, place, last = 1, text.find(word), 0
+        while place >= 0:
+            line += text.count("\n", last, place)
+            found.add(line)
+            end = text.find("\n", place)
+            last, place = place, text.find(word, end) if end >= 0 else -1
+    return found
