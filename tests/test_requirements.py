@@ -522,6 +522,14 @@ def test_calls_that_may_do_without_a_gpu(body: str) -> None:
     assert needs(f"{GPU_CALLS}def test_x():\n    {body}\n") == []
 
 
+@pytest.mark.parametrize("decorated", ["{0}def test_x(): {1}", "{0}class TestIt:\n    def test_x(self): {1}"])
+def test_decorators_that_may_feign_a_gpu(decorated: str) -> None:
+    """What `mock.patch` puts in the place of a GPU may do, for a test and for all of a class."""
+    call = "torch.ones(2).cuda()\n"
+    assert needs(GPU_CALLS + decorated.format("", call)) == ["1 GPU"]
+    assert needs(GPU_CALLS + decorated.format("@mock.patch('torch.Tensor.cuda')\n", call)) == []
+
+
 def test_ranks_that_join_a_group_of_nccl() -> None:
     """They need a GPU each, and NCCL; a decorator that says more counts instead, and so does a test that is disabled."""
     spawns = "def test_x():\n    mp.spawn(run, args=(4,), nprocs=4)\n"

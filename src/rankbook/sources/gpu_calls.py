@@ -145,7 +145,8 @@ class GpuCalls:
         return known
 
     def _found(self, held: Held, *, calls: bool) -> _Found:
-        if any(map(self.feigns, held.node.decorator_list)):
+        around = self.classes.get(held.holder)
+        if any(map(self.feigns, [*held.node.decorator_list, *(around.decorator_list if around else ())])):
             return ()
         walk = _Walk(self, held, self._constants.difference(_parameters(held.node)), calls=calls)
         walk.statements(held.node.body)
