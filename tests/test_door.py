@@ -459,7 +459,7 @@ def test_calls_that_fail_without_a_gpu(tmp_path):
     assert ends(result) == {"how-to-run-it": "passed", "test_comes_to_a_gpu": "skipped", "test_does_without": "passed"}
     assert "needs 1 GPU, and this machine has none" in said(result)["test_comes_to_a_gpu"]
     assert ledger(tmp_path)["test_comes_to_a_gpu"].needs == ("1 GPU",)
-    assert "`torch.ones(2).cuda()`" in (tmp_path / own).read_text()
+    assert "| 1 GPU | `torch.ones(2).cuda()`, which fails without it |" in (tmp_path / own).read_text()
     tried = prove(tmp_path, own, "--no-plan")
     assert (tried.status, ends(tried)["test_comes_to_a_gpu"]) == (1, "failed"), tried.output
     promised = prove(tmp_path, own, "--require", "gpu=1")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from rankbook.model import Test
-from rankbook.requirements import KINDS, Requirement
+from rankbook.requirements import FAILS, KINDS, Requirement
 
 
 class Need(Struct, frozen=True):
@@ -16,6 +16,9 @@ class Need(Struct, frozen=True):
     requirement: Requirement
     """The first of those that say the same."""
     evidence: tuple[str, ...]
+    """What says so: decorators, marks, base classes, conditions."""
+    calls: tuple[str, ...]
+    """Calls that fail without it."""
     places: tuple[tuple[str, int], ...]
     """Paths and lines of the evidence."""
     tests: tuple[str, ...]
@@ -80,7 +83,8 @@ def needs_of(tests: tuple[Test, ...], requirements: tuple[Requirement, ...]) -> 
 def _need(entries: list[Requirement], tests: tuple[str, ...], all_tests: int) -> Need:
     return Need(
         requirement=entries[0],
-        evidence=tuple(dict.fromkeys(entry.evidence for entry in entries)),
+        evidence=tuple(dict.fromkeys(entry.evidence for entry in entries if entry.otherwise != FAILS)),
+        calls=tuple(dict.fromkeys(entry.evidence for entry in entries if entry.otherwise == FAILS)),
         places=tuple(dict.fromkeys((entry.path, entry.line) for entry in entries if entry.line)),
         tests=tests,
         every=len(tests) in (0, all_tests),
