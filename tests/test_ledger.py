@@ -446,7 +446,10 @@ def test_show(book):
         assert len(rankbook("ledger", "show", *words, cwd=book).splitlines()) == number + 1, words
     found = json.loads(rankbook("ledger", "show", "--json", "--machine", "NVIDIA", cwd=book))
     assert [(one["ranks"], one["receipt"]["ranks"][0]["name"]) for one in found] == [(2, "rank 0")]
-    assert rankbook("ledger", "show", "docs/none.md", cwd=book, status=1) == ""
+    nothing = "rankbook: nothing was recorded of {}; `rankbook ledger show` lists the pages and node ids of which something was\n"
+    assert rankbook("ledger", "show", "docs/none.md", cwd=book, status=1) == nothing.format("docs/none.md")
+    assert rankbook("ledger", "show", "--history", "docs/q.md", cwd=book, status=1) == nothing.format("docs/q.md")
+    assert rankbook("ledger", "show", "--outcome", "hung", "docs/q.md", cwd=book, status=1) == ""
     assert "'yesterday' is neither a date" in rankbook("ledger", "show", "--since", "yesterday", cwd=book, status=2)
 
 

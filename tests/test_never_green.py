@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ledgers import rankbook
 from tiny_site import environment
 
 FILES = {
@@ -139,10 +140,12 @@ def test_a_program_that_fails_below_tests_that_pass(book_of):
 
 
 def test_listings_inside_a_markdown_source(book_of):
-    """They stand by their own text and options, are added up, and lose their proof when their document changes."""
+    """They stand by their own text and options, are added up, are found by their document, and lose their proof when it changes."""
     text = "# T\n\n```python\nassert 1\n```\n\n```python {ranks=1 name=two}\nassert 2\n```\n"
     book = book_of({"tests/README.md": text})
     assert book.prove() == 0
+    _, *rows = rankbook("ledger", "show", "tests/README.md", cwd=book.folder).splitlines()
+    assert sorted(row.split()[0] for row in rows) == ["passed", "passed"]
     assert book.badges() == {"README.md_docs": "passed", "index": "passed"}
     book.write("tests/README.md", text.replace("assert 2", "assert not 2"))
     book.gen()

@@ -18,11 +18,12 @@ from msgspec.structs import asdict
 
 from rankbook import debt
 from rankbook.config import Settings, load, real
-from rankbook.errors import LedgerError
+from rankbook.errors import LedgerError, RankbookError
 from rankbook.ledger import FORMAT, Ledger, Values, checked, hardware_class, is_ahead, moment, values_of
 from rankbook.listing import Outcome, Run
 from rankbook.report import plural
-from rankbook.terminal import aligned, heard
+from rankbook.stamps import stamp_of
+from rankbook.terminal import aligned, heard, one_line
 
 Say = Callable[[str], None]
 """Prints a line."""
@@ -99,19 +100,43 @@ def _show_options(parser: ArgumentParser) -> None:
 
 
 def _show(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> int:
-    del settings
-    runs = ledger.history(chosen.history) if chosen.history else _last(ledger, chosen.names)
+    if chosen.history:
+        runs = ledger.history(chosen.history)
+        unknown = [] if runs else [chosen.history]
+    else:
+        runs, unknown = _last(ledger, chosen.names, settings)
     found = [run for run in runs if _is_asked_for(run, chosen)]
     for line in _as_json(found) if chosen.json else _columns(found):
         say(line)
+    for name in unknown:
+        _warn(f"nothing was recorded of {name}; `rankbook ledger show` lists the pages and node ids of which something was")
     return 0 if found else 1
 
 
-def _last(ledger: Ledger, names: Iterable[str]) -> list[Run]:
-    """Give the last run of each test on each class of hardware, of what is named."""
+def _warn(line: str) -> None:
+    with heard(sys.stderr):
+        sys.stderr.write(f"rankbook: {one_line(line)}\n")
+
+
+def _last(ledger: Ledger, names: Iterable[str], settings: Settings) -> tuple[list[Run], list[str]]:
+    """Give the last run of each test on each class of hardware, of what is named, and the names of which nothing was recorded."""
     known = sorted(ledger.last_by_machine(), key=lambda run: (run.page, run.line, run.node_id, hardware_class(run.machine)))
     wanted = set(names)
-    return [run for run in known if not wanted or not wanted.isdisjoint((run.page, run.source, *_nodes(run.node_id)))]
+    if not wanted:
+        return known, []
+    about = {page: _about(settings.below_root(page)) for page in {run.page for run in known if not run.source}}
+    called = [(run, wanted.intersection((run.page, run.source or about[run.page], *_nodes(run.node_id)))) for run in known]
+    found = set().union(*(said for _, said in called))
+    return [run for run, said in called if said], [name for name in names if name not in found]
+
+
+def _about(page: Path) -> str:
+    """Name the source that a page is about of whose listings none is that source itself: Markdown, in which they stand."""
+    try:
+        stamp = stamp_of(page)
+    except RankbookError:
+        return ""
+    return stamp.source if stamp is not None and stamp.page == "file" else ""
 
 
 def _nodes(node_id: str) -> Iterator[str]:
