@@ -466,6 +466,22 @@ def test_calls_that_fail_without_a_gpu(tmp_path):
     assert (promised.status, ends(promised)["test_comes_to_a_gpu"]) == (1, "failed"), promised.output
 
 
+def test_calls_that_the_settings_teach(tmp_path):
+    """A row for a function of the project counts where a test calls it, from the next run of `gen` on, which reads the sources again."""
+    sources = {
+        "boot": "def boot():\n    raise RuntimeError('no GPU')\n",
+        "test_boots": "from boot import boot\n\n\ndef test_it():\n    boot()\n",
+    }
+    gen(tmp_path, **sources)
+    own = "docs/suite/test_boots.py_docs.md"
+    assert ends(prove(tmp_path, own)) == {"how-to-run-it": "failed", "test_it": "failed"}
+    (tmp_path / "tree" / "pyproject.toml").write_text("[tool.rankbook.requirements]\n'boot.boot' = { gpus = 2 }\n")
+    gen(tmp_path)
+    assert "| 2 GPUs | `boot()`, which fails without it |" in (tmp_path / own).read_text()
+    result = prove(tmp_path, own)
+    assert "needs 2 GPUs, and this machine has none" in said(result)["test_it"], result.output
+
+
 # Only what is stale
 
 COUNTED = """\

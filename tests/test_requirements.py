@@ -12,6 +12,7 @@ from rankbook.config import load
 from rankbook.errors import ConfigError
 from rankbook.model import Project
 from rankbook.requirements import HARNESSES, KINDS, OUTCOMES, Requirement, Rule, gpu_range, opposite
+from rankbook.sources import Taught
 from rankbook.sources.parse import parse_bytes
 from rankbook.vocabulary import BUILT_IN, Vocabulary, find, looks_like_requirement
 from rankbook.words import NAMES
@@ -83,7 +84,8 @@ def wraps_luck(test):
 
 def project(text: str, vocabulary: Vocabulary = BUILT_IN, **others: str) -> Project:
     files = {"test_it": HEAD + text} | others
-    return analyse((parse_bytes(f"{name}.py", source.encode()) for name, source in files.items()), vocabulary=vocabulary)
+    taught = Taught(vocabulary.called)
+    return analyse((parse_bytes(f"{name}.py", source.encode(), taught) for name, source in files.items()), vocabulary=vocabulary)
 
 
 def needs(text: str, **others: str) -> list[str]:
@@ -775,6 +777,49 @@ def test_rows_of_the_project(tmp_path: Path, decorator: str, expected: list[str]
     vocabulary = Vocabulary(load(tmp_path).requirements)
     test = project(f"@{decorator}\ndef test_x(): ...\n", vocabulary).tests["test_it.py"][-1]
     assert [need.text for need in test.requirements] == expected
+
+
+CALLED = """\
+[tool.rankbook.requirements]
+"Utils.boot" = { gpus = "{0|count=1}", backend = "nccl" }
+start_engine = { package = "engine" }
+nothing = {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("Utils.boot()", ["1 GPU", "backend nccl"]),
+        ("helpers.Utils.boot(LIMIT, why=3)", ["4 GPUs", "backend nccl"]),
+        ("with torch.no_grad():\n        x = [Utils.boot(count=2)]", ["2 GPUs", "backend nccl"]),
+        ("Utils.boot(3)\n    start_engine()\n    torch.ones(2).cuda()", ["3 GPUs", "backend nccl", "package engine"]),
+        ("Utils.boot(maybe())", ["Utils.boot(maybe())"]),
+        ("own()", ["2 GPUs", "backend nccl"]),
+        ("if maybe():\n        Utils.boot()", []),
+        ("with pytest.raises(RuntimeError):\n        Utils.boot()", []),
+        ("boot()\n    Other.boot()\n    Utils.boot\n    nothing()", []),
+    ],
+)
+def test_calls_of_the_project(tmp_path: Path, body: str, expected: list[str]) -> None:
+    """A row says what a call needs, wherever a test comes to it whatever happens; it is what fails without."""
+    (tmp_path / "pyproject.toml").write_text(CALLED)
+    vocabulary = Vocabulary(load(tmp_path).requirements)
+    own = "from helpers import Utils, start_engine\ndef own():\n    Utils.boot(2)\n"
+
+    def found(text: str) -> list[Requirement]:
+        return list(project(own + text, vocabulary).tests["test_it.py"][-1].requirements)
+
+    test = f"def test_x():\n    {body}\n"
+    assert [need.text for need in found(test)] == expected
+    assert {need.otherwise for need in found(test)} <= {"fails"}
+    deeper = body.replace("\n", "\n    ")
+    set_up = f"class TestX:\n    def setup_method(self):\n        {deeper}\n"
+    assert [need.text for need in found(f"{set_up}    def test_x(self): ...\n")] == expected
+    fixture = f"@pytest.fixture(autouse=True)\ndef before():\n    {body}\n"
+    assert [need.text for need in found(f"{fixture}def test_x(): ...\n")] == expected
+    marked = [need.text for need in found(f"@skip_if_lt_x_gpu(8)\n{test}")]
+    assert marked == ["8 GPUs", *(text for text in expected if text.startswith(("package", "Utils")))]
 
 
 @pytest.mark.parametrize(

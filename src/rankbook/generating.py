@@ -29,7 +29,7 @@ from rankbook.pages.conflicts import Conflict
 from rankbook.pages.notes import Note
 from rankbook.printing import Made, Press
 from rankbook.report import Progress, Report, pages_among, plural
-from rankbook.sources import Packages, discover, package_folders, parse
+from rankbook.sources import Packages, Taught, discover, package_folders, parse
 from rankbook.store import Kept, Store, StoreError
 from rankbook.suite import Suite
 from rankbook.vocabulary import Vocabulary
@@ -148,6 +148,8 @@ class _Run:
         self.jobs = processes(settings.jobs)
         self.knowledge = Knowledge.kept(store)
         self.packages = Packages(package_folders(settings.root, settings.package_path))
+        self.vocabulary = Vocabulary(settings.requirements)
+        self.taught = Taught(self.vocabulary.called)
         self.suite = Suite(store)
         self.offers = Offers(store)
         self.paths: tuple[str, ...] = ()
@@ -239,10 +241,10 @@ class _Run:
         """Read the facts of files, and do something else meanwhile; give those that are new or have changed, and those that are gone."""
         briefs = self.knowledge.briefs
         self.before = dict(briefs)
-        root = self.settings.root
+        root, taught = self.settings.root, self.taught
 
         def read(paths: Sequence[str]) -> list[tuple[str, Brief, bytes]]:
-            return [(path, _brief(module := parse(root, path)), _packed(module)) for path in paths]
+            return [(path, _brief(module := parse(root, path, taught)), _packed(module)) for path in paths]
 
         changed = set()
         with self.clock.step("parse", len(suspects)) as count:
@@ -267,7 +269,7 @@ class _Run:
 
     def survey(self, changed: set[str], gone: set[str]) -> tuple[Kept[Survey], set[str]]:
         """Read files together with those that they name; give what they say, and the other files on whose pages that may show."""
-        self.modules: Kept[Module] = Kept(self.store, "facts", self.paths, partial(parse, self.settings.root))
+        self.modules: Kept[Module] = Kept(self.store, "facts", self.paths, partial(parse, self.settings.root, taught=self.taught))
         foreign = self._changed_packages()
         came = {path for path in foreign if self.packages.file(path) is None or self.store.get("packages", path) is None}
         appeared = (changed - self.before.keys()) | gone | came
@@ -278,8 +280,8 @@ class _Run:
         mute = {path for path in doubtful if not briefs[path].is_surveyed}
         before = {path: known for path in sorted(doubtful | gone) if (known := self.store.get("surveys", path)) is not None}
         packages = _KeptPackages(self.store, self.packages)
-        vocabulary, rules = Vocabulary(self.settings.requirements), rules_of(self.settings.root)
-        draft = self.draft = Draft(self.modules, frozenset(self.paths), packages, vocabulary, rules, is_own=self.packages.is_own)
+        rules = rules_of(self.settings.root)
+        draft = self.draft = Draft(self.modules, frozenset(self.paths), packages, self.vocabulary, rules, is_own=self.packages.is_own)
 
         def read(paths: Sequence[str]) -> list[tuple[Survey, bytes, dict[str, bytes]]]:
             found = []

@@ -56,6 +56,12 @@ class Source(Struct, frozen=True):
         return dot + end if stem else ""
 
 
+GPU_CALL = "a GPU"
+"""Name of the expression for a call that fails without a GPU, whatever is called: no identifier has a blank."""
+NCCL_CALL = "a GPU and NCCL"
+"""Name of the one for a call that joins a process group of NCCL."""
+
+
 class Expression(NamedTuple):
     """A piece of source text with its place."""
 

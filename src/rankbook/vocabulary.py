@@ -44,6 +44,8 @@ class Vocabulary:
 
     def __init__(self, own: Mapping[str, Rule] | None = None) -> None:
         self._rows = {**NAMES, **(own or {})}
+        self.called = frozenset(name for name, rule in (own or {}).items() if rule.needs)
+        """Names of the project whose calls need something."""
 
     def rule(self, name: str) -> Rule | None:
         """Give the row for a dotted name: that of the longest end of it that has one."""

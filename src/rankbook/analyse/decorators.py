@@ -46,6 +46,18 @@ def of_decorator(decorator: Expression, values: Values, otherwise: str = "skippe
         yield from (each for need in _by_rule(rule, decorator, values, evidence) for each in _on_device(need, device, evidence))
 
 
+def of_call(call: Expression, values: Values, otherwise: str) -> Iterable[Requirement]:
+    """Read what a call needs whose name the settings have.
+
+    Args:
+        call: as written.
+        values: reads its arguments in its file.
+        otherwise: what becomes of the test where that is not met, as in `Requirement`, unless the settings say it.
+    """
+    rule = values.vocabulary.rule(values.names.full(values.path, call.name))
+    return _by_rule(rule, call, values, Evidence(call.text, values.path, call.line, otherwise)) if rule is not None else ()
+
+
 def _by_rule(rule: Rule, call: Expression, values: Values, evidence: Evidence) -> Iterable[Requirement]:
     if rule.needs[:1] and rule.needs[0][0] == "disabled":
         return [made("disabled", evidence.reason, evidence)]

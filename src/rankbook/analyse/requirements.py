@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from rankbook import words
 from rankbook.analyse.conditions import of_condition, of_skip, of_skip_in_full
-from rankbook.analyse.decorators import of_decorator
+from rankbook.analyse.decorators import of_call, of_decorator
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.helpers import of_helpers
 from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.pytest_cases import needy_fixtures
 from rankbook.analyse.rules import Evidence, Unread, expression
 from rankbook.analyse.values import Value, Values, parsed
-from rankbook.model import Class, Constant, Expression, Function, Module, Test
+from rankbook.model import GPU_CALL, NCCL_CALL, Class, Constant, Expression, Function, Module, Test
 from rankbook.requirements import DEVICES, FAILS, HARNESSES, KINDS, Harness, Requirement
 
 _Line = tuple[Ancestor, ...]
@@ -90,7 +90,7 @@ def _of_function(draft: Draft, collected: Collected, device: str | None) -> tupl
         return (*(need for skip in function.skips for need in of_skip(skip, values)), *of_helpers(function, values))
 
     found = draft.remember(("decorator needs", *key, device), decorators)
-    found = (*found, *_of_gpu_calls(function.gpu_calls, test.path))
+    found = (*found, *_of_gpu_calls(function.gpu_calls, draft, test.path))
     return (*found, *skips()) if function.skips or function.asks else found
 
 
@@ -100,7 +100,7 @@ def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requ
     Of the skips of one that every test gets, only what can be read in full: it may ask what test it is.
     """
     for fixture in needy_fixtures(draft, path, collected):
-        yield from _of_gpu_calls(fixture.gpu_calls, fixture.frame.path)
+        yield from _of_gpu_calls(fixture.gpu_calls, draft, fixture.frame.path)
         values = Values(draft.names, fixture.frame.path)
         for skip in fixture.skips:
             try:
@@ -109,11 +109,14 @@ def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requ
                 continue
 
 
-def _of_gpu_calls(calls: Iterable[Expression], path: str) -> Iterator[Requirement]:
-    """Give what a function needs by what it comes to: a GPU; NCCL too, where it joins a process group of that."""
+def _of_gpu_calls(calls: Iterable[Expression], draft: Draft, path: str) -> Iterator[Requirement]:
+    """Give what a function needs by what it comes to: a GPU; NCCL too, where it joins a process group of that; what the settings say."""
     for call in calls:
+        if call.name not in (GPU_CALL, NCCL_CALL):
+            yield from of_call(call, Values(draft.names, path), FAILS)
+            continue
         yield Requirement("gpus", "1", call.text, path, call.line, otherwise=FAILS)
-        if call.name == "nccl":
+        if call.name == NCCL_CALL:
             yield Requirement("backend", "nccl", call.text, path, call.line, otherwise=FAILS)
 
 
@@ -123,13 +126,17 @@ def _unsaid(found: list[Requirement]) -> list[Requirement]:
         return found
     said = [need for need in found if need.otherwise not in ("", FAILS)]
     if any(need.kind == "disabled" or _is_about_gpus(need) for need in said):
-        return [need for need in found if need.otherwise != FAILS]
+        return [need for need in found if need.otherwise != FAILS or need.kind not in ("gpus", "backend")]
     sizes = [need for need in found if need.kind == "world size" and not need.otherwise]
     is_nccl = any(need.otherwise == FAILS and need.kind == "backend" for need in found)
     ranks = sizes[0].value.split(", ") if len(sizes) == 1 and is_nccl else []
     if not ranks or not all(each.isdecimal() for each in ranks):
         return found
-    return [replace(need, value=max(ranks, key=int)) if need.otherwise == FAILS and need.kind == "gpus" else need for need in found]
+    return [replace(need, value=max(ranks, key=int)) if need.otherwise == FAILS and _is_one_gpu(need) else need for need in found]
+
+
+def _is_one_gpu(need: Requirement) -> bool:
+    return (need.kind, need.value) == ("gpus", "1")
 
 
 def _is_about_gpus(need: Requirement) -> bool:
@@ -214,7 +221,7 @@ def _of_ancestor(draft: Draft, ancestor: Ancestor, facts: Class, lineage: _Line,
             for skip in method.skips:
                 yield from of_skip(skip, values)
             yield from of_helpers(method, values)
-            yield from _of_gpu_calls(method.gpu_calls, ancestor.path)
+            yield from _of_gpu_calls(method.gpu_calls, draft, ancestor.path)
     for mark in _class_marks(facts):
         yield from of_decorator(mark, values)
     yield from _of_guard(facts, values)

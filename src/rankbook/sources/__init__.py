@@ -1,7 +1,8 @@
 """Which files belong to the book, and what stands in each: nothing is imported or executed."""
 
 from rankbook.sources.discover import Found, discover
+from rankbook.sources.gpu_calls import Taught
 from rankbook.sources.packages import Packages, package_folders
 from rankbook.sources.parse import parse
 
-__all__ = ["Found", "Packages", "discover", "package_folders", "parse"]
+__all__ = ["Found", "Packages", "Taught", "discover", "package_folders", "parse"]

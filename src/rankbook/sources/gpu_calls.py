@@ -1,6 +1,7 @@
 """Calls that a function comes to whatever happens, and that fail where there is no GPU: `x.cuda()`, `torch.ones(2, device="cuda")`.
 
-What stands under a condition, in a `try`, or in a context that may catch or feign something is not sure, and is passed over.
+So do calls of the project's own, whose names and needs its settings say. What stands under a condition, in a `try`, or in a context that
+may catch or feign something is not sure, and is passed over.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from rankbook.model import Expression
+from rankbook.model import GPU_CALL, NCCL_CALL, Expression
 from rankbook.sources.mentions import Mention
 from rankbook.sources.text import Text, dotted, string
+from rankbook.vocabulary import find
 
 WORDS = ("cuda", "nccl")
 """Of a file without these there is nothing to say."""
@@ -50,6 +52,29 @@ _Placed = ast.stmt | ast.expr
 _Found = tuple[ast.Call, ...]
 
 
+class Taught:
+    """Names of the project's own whose calls need something.
+
+    Args:
+        names: as the settings have them: ends of dotted names.
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names = dict.fromkeys(names, "")
+        self._words = frozenset(name.rpartition(".")[2] for name in self._names)
+
+    def words(self, text: str) -> tuple[str, ...]:
+        """Give the words that a line of a text has which calls one of them."""
+        return tuple(sorted(word for word in self._words if word in text))
+
+    def find(self, name: str) -> str | None:
+        """Give the longest end of a dotted name that is one of them."""
+        return find(self._names, name)
+
+
+NOTHING_TAUGHT = Taught()
+
+
 class Held(NamedTuple):
     """A function of a file."""
 
@@ -72,17 +97,21 @@ class GpuCalls:
         functions: those of the module and of its classes.
         mentions: what its scopes call of what the file itself defines.
         resolve: gives the full name of a dotted one, by what the file imports.
+        taught: names of the project's own.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one argument for each thing that is known of the file
         self,
         text: Text,
         tree: ast.Module,
         functions: Iterable[Held],
         mentions: Iterable[Mention],
         resolve: Callable[[str], str],
+        *,
+        taught: Taught = NOTHING_TAUGHT,
     ) -> None:
         self.resolve = resolve
+        self._taught = taught
         self._functions: dict[tuple[str, str], list[Held]] = {}
         self._methods: dict[str, list[Held]] = {}
         for each in functions:
@@ -91,10 +120,11 @@ class GpuCalls:
                 self._methods.setdefault(each.node.name, []).append(each)
         self.classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
         self._constants = _constants(tree, resolve)
-        self._lines = sorted(_lines_with([*WORDS, *self._constants], text.source))
+        self._own = taught.words(text.source)
+        self._lines = sorted(_lines_with([*WORDS, *self._constants, *self._own], text.source))
         self._callers = self._callers_of_telling(mentions)
         self._text = text
-        self.most = 1 + ("nccl" in text.source)
+        self.most = 1 + ("nccl" in text.source) + len(self._own)
         """Calls to be found in a function."""
         self._may_feign = any(word in text.source for word in _FEIGNING)
         self._known: dict[ast.AST, _Found] = {}
@@ -115,9 +145,22 @@ class GpuCalls:
         return callers
 
     def told(self, held: Held) -> tuple[Expression, ...]:
-        """Tell the first call that needs a GPU, and the first that needs NCCL, of name `nccl`."""
-        calls = self.of(held)
-        return tuple([Expression(self._short(call), "nccl" if _joins(call, dotted(call.func)) else "gpu", call.lineno) for call in calls])
+        """Tell the first call that needs a GPU, the first that needs NCCL, and the first of each name of the project's own."""
+        return tuple([self._told(call) for call in self.of(held)])
+
+    def _told(self, call: ast.Call) -> Expression:
+        if self.own(dotted(call.func)) is not None:
+            return self._text.expression(call)._replace(text=self._short(call))
+        return Expression(self._short(call), NCCL_CALL if _joins(call, dotted(call.func)) else GPU_CALL, call.lineno)
+
+    def own(self, name: str) -> str | None:
+        """Give the name of the project's own that a call of a dotted name is of."""
+        return self._taught.find(self.resolve(name)) if name and self._own else None
+
+    def kind(self, call: ast.Call) -> str:
+        """Give what a call is told once of, that needs something."""
+        name = dotted(call.func)
+        return self.own(name) or (NCCL_CALL if _joins(call, name) else GPU_CALL)
 
     def _short(self, call: ast.Call) -> str:
         written = self._text.of(call)
@@ -195,8 +238,8 @@ class _Walk:
     """
 
     def __init__(self, file: GpuCalls, held: Held, devices: Iterable[str], *, calls: bool, depth: int = _DEPTH) -> None:
-        self.found: dict[bool, ast.Call] = {}
-        """By whether it needs NCCL."""
+        self.found: dict[str, ast.Call] = {}
+        """By what each is told once of."""
         self._file = file
         self._held = held
         self._calls = calls
@@ -268,10 +311,8 @@ class _Walk:
 
     def _call(self, call: ast.Call) -> None:
         name = dotted(call.func)
-        if _joins(call, name):
-            self.found.setdefault(True, call)
-        elif self._needs_gpu(call, name):
-            self.found.setdefault(False, call)
+        if self._file.own(name) is not None or _joins(call, name) or self._needs_gpu(call, name):
+            self.found.setdefault(self._file.kind(call), call)
         elif self._depth:
             self._follow(call, name)
 
@@ -322,7 +363,7 @@ class _Walk:
             walk.statements(inner.body)
             calls = walk.found.values()
         for each in calls:
-            self.found.setdefault(_joins(each, dotted(each.func)), each)
+            self.found.setdefault(self._file.kind(each), each)
 
 
 def _sure(node: ast.stmt) -> Iterable[ast.stmt]:

@@ -13,6 +13,7 @@ from rankbook.codeowners import name_of, owners_of
 from rankbook.embedding import Embedded, NotEmbedded, embed
 from rankbook.model import Module, Source
 from rankbook.sources import c_family, cmake, data_keys, objective_c, outline, programs, prose, python
+from rankbook.sources.gpu_calls import NOTHING_TAUGHT, Taught
 from rankbook.sources.salvage import salvage
 
 _TOO_DEEP = "it is nested too deeply to be parsed"
@@ -20,9 +21,9 @@ Reader = Callable[[bytes, Source, str], Module]
 """Makes the facts of a file from its bytes, its source and its text."""
 
 
-def _python(data: bytes, source: Source, text: str) -> Module:
+def _python(data: bytes, source: Source, text: str, taught: Taught = NOTHING_TAUGHT) -> Module:
     try:
-        module = python.read(data, source, text)
+        module = python.read(data, source, text, taught)
     except (RecursionError, MemoryError):
         module = Module(source, error=_TOO_DEEP)
     return module if module.error is None else salvage(module, text, python.read)
@@ -57,12 +58,13 @@ PARSERS: dict[str, Reader] = {
 """How the facts of a file are read, by language; other languages have no row."""
 
 
-def parse(root: Path, path: str) -> Module:
+def parse(root: Path, path: str, taught: Taught = NOTHING_TAUGHT) -> Module:
     """Read the facts of one file.
 
     Args:
         root: folder that paths start from.
         path: the file below it.
+        taught: names of the project's own whose calls need something.
 
     Returns:
         Its facts; of a file that cannot be read or parsed, what is known, with the error. A file that names no owner itself has those
@@ -74,12 +76,12 @@ def parse(root: Path, path: str) -> Module:
         return _unreadable(path, f"it cannot be read: {error.strerror}")
     except (ValueError, MemoryError) as error:
         return _unreadable(path, f"it cannot be read: {error or 'it does not fit into memory'}")
-    module = parse_bytes(path, data)
+    module = parse_bytes(path, data, taught)
     owners = () if module.owners else owners_of(root, path)
     return replace(module, owners=owners, codeowners=name_of(root)) if owners else module
 
 
-def parse_bytes(path: str, data: bytes) -> Module:
+def parse_bytes(path: str, data: bytes, taught: Taught = NOTHING_TAUGHT) -> Module:
     """Read the facts of a file from its bytes."""
     embedded = embed(data)
     source = _source(path, data, embedded)
@@ -88,7 +90,7 @@ def parse_bytes(path: str, data: bytes) -> Module:
     if reader is None:
         return Module(source)
     try:
-        return reader(data, source, text)
+        return reader(data, source, text) if reader is not _python else _python(data, source, text, taught)
     except (RecursionError, MemoryError):
         return Module(source, error=_TOO_DEEP)
 

@@ -14,8 +14,8 @@ from msgspec import Struct, field
 from rankbook.embedding import UTF8, source_text
 from rankbook.garbage import uncollected
 from rankbook.model import Class, Constant, Expression, Function, Import, Keyword, Module, Source
+from rankbook.sources.gpu_calls import NOTHING_TAUGHT, GpuCalls, Held, Taught
 from rankbook.sources.gpu_calls import WORDS as GPU_WORDS
-from rankbook.sources.gpu_calls import GpuCalls, Held
 from rankbook.sources.mentions import CALL, LOCAL_CALL, REFERENCE, SELF_CALL, SUPER_CALL, VARIABLE, Mention, Mentions
 from rankbook.sources.text import Text, dotted, leading_name, shortened, string
 from rankbook.syntax import syntax_tree
@@ -193,13 +193,13 @@ class _FunctionDraft(Struct):
         )
 
 
-def read(data: bytes, source: Source, text: str) -> Module:
+def read(data: bytes, source: Source, text: str, taught: Taught = NOTHING_TAUGHT) -> Module:
     """Read the facts of a Python file; one that does not parse gives its error and line."""
     with uncollected():
-        return _read(data, source, text)
+        return _read(data, source, text, taught)
 
 
-def _read(data: bytes, source: Source, text: str) -> Module:
+def _read(data: bytes, source: Source, text: str, taught: Taught) -> Module:
     """Read the facts; when this returns, the syntax tree is gone, so that no garbage collection ever walks over it."""
     try:
         text = _source_text(data, source, text)
@@ -208,7 +208,7 @@ def _read(data: bytes, source: Source, text: str) -> Module:
         return Module(source, error=error.msg or "it does not parse", error_line=error.lineno)
     except (ValueError, LookupError) as error:
         return Module(source, error=str(error))
-    return _Reader(text).read(tree, source)
+    return _Reader(text, taught).read(tree, source)
 
 
 def _source_text(data: bytes, source: Source, embedded: str) -> str:
@@ -222,11 +222,12 @@ def _source_text(data: bytes, source: Source, embedded: str) -> str:
 class _Reader:
     """Walks the statements of one file; an explicit stack, so that no depth of nesting matters."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, taught: Taught) -> None:
         self.whole_text = text
+        self.taught = taught
         self.may_need_import = "importorskip" in text
         self.may_skip = "skip" in text or "Skip" in text
-        self.may_need_gpu = any(word in text for word in GPU_WORDS)
+        self.may_need_gpu = any(word in text for word in GPU_WORDS) or bool(taught.words(text))
         self.may_spawn = any(f"{name}(" in text for name in _SPAWNS)
         self.text = Text(text)
         self.classes: list[_ClassDraft] = []
@@ -261,7 +262,7 @@ class _Reader:
         mentions.read(self.expressions.items())
         found = mentions.found
         inner = (*found[LOCAL_CALL], *found[SELF_CALL]) if self.may_need_gpu else ()
-        gpus = GpuCalls(self.text, tree, self.held(), inner, self.resolve) if self.may_need_gpu else None
+        gpus = GpuCalls(self.text, tree, self.held(), inner, self.resolve, taught=self.taught) if self.may_need_gpu else None
         self.follow()
         return Module(
             source,
