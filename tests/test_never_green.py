@@ -106,7 +106,7 @@ def test_a_listing_that_is_edited_on_its_page(book_of):
     assert set(book.badges().values()) == {"older version"}
     assert "how-to-run-itpassed" not in re.sub(r"\s", "", book.page("suite/tests/test_b.py_docs.html"))
     status, said = book.debt()
-    assert (status, said.partition(";")[0], "before the listing changed" in said) == (1, "1 test, whose need is not known", True)
+    assert (status, said.partition(";")[0], "before the listing changed" in said) == (1, "1 test needs no GPU", True)
     assert book.prove() == 1
     assert set(book.badges().values()) == {"failed"}
     page.write_text(page.read_text().replace("def test_b(): 1/0;", "def test_b(): pass", 1))
@@ -159,18 +159,40 @@ def test_debt_counts_what_the_pages_show(book_of):
     """Tests without a run, and those whose source has changed since, owe one, whatever part was run last; those that are gone do not."""
     book = book_of({"tests/test_d.py": BOTH})
     assert book.prove("-k", "test_a") == 0
-    assert book.debt() == (1, "1 test, whose need is not known; last run: never\nskip debt: 1 of 2 tests and listings\n")
+    assert book.debt() == (1, "1 test needs no GPU; last run: never; smallest machine: CPU\nskip debt: 1 of 2 tests and listings\n")
     assert book.prove() == 0
     assert book.debt()[0] == 0
     book.write("tests/test_d.py", BOTH.replace("def test_b():\n    pass", "def test_b():\n    assert 0"))
     assert book.prove("-k", "test_a and not how") == 0
     status, said = book.debt()
     assert (status, said.count("\n")) == (1, 2)
-    assert said.startswith("1 test, whose need is not known; last run: ")
+    assert said.startswith("1 test needs no GPU; last run: ")
     assert "before the listing changed" in said
     book.write("tests/test_d.py", PASSES)
     assert book.prove("-k", "test_a") == 0
     assert book.debt()[0] == 0
+
+
+def test_debt_of_what_was_run_beside_other_files(book_of):
+    """A test or program whose helper or conftest file is another one now owes a run; a page's own command is none of them."""
+    program = "import helper\n\nif __name__ == '__main__':\n    assert helper.VALUE\n"
+    test = "from helper import VALUE\n\n\ndef test_a():\n    assert VALUE\n"
+    book = book_of({"tests/helper.py": "VALUE = 1\n", "tests/test_h.py": test, "tests/test_i.py": PASSES, "tests/program.py": program})
+    assert book.prove() == 0
+    number = 4  # two tests, and two programs, of which one only defines a name
+    assert book.debt() == (0, f"no skip debt: all of {number} tests and listings have run\n")
+    book.write("tests/helper.py", "VALUE = 0\n")
+    book.gen()
+    status, said = book.debt()
+    assert (status, said.splitlines()[-1]) == (1, f"skip debt: 3 of {number} tests and listings")
+    assert "1 test needs no GPU; last run: " in said and "before a file beside the listing changed; smallest machine: CPU" in said
+    assert {book.badges()[name] for name in ("test_h.py_docs", "program.py_docs", "helper.py_docs")} == {"older version"}
+    book.write("tests/helper.py", "VALUE = 1\n")
+    book.gen()
+    assert book.debt()[0] == 0
+    book.write("tests/conftest.py", "")
+    book.gen()
+    assert "2 tests need no GPU; last run: " in book.debt()[1]
 
 
 def test_declared_gpus_pay_no_debt(book_of):

@@ -19,12 +19,16 @@ from rankbook.ledger import Ledger, is_ahead
 from rankbook.listing import Outcome, Run
 from rankbook.needs import Needs
 from rankbook.pages.seals import stamp_as_listed
+from rankbook.pytest_private import SUFFIXES
 from rankbook.required import BROKEN
 from rankbook.requirements import KINDS, Requirement, gpu_range
 from rankbook.site import expected
+from rankbook.site.besides import Besides
 
 REAL = (Outcome.PASSED, Outcome.FAILED, Outcome.CRASHED, Outcome.HUNG)
 """Ways to end that leave evidence: it ran. Skipped, vacuous, degenerate and not run do not count."""
+NO_GPU = "no GPU"
+"""What tests need of which a page says that they need nothing."""
 EXPECTED = "expected to fail"
 """How the reason of a test begins that was expected to fail."""
 NOT_STARTED = "[NOTRUN]"
@@ -40,6 +44,8 @@ class Debt(Struct, frozen=True):
 
     needs: tuple[str, ...]
     """What they need, as their pages say it."""
+    machine: str
+    """The smallest machine that would run them; empty when their needs do not tell, or no machine meets all of them."""
     reason: str
     """Why they were skipped, where no page says what they need."""
     last: str
@@ -48,23 +54,19 @@ class Debt(Struct, frozen=True):
     """Why that run does not count: `before the listing changed`, `80 days ago`."""
     node_ids: tuple[str, ...]
 
-    @property
-    def machine(self) -> str:
-        """The smallest machine that would run them; empty when their needs do not tell, or no machine meets all of them."""
-        return smallest_machine(self.needs)
-
     def sentence(self) -> str:
         """Say it in one line: `41 tests need 4 GPUs; last run: never`; the smallest machine too, where their needs do not read like it."""
         one = len(self.node_ids) == 1
         tests = f"{len(self.node_ids)} {'test' if one else 'tests'}"
-        if self.needs:
-            what = f"{tests} {'needs' if one else 'need'} {', '.join(self.needs)}"
+        needs = ", ".join(self.needs) or (NO_GPU if self.machine else "")
+        if needs:
+            what = f"{tests} {'needs' if one else 'need'} {needs}"
         else:
             what = f"{tests}, {'whose need is' if one else 'whose needs are'} not known" + (
                 f" (skipped: {self.reason})" if self.reason else ""
             )
         last = ", ".join(filter(None, (self.last, self.note))) or "never"
-        machine = self.machine if self.machine != ", ".join(self.needs) else ""
+        machine = self.machine if self.machine != needs else ""
         return "; ".join(filter(None, (what, f"last run: {last}", f"smallest machine: {machine}" if machine else "")))
 
 
@@ -87,17 +89,20 @@ def pages_of(settings: Settings) -> dict[str, Page]:
     found = {}
     for file in sorted(out.rglob("*.md")) if out.is_dir() else ():
         stamp = stamp_as_listed(file)
-        if stamp is not None and stamp.page == "file" and stamp.needs:
-            found[relpath(file, settings.root).replace(sep, "/")] = Page(stamp.source, stamp.sha256 or "", expected.tests(stamp.needs))
+        if stamp is not None and stamp.page == "file":
+            wanted = expected.tests(stamp.needs) if stamp.needs else {}
+            found[relpath(file, settings.root).replace(sep, "/")] = Page(stamp.source, stamp.sha256 or "", wanted)
     return found
 
 
-def owed(
+def owed(  # noqa: PLR0913 - one argument for each thing that tells of a run
     ledger: Ledger,
     current: Iterable[Run],
     days: int = 0,
     today: date | None = None,
+    *,
     pages: Mapping[str, Page] = MappingProxyType({}),
+    files: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Debt]:
     """Give the skip debt of the present listings, the largest machine last.
 
@@ -107,6 +112,7 @@ def owed(
         days: age in days from which a run does not count any more; 0 for never.
         today: the day from which ages are counted; the present one, in UTC, when None.
         pages: what pages say of their tests: a run of an older version does not count, and tests without a run owe one.
+        files: SHA-256 of files beside which runs were and that have no page, by path, as they are now: a run beside others does not count.
 
     Raises:
         LedgerError: the ledger cannot be read.
@@ -114,35 +120,37 @@ def owed(
     now = today or datetime.now(UTC).date()
     same, any_listing = _real_runs(ledger)
     variants = _by_test(same)
+    besides = Besides({**files, **{page.source: page.sha256 for page in pages.values() if page.sha256}})
     groups: dict[_Group, dict[str, str]] = defaultdict(dict)
     current = list(current)
     for run in current:
         if run.kind in _NEVER_RUN or run.outcome is Outcome.NOT_CODE:
             continue
-        page = pages.get(run.page) if "id" in run.case else None
-        listing = page.sha256 if page is not None and page.source == run.source else run.listing
-        needs = _needs_of(run, page)
+        page = pages.get(run.page)
+        listing = page.sha256 if page is not None and page.sha256 and page.source == run.source else run.listing
+        want = _want_of(run, page)
         key = run.node_id, listing
         alike = same.get(key, []) or (variants.get(key, []) if run.case.get("left_out") else [])
-        times = [at for modules, at in alike if not _differ(modules, run.modules)]
-        times += ["" if is_ahead(run.when) else run.when] if is_proof(run) and run.listing == listing else []
+        times = [at for modules, at in alike if not _differ(modules, run.modules) and not besides.differing(modules, run)]
+        is_new = is_proof(run) and run.listing == listing and not besides.changed(run)
+        times += ["" if is_ahead(run.when) else run.when] if is_new else []
         last = max(times, default="")
         if times and not (days and (not last or _age(last, now) >= days)):
             continue
         before = last or any_listing.get(run.node_id, "")
         changed = "beside" if key in same else "changed"
         why = "old" if times else changed if run.node_id in any_listing else "never"
-        groups[needs, "" if needs else run.reason, why][run.node_id] = before
-    for page_path, name, needs in unrun(current, pages):
-        groups[needs, "", "never"][f"{page_path}::{name}"] = ""
+        groups[want, "" if any(want) else run.reason, why][run.node_id] = before
+    for page_path, name, want in unrun(current, pages):
+        groups[want, "", "never"][f"{page_path}::{name}"] = ""
     debts = [
-        Debt(needs, reason, max(found.values())[:10], _NOTES[why](max(found.values()), now), tuple(sorted(found)))
-        for (needs, reason, why), found in groups.items()
+        Debt(*want, reason, max(found.values())[:10], _NOTES[why](max(found.values()), now), tuple(sorted(found)))
+        for (want, reason, why), found in groups.items()
     ]
     return sorted(debts, key=lambda debt: (_gpus(debt.needs), debt.needs, debt.last, debt.reason))
 
 
-_Group = tuple[tuple[str, ...], str, str]
+_Group = tuple[expected.Want, str, str]
 """Needs, the reason in their place, and a word of `_NOTES`."""
 
 
@@ -163,7 +171,7 @@ _NOTES: Mapping[str, Callable[[str, date], str]] = {
 """Why a last run does not count, in words."""
 
 
-def unrun(current: Iterable[Run], pages: Mapping[str, Page]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+def unrun(current: Iterable[Run], pages: Mapping[str, Page]) -> Iterator[tuple[str, str, expected.Want]]:
     """Yield the tests of pages of which there is no run at all: the page, the test, and what it needs.
 
     Args:
@@ -176,7 +184,7 @@ def unrun(current: Iterable[Run], pages: Mapping[str, Page]) -> Iterator[tuple[s
             seen[run.page].add(run.case["id"])
     for path, page in pages.items():
         for name, want in expected.missing(page.tests, seen[path]).items():
-            yield path, name, want.words
+            yield path, name, want
 
 
 def are_there(runs: Iterable[Run], pages: Mapping[str, Page]) -> list[Run]:
@@ -185,16 +193,17 @@ def are_there(runs: Iterable[Run], pages: Mapping[str, Page]) -> list[Run]:
 
 
 def _is_gone(run: Run, page: Page | None) -> bool:
-    """Tell of a test whether its page has it no more; of the command of a page of tests, that it is no test: what it runs is."""
+    """Tell of a test whether its page has it no more; of the command of a page, that it is no test: what it runs is."""
     if page is not None and not run.source:
-        return True
+        return not page.source.lower().endswith(SUFFIXES)
     is_older = page is not None and "id" in run.case and run.source == page.source and run.listing != page.sha256
     return page is not None and is_older and not expected.is_expected(page.tests, run.case["id"])
 
 
-def _needs_of(run: Run, page: Page | None) -> tuple[str, ...]:
-    want = page and expected.want_of_test(page.tests, run.case["id"], run.needs, is_skipped=run.outcome is Outcome.SKIPPED)
-    return want.words if want else run.needs
+def _want_of(run: Run, page: Page | None) -> expected.Want:
+    is_skipped = run.outcome is Outcome.SKIPPED
+    want = expected.want_of_test(page.tests, run.case["id"], run.needs, is_skipped=is_skipped) if page and "id" in run.case else None
+    return want or expected.Want(run.needs, smallest_machine(run.needs))
 
 
 def is_proof(run: Run) -> bool:

@@ -23,6 +23,7 @@ from rankbook.ledger import FORMAT, Ledger, Values, checked, hardware_class, is_
 from rankbook.listing import Outcome, Run
 from rankbook.report import plural
 from rankbook.stamps import stamp_of
+from rankbook.standing import beside
 from rankbook.terminal import aligned, heard, one_line
 
 Say = Callable[[str], None]
@@ -353,9 +354,10 @@ def _debt(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> in
     days = settings.debt_days if chosen.days is None else chosen.days
     pages = debt.pages_of(settings) if ledger.path.exists() else {}
     current = debt.are_there(_on_pages(debt.current_runs(ledger), settings), pages)
-    found = debt.owed(ledger, current, days, pages=pages)
+    files = beside(settings, {page.source for page in pages.values()}) if current else {}
+    found = debt.owed(ledger, current, days, pages=pages, files=files)
     if chosen.json:
-        say(json.dumps([{**asdict(one), "machine": one.machine} for one in found], indent=2, ensure_ascii=False))
+        say(json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False))
     else:
         for line in (*(one.sentence() for one in found), _total(found, len(current) + sum(1 for _ in debt.unrun(current, pages)))):
             say(line)

@@ -18,8 +18,9 @@ from rankbook.ledger.recent import beside as recorded_beside
 from rankbook.listing import Outcome, Run
 from rankbook.pytest_private import SUFFIXES
 from rankbook.pytest_settings import NAMED, pytest_settings_of
+from rankbook.site.besides import CONFTEST
 from rankbook.site.history import Recorded, beat
-from rankbook.site.standing import CONFTEST, Standing
+from rankbook.site.standing import Standing
 
 
 def standing(

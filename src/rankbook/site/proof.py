@@ -18,12 +18,13 @@ from rankbook.listing import SAME_RUN, Outcome, Run
 from rankbook.needs import Needs
 from rankbook.site import expected
 from rankbook.site.addresses import Addresses
+from rankbook.site.besides import Besides
 from rankbook.site.charts import in_words
 from rankbook.site.history import Recorded
 from rankbook.site.outcomes import Group, Shown, badge, circumstances, in_short_of, shown
 from rankbook.site.rollup import Broken, Flaky, Place, Slow, Summary, head, label, rollup, row
 from rankbook.site.runs_table import anchor, last_run
-from rankbook.site.standing import CONFTEST, Standing
+from rankbook.site.standing import Standing
 from rankbook.terminal import word
 
 COMMAND = "pytest --doctest-glob='*.md' {}"
@@ -95,8 +96,6 @@ class Proof:
         self._stamps = stamps
         self._prefix = f"{docs.strip('/')}/" if docs.strip("/.") else ""
         self._addresses = addresses
-        self._compared: dict[tuple[int, str | None], tuple[Mapping[str, str], str]] = {}
-        """By the identity of files beside which runs were, and the folder of a test: these files, and the one that has changed since."""
         self._sources: dict[str, dict[str, Recorded]] = defaultdict(dict)
         self._pages: dict[str, dict[str, Recorded]] = defaultdict(dict)
         for found in standing.items.values():
@@ -149,7 +148,7 @@ class Proof:
     def _facts(self, found: Recorded) -> str:
         run = found.newest
         said = "\0".join((run.node_id, run.when, run.reason, run.machine, run.engine, run.torch, *found.words))
-        changed = "\0".join(map(self._changed, _runs(found)))
+        changed = "\0".join(map(self._besides.changed, _runs(found)))
         return f"{said}\0{changed}" + "".join(f"\0{where}{data.hex()}" for where, data in found.beats.items())
 
     def _digest_of_rows(self, folder: str) -> str:
@@ -248,39 +247,17 @@ class Proof:
                 yield self._entry(found, None if present is None else (present[holder],))
 
     def _entry(self, found: Recorded, current: Collection[str] | None) -> Entry:
-        one = shown(found, current, self._changed)
+        one = shown(found, current, self._besides.changed)
         newest = found.newest
         is_present = current is not None and newest.listing in current
         is_test = newest.kind == "test" and bool(newest.source) and found.name != posixpath.basename(newest.source)
         return Entry(one, found.name, newest.case.get("line", 0) if is_present else 0, is_test)
 
     @cached_property
-    def _files(self) -> Mapping[str, str]:
-        """The SHA-256 of each file as the book has it: on its page, or beside the book."""
+    def _besides(self) -> Besides:
+        """Each file as the book has it: on its page, or beside the book."""
         shown = {stamp.source: stamp.sha256 for stamp in self._stamps.values() if stamp.page == "file" and stamp.sha256}
-        return {**self._standing.files, **shown}
-
-    def _changed(self, run: Run) -> str:
-        """Name a file beside which a run was, and that is another now; empty when there is none, as far as that is known."""
-        if not run.modules:
-            return ""
-        key = id(run.modules), posixpath.dirname(run.source) if run.source and run.kind == "test" else None
-        known = self._compared.get(key)
-        if known is None:
-            files = self._files
-            found = (path for path, digest in sorted(run.modules.items()) if files.get(path, digest) != digest)
-            # It is kept with its answer, so that nothing else gets its identity.
-            known = self._compared[key] = (run.modules, next(found, "") or self._new_conftest(run.modules, key[1]))
-        return known[1]
-
-    def _new_conftest(self, modules: Mapping[str, str], folder: str | None) -> str:
-        """Name a conftest file that counts for the tests of a folder now, and was not there when they were run; empty if there is none."""
-        while folder is not None:
-            path = posixpath.join(folder, CONFTEST)
-            if self._files.get(path) and path not in modules:
-                return path
-            folder = posixpath.dirname(folder) if folder else None
-        return ""
+        return Besides({**self._standing.files, **shown})
 
     # What folders add up
 

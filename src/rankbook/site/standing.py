@@ -8,8 +8,6 @@ from msgspec import Struct, field
 
 from rankbook.site.history import Recorded
 
-CONFTEST = "conftest.py"
-
 
 class Standing(Struct, frozen=True):
     """What is known of all tests and listings."""
