@@ -614,6 +614,26 @@ def test_class_marks_count() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("if IS_WINDOWS:\n    pytestmark = pytest.mark.skip(reason='no')\n", ["platform not Windows"]),
+        ("if TEST_CUDA:\n    pytestmark = pytest.mark.skip('no')\nelse:\n    pytestmark = pytest.mark.gpu(2)\n", ["no GPU"]),
+        ("try:\n    import foo\nexcept ImportError:\n    pytestmark = pytest.mark.skip('no')\n", ["package foo"]),
+        ("pytestmark = pytest.mark.skip('no')\n", ["disabled: no"]),
+        ("if IS_WINDOWS:\n    pytestmark = pytest.mark.skip('no')\npytestmark = [pytest.mark.gpu(2)]\n", ["2 GPUs"]),
+        ("pytestmark = pytest.mark.skip('no')\npytestmark = []\n", []),
+        ("pytestmark = pytest.mark.skip('no')\ndel pytestmark\n", []),
+        ("class TestIt:\n    if IS_WINDOWS:\n        pytestmark = pytest.mark.skip('no')\n", []),
+        ("class TestIt:\n    pytestmark = pytest.mark.skip('no')\n    pytestmark = pytest.mark.gpu(2)\n", ["2 GPUs"]),
+    ],
+)
+def test_marks_that_are_set_under_a_condition(text: str, expected: list[str]) -> None:
+    """A mark of all tests that some condition sets skips under that condition; what is set last counts, what is deleted does not."""
+    test = "    def test_x(self): ...\n" if text.startswith("class") else "def test_x(): ...\n"
+    assert needs(text + test) == expected
+
+
+@pytest.mark.parametrize(
     ("marks", "expected"),
     [
         ("gpu world_size(2)", ["2 GPUs", "world size 2"]),

@@ -356,9 +356,10 @@ def _of_guard(definition: Class | Function, values: Values) -> Iterable[Requirem
 
 
 def _class_marks(facts: Class) -> Iterator[Expression]:
-    for attribute in facts.attributes:
-        if attribute.name == "pytestmark":
-            yield from _marks(attribute)
+    """Give the marks that a class sets whatever happens: the last that it sets count."""
+    set_at = [attribute for attribute in facts.attributes if attribute.name == "pytestmark"]
+    if set_at and all(attribute.guard is None for attribute in set_at):
+        yield from _marks(set_at[-1])
 
 
 def _marks(attribute: Constant) -> Iterator[Expression]:

@@ -38,6 +38,7 @@ _MOST_HELPERS = 2
 _MOST_NAMES = 4
 """Names that are followed from one to the next."""
 _LAST_PARTS = frozenset(name.rpartition(".")[2] for name in _ENDS | _SKIPS)
+_SKIP = "pytest.mark.skip"
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
 _NAMESPACES = frozenset({"globals", "vars", "locals", "setattr"})
 """What sets names that no assignment tells, called in a loop."""
@@ -242,6 +243,8 @@ class _Reader:
         self.keywords: list[Mention] = []
         self.guards: list[Expression] = []
         self.marks: list[Expression] = []
+        self.skips: list[Expression] = []
+        """Conditions under which a mark skips all tests."""
         self.calls: list[Expression] = []
         self.loops: list[Expression] = []
         self.loop_end = 0
@@ -272,7 +275,7 @@ class _Reader:
             imports=tuple(sorted(self.imports, key=_LINE)),
             constants=tuple(sorted(self.constants, key=_LINE)),
             keywords=_first_uses([*self.keywords, *found[VARIABLE], *found[CALL]]),
-            guards=tuple(sorted(self.guards, key=_LINE)),
+            guards=tuple(sorted([*self.guards, *self.skips], key=_LINE)),
             marks=tuple(self.marks),
             calls=tuple(sorted(self.calls, key=_LINE)),
             loops=tuple(self.loops),
@@ -451,15 +454,23 @@ class _Reader:
 
     def pytestmark(self, value: ast.expr, scope: _Scope) -> None:
         values = value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value]
-        for entry in values:
-            expression = self.text.expression(entry)
+        written = [self.text.expression(entry) for entry in values]
+        for expression in written:
             self.mark(expression, scope.qualname)
-            if scope.kind == "module":
-                self.marks.append(expression)
+        if scope.kind != "module":
+            return
+        if scope.guard is None and not scope.caught:
+            self.marks, self.skips = written, []
+            return
+        # What is set under a condition may not be: of a skip that condition tells when, of another mark nothing does.
+        self.skips += [self.condition(entry, mark.name, scope) for entry, mark in zip(values, written, strict=True) if mark.name == _SKIP]
 
     def delete(self, node: ast.Delete, scope: _Scope) -> None:
         if scope.kind == "module":
-            self.deleted.extend(name.id for target in node.targets for name in _names(target))
+            names = [name.id for target in node.targets for name in _names(target)]
+            self.deleted += names
+            if "pytestmark" in names:
+                self.marks, self.skips = [], []
         scope.expressions.extend(node.targets)
 
     # Conditions
