@@ -195,6 +195,16 @@ def test_debt_of_what_was_run_beside_other_files(book_of):
     assert "2 tests need no GPU; last run: " in book.debt()[1]
 
 
+def test_folders_that_pytest_passes_by(book_of):
+    """Pages of tests in `dist` and `build` are collected like others, but for what somebody leaves out by `--ignore`."""
+    book = book_of(
+        {"tests/dist/test_a.py": PASSES, "tests/build/deep/test_b.py": "def test_b():\n    assert 0\n", "docs/build/x.md": "# X\n"}
+    )
+    assert book.prove() == 1
+    assert {badge for name, badge in book.badges().items() if name.endswith("py_docs")} == {"passed", "failed"}
+    assert book.prove("--ignore", "docs/suite/tests/build") == 0
+
+
 def test_declared_gpus_pay_no_debt(book_of):
     """A run on GPUs that were only declared is none."""
     guide = "# G\n\n```python {gpus=2 ranks=2}\nassert True\n```\n"

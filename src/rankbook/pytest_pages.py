@@ -6,6 +6,7 @@ import os
 import platform
 import shlex
 from collections.abc import Generator, Mapping
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -23,16 +24,19 @@ from rankbook.outlook import Outlook
 from rankbook.proofs import Proofs
 from rankbook.prove import Prover
 from rankbook.pytest_items import STASH, ListingItem, PageFile, Session, sections_of
-from rankbook.pytest_private import GIVEN, SUFFIXES, is_text_doctest, wanted_by_glob
+from rankbook.pytest_private import GIVEN, SUFFIXES, is_ignored_by_name, is_text_doctest, wanted_by_glob
 from rankbook.recording import Recorder
 from rankbook.reports import Report
 from rankbook.required import Required
+from rankbook.stamps import stamp_of
 from rankbook.terminal import harmless
 
 LETTERS: Mapping[str, str] = {Outcome.VACUOUS: "v", Outcome.DEGENERATE: "d", Outcome.NOT_RUN: "n", Outcome.PROVED: "e"}
 """Letters of the progress line for what is neither passed nor plainly skipped."""
 CANARY: pytest.StashKey[Canary] = pytest.StashKey()
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
+_FEW = 20
+"""Pages of a folder of which each may say that it is generated."""
 NOTES: pytest.StashKey[list[str]] = pytest.StashKey()
 """What was done besides, for the summary."""
 
@@ -84,6 +88,24 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     state = config.stash.get(STASH, None)
     if state is not None:
         state.prover.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> Generator[None, bool | None, bool | None]:
+    """Look into folders of generated pages that are called `build` or `dist`: no name takes the pages of a source out of the book."""
+    is_ignored = yield
+    if is_ignored and collection_path.is_dir() and is_ignored_by_name(config, collection_path) and _holds_pages(collection_path):
+        return None
+    return is_ignored
+
+
+def _holds_pages(folder: Path) -> bool:
+    """Tell whether a folder, or one in it, holds generated pages, by the first of its pages."""
+    first = islice((path for suffix in SUFFIXES for path in folder.rglob(f"*{suffix}")), _FEW)
+    try:
+        return any(stamp_of(path) is not None for path in first)
+    except RankbookError:
+        return False
 
 
 @pytest.hookimpl(wrapper=True)

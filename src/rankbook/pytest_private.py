@@ -3,6 +3,7 @@
 - `_pytest.doctest.DoctestTextfile`: the collector that pytest's own plugin makes for a file that matches `--doctest-glob`. It has to be
   told from others to take `*.md` over: dropping the glob or the plugin would change what happens to `*.txt` files.
 - `_pytest.pathlib.fnmatch_ex`: how pytest matches `--doctest-glob`; the public `fnmatch` differs for patterns with a slash.
+- `_pytest.main.pytest_ignore_collect`: what pytest leaves out; without `norecursedirs` it tells what is left out for another reason.
 - `_pytest._code.code.ExceptionChainRepr` and its parts: what a failure must be for the short summary and JUnit to show its place and
   message, and to come back whole from a worker of xdist.
 - `pytest.Mark(_ispytest=True)`: a mark by name without the check for registered names; the listing's own pytest has made that check.
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 from _pytest.doctest import DoctestTextfile
+from _pytest.main import pytest_ignore_collect
 from _pytest.pathlib import fnmatch_ex
 
 SUFFIXES = (".md", ".markdown")
@@ -32,6 +34,26 @@ def is_text_doctest(collector: object) -> bool:
 def wanted_by_glob(config: pytest.Config, path: Path) -> bool:
     """Say whether `--doctest-glob` names a file."""
     return any(fnmatch_ex(glob, path) for glob in config.getoption("doctestglob"))
+
+
+class _Everywhere:
+    """The configuration of a run that looks into folders of every name."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._config, name)
+
+    def getini(self, name: str) -> Any:
+        return [] if name == "norecursedirs" else self._config.getini(name)
+
+
+def is_ignored_by_name(config: pytest.Config, folder: Path) -> bool:
+    """Say whether pytest leaves out a folder for its name alone (`norecursedirs`: `build`, `dist`, …), and not because somebody said so."""
+    by_name = any(fnmatch_ex(glob, folder) for glob in config.getini("norecursedirs"))
+    everywhere: Any = _Everywhere(config)
+    return by_name and not pytest_ignore_collect(folder, everywhere)
 
 
 def mark(name: str, arguments: tuple[Any, ...]) -> pytest.Mark:
