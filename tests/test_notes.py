@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
 import subprocess
@@ -226,6 +228,33 @@ def test_a_note_goes_along_with_a_test_that_moves_to_another_file(project):
     assert gen(project) == 0
     assert texts(page(project, "s/other.py")) == [("TestTree::test_root", "About the root.\n")]
     assert texts(page(project)) == []
+
+
+@pytest.mark.parametrize("to", ["s/other.py", "s/zero.py"])
+def test_a_note_whose_test_moves_is_not_lost_when_a_page_cannot_be_written(project, monkeypatch, to):
+    """It lies on a page or with those without a place, whichever page is written first, and the next run puts it where it belongs."""
+    (project / "s/zero.py").write_text("x = 1\n")
+    tree = SUITE.partition("\n\nclass TestTree")[2]
+    write_note(page(project), "About the root.\n", "TestTree::test_root")
+    gen(project)
+    (project / "s/test_ring.py").write_text(SUITE.partition("\n\nclass TestTree")[0])
+    (project / to).write_text(f"import unittest\n\n\nclass TestTree{tree}")
+    real = os.replace
+
+    def full(source, target, **options):
+        if os.fspath(target).endswith(f"{to}_docs.md"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(source, target, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", full)
+        assert gen(project) == 2
+    files = (page(project), page(project, to), project / "out/orphaned-notes.md")
+    assert "About the root.\n" in [text for file in files if file.exists() for _, text in texts(file)]
+    assert gen(project) == 0
+    assert texts(page(project, to)) == [("TestTree::test_root", "About the root.\n")]
+    assert texts(page(project)) == []
+    assert not (project / "out/orphaned-notes.md").exists()
 
 
 def test_a_test_of_the_same_name_elsewhere_does_not_take_a_note(project):

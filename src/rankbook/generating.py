@@ -486,7 +486,7 @@ class _Run:
                 changed=changed,
             )
             self.homes = homes.settle(found, orphans, tree, self.writer)
-            self._write_orphans([*orphans, *self.homes.homeless])
+            self._write_orphans([*orphans, *self.homes.homeless, *(() if self.writer.dry else self.homes.moving())])
         notes = {page: tuple(notes) for page, notes in self.homes.by_page.items()}
         places = [(page, note) for page, held in notes.items() for note in held] + [(note.page, note) for note in found]
         self.doubtful = tuple(sorted({page for page, note in places if conflicts.shows_conflict(note.text)}))
@@ -510,7 +510,7 @@ class _Run:
         lost = [note for note in self.homes.homeless if not self._stays(note, note.page)]
         for page, notes in self.homes.by_page.items():
             lost += [note for note in notes if page in doomed or not (self._is_made(page, note) or self._stays(note, page))]
-        if self.homes.orphans or self.homes.homeless or lost:
+        if self.homes.orphans or self.homes.homeless or lost or self.orphans_after != self.orphans_before:
             self._write_orphans(lost)
         held = {note.page for note in self.homes.homeless if self._stays(note, note.page)}
         self.noted = tuple(sorted(held | (self.homes.by_page.keys() - doomed)))

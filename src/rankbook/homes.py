@@ -65,6 +65,10 @@ class Homes(Struct):
     """Notes by the page on which they belong; each still says where it was found."""
     homeless: list[Note] = field(default_factory=list)
 
+    def moving(self) -> list[Note]:
+        """Give the notes that go from one page to another: the one that they leave may be written before the other."""
+        return [note for page, notes in self.by_page.items() for note in notes if note.page != page and note not in self.orphans]
+
     def touched(self) -> set[str]:
         """Name the pages that change because a note comes or goes."""
         came = {(note, page) for page, notes in self.by_page.items() for note in notes if note.page != page or note in self.orphans}
