@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,23 @@ def test_a_site_that_grew_is_one_from_nothing(tmp_path, monkeypatch, seed, direc
         made, anew = built(root), cold(root, monkeypatch)
         assert made.keys() == anew.keys(), history
         assert [path for path in made if made[path] != anew[path]] == [], history
+
+
+def test_a_site_that_was_brought_back_holds_no_page_of_what_is_gone(tmp_path, monkeypatch):
+    """Where a site was kept, as continuous integration does, the times of its files say nothing; pages of people stay."""
+    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
+    (tmp_path / "p").mkdir()
+    root = write_project(tmp_path / "p", theme=False)
+    edits = Edits(root, random.Random(0))
+    edits.new()
+    built(root)
+    shutil.copytree(root / "site", tmp_path / "kept")
+    shutil.rmtree(root / "site")
+    shutil.copytree(tmp_path / "kept", root / "site", copy_function=shutil.copy)
+    edits.removed()
+    edits.in_place()
+    assert built(root) == cold(root, monkeypatch)
 
 
 def test_what_was_kept_of_links_may_be_broken(tmp_path, monkeypatch):

@@ -60,6 +60,8 @@ _CODE = tuple(_HERE / name for name in ("publish.py", "filling.py", "dead_links.
 _PLACE = re.compile(rf"<!-- rankbook:({LAST_RUN}|{ROLLUP}) -->(?:.*?<!-- /rankbook:\1 -->)?", re.DOTALL)
 """Where a page that a person made shows what the ledger knows, with what it shows already."""
 _LINE_LINK = re.compile(r'(<a [^>]*?href="[^"#]+)#__codelineno-source-(\d+)"')
+_OURS = b'<div class="rankbook-page" data-rankbook="'
+"""What begins the content of a page that was stamped."""
 Seen = tuple[int, int]
 """Time of change in nanoseconds, and bytes."""
 _NOTHING: Seen = (-1, -1)
@@ -660,7 +662,7 @@ class _Run:
         gone = []
         for path in lost:
             file, row = old.file(path), self.kept.rows[path]
-            if file not in now and _seen(self.site.path, [file]) == [row.made]:
+            if file not in now and (_seen(self.site.path, [file]) == [row.made] or _is_stamped(self.site.path / file)):
                 gone.append(file)
                 self.site.guard(file)
                 with suppress(OSError):
@@ -713,6 +715,14 @@ def _at(row: Row) -> Told:
 
 
 _TEMPORARY = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+
+
+def _is_stamped(file: Path) -> bool:
+    """Tell whether a file of the site is a page of ours, whenever it was put there: somebody may have kept the site and brought it back."""
+    try:
+        return file.suffix == ".html" and _OURS in file.read_bytes()
+    except OSError:
+        return False
 
 
 def _put(target: Path, data: bytes) -> Seen:
