@@ -551,6 +551,26 @@ def test_gpus_of_set_up_and_of_fixtures() -> None:
     assert needs(f"{GPU_CALLS}{fixture}def test_x(): ...\n") == []
 
 
+@pytest.mark.parametrize(
+    ("set_up", "expected"),
+    [
+        ("", ["1 GPU"]),
+        ("    def setUp(self):\n        pass\n", []),
+        ("    def setUp(self):\n        super().setUp()\n", ["1 GPU"]),
+        ("    def setUp(self):\n        base.Base.setUp(self)\n", ["1 GPU"]),
+        ("    def setUp(self):\n        self.setUpClass()\n", []),
+        ("    @classmethod\n    def setUpClass(cls):\n        pass\n", ["1 GPU"]),
+    ],
+)
+@pytest.mark.parametrize("need", ["self.x = torch.ones(2).cuda()", "if not torch.cuda.is_available():\n            self.skipTest('no')"])
+def test_a_set_up_that_a_class_replaces_does_not_count(set_up: str, expected: list[str], need: str) -> None:
+    """What a base class does before each test counts unless a class has another method in its place that does not call it."""
+    base = f"import torch, unittest\nclass Base(unittest.TestCase):\n    def setUp(self):\n        {need}\n"
+    assert needs(f"import base\nclass TestIt(base.Base):\n{set_up}    def test_x(self): ...\n", base=base) == expected
+    again = "class TestMore(TestIt):\n    def setUp(self):\n        super().setUp()\n"
+    assert needs(f"import base\nclass TestIt(base.Base):\n{set_up}    def test_x(self): ...\n{again}", base=base) == expected
+
+
 def test_a_method_that_a_class_may_replace_is_not_followed() -> None:
     """`self.make()` is whichever method the class of the test has."""
     own = "class TestOne(unittest.TestCase):\n    def make(self):\n        return torch.ones(2).cuda()\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ from rankbook.requirements import DEVICES, FAILS, HARNESSES, KINDS, Harness, Req
 _Line = tuple[Ancestor, ...]
 _SET_UP = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"})
 """Methods that run before each test of a class and may skip it."""
+_SET_UPS = tuple(_SET_UP)
 _HARNESS_FILES = ("torch/testing/_internal/", "unittest/", "torch/_dynamo/")
 """Parts of paths in which the harnesses stand whose rows say all of them."""
 
@@ -198,7 +199,12 @@ def _quoted(name: str, text: str) -> str:
 
 def _of_class(draft: Draft, lineage: tuple[Ancestor, ...], harness: str, device: str | None) -> tuple[Requirement, ...]:
     def needs() -> tuple[Requirement, ...]:
-        found = [need for ancestor in lineage if ancestor.facts for need in _of_ancestor(draft, ancestor, ancestor.facts, lineage, device)]
+        replaced: set[str] = set()
+        found: list[Requirement] = []
+        for ancestor in lineage:
+            if ancestor.facts:
+                found += _of_ancestor(draft, ancestor, ancestor.facts, lineage, device, replaced)
+                replaced |= _replacing(draft, ancestor, ancestor.facts)
         found += _of_attributes(draft, lineage)
         return (*found, *_of_harness(lineage, harness, found))
 
@@ -209,7 +215,24 @@ def _names(lineage: tuple[Ancestor, ...]) -> tuple[tuple[str, str], ...]:
     return tuple((ancestor.path, ancestor.name) for ancestor in lineage)
 
 
-def _of_ancestor(draft: Draft, ancestor: Ancestor, facts: Class, lineage: _Line, device: str | None) -> Iterator[Requirement]:
+def _replacing(draft: Draft, ancestor: Ancestor, facts: Class) -> set[str]:
+    """Name the methods before each test that a class has in the place of those of its bases: they do not call them."""
+    own = {method.name: f"{facts.qualname}.{method.name}" for method in facts.methods if method.name in _SET_UP}
+    module = draft.modules.get(ancestor.path) if own else None
+    if module is None:
+        return set(own)
+
+    def called() -> frozenset[str]:
+        said = (call for call in (*module.self_calls, *module.local_calls, *module.keywords) if call.name.endswith(_SET_UPS))
+        names = ((call.name.rpartition(".")[2], call) for call in said if call.kind.endswith("call"))
+        return frozenset([name for name, call in names if own.get(name) == call.scope])
+
+    return set(own) - draft.remember(("called set-ups", ancestor.path, facts.qualname), called)
+
+
+def _of_ancestor(  # noqa: PLR0913, PLR0917 - one argument for each thing that tells what a class means
+    draft: Draft, ancestor: Ancestor, facts: Class, lineage: _Line, device: str | None, replaced: Collection[str]
+) -> Iterator[Requirement]:
     values = Values(draft.names, ancestor.path, _own(lineage))
     values = _bound(values, {"device": device} if device else {})
     for decorator in facts.decorators:
@@ -217,7 +240,7 @@ def _of_ancestor(draft: Draft, ancestor: Ancestor, facts: Class, lineage: _Line,
     if not _is_own(ancestor):
         return
     for method in facts.methods:
-        if method.name in _SET_UP:
+        if method.name in _SET_UP and method.name not in replaced:
             for skip in method.skips:
                 yield from of_skip(skip, values)
             yield from of_helpers(method, values)
