@@ -312,10 +312,10 @@ REASONS = [
     (need("memory", "100 GB"), LAPTOP, "needs memory 100 GB, and this machine has 16 GiB"),
     (need("platform", "not Linux"), LAPTOP, "does not run on platform Linux, which this is"),
     (need("platform", "Windows"), LAPTOP, "needs platform Windows, which this is not"),
-    (need("environment", "BACKEND == mpi"), LAPTOP, "runs only with BACKEND == mpi, and BACKEND is gloo"),
-    (need("environment", "TOKEN set"), LAPTOP, "runs only with TOKEN set, and TOKEN is not set"),
+    (need("environment", "BACKEND == mpi", "absent"), LAPTOP, "runs only with BACKEND == mpi, and BACKEND is gloo"),
+    (need("environment", "TOKEN set", "absent"), LAPTOP, "runs only with TOKEN set, and TOKEN is not set"),
     (need("world size", ">= 8"), LAPTOP, "needs world size >= 8, and WORLD_SIZE is 3"),
-    (need("slow", "RUN_SLOW == 1"), LAPTOP, "is slow, runs with RUN_SLOW=1"),
+    (need("slow", "RUN_SLOW == 1", "absent"), LAPTOP, "is slow, runs with RUN_SLOW=1"),
     (need("disabled", "flaky"), LAPTOP, "is disabled: flaky"),
     (need("disabled"), LAPTOP, "is disabled"),
     (ONE_OF, LAPTOP, "needs 1 GPU or package cupy, and this machine has none of that"),
@@ -327,7 +327,7 @@ def test_a_test_that_cannot_run_says_why(wanted, machine, reason):
     """It is skipped before it starts, in one clause."""
     machine = replace(machine, multicast=False)
     planned = plan_of([need("world size", "4", ""), wanted, need("backend", "gloo")], machine)
-    assert (planned.word, planned.need, planned.reason) == ("skipped", wanted, reason)
+    assert (planned.word, planned.need, planned.reason) == (wanted.otherwise, wanted, reason)
 
 
 def test_every_kind_that_can_be_told_has_a_reason():
@@ -359,6 +359,8 @@ def test_what_is_granted_counts():
     ("wanted", "machine"),
     [
         (need("gpus", "4", evidence="DTensorTestBase"), LAPTOP),
+        (need("environment", "TOKEN set"), LAPTOP),
+        (need("slow", "RUN_SLOW == 1"), LAPTOP),
         (need("gpus", "2"), replace(LAPTOP, devices={"mps": False})),
         (need("gpus", "2"), replace(LAPTOP, devices={"xpu": False})),
         (need("device", "GPU with bfloat16"), replace(LAPTOP, devices={"mps": False})),
@@ -367,6 +369,8 @@ def test_what_is_granted_counts():
     ],
     ids=[
         "harness asks some tests",
+        "a conftest file may set it",
+        "a fixture may set it",
         "may have XPU",
         "may have MPS",
         "may have XPU with bfloat16",

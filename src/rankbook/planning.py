@@ -111,9 +111,11 @@ def _is_surely_unmet(need: Requirement, machine: Machine) -> bool:
 def _is_doubtful(need: Requirement, machine: Machine) -> bool:
     """Tell whether a test may run where its need is not met.
 
-    Some harnesses want GPUs only for tests that join a process group, which the page does not say of each test. And accelerators that are
-    not CUDA's count as GPUs for many tests.
+    Some harnesses want GPUs only for tests that join a process group, which the page does not say of each test. Accelerators that are not
+    CUDA's count as GPUs for many tests. And a conftest file or a fixture may set the variables that a test asks for.
     """
+    if need.kind in _OF_VARIABLES:
+        return True
     if need.kind != "gpus" and not (need.kind == "device" and "GPU" in need.value):
         return False
     harness = HARNESSES.get(need.evidence)
@@ -122,6 +124,7 @@ def _is_doubtful(need: Requirement, machine: Machine) -> bool:
     return any(machine.devices.get(name) is not False for name in _OTHER_DEVICES) or any(map(machine.packages, _OTHER_PACKAGES))
 
 
+_OF_VARIABLES = frozenset({"environment", "slow"})
 _OTHER_DEVICES = ("xpu", "mps")
 _OTHER_PACKAGES = ("habana_frameworks", "torch_npu", "torch_mlu", "torch_musa")
 """Packages that give torch accelerators of other makers."""
