@@ -64,6 +64,40 @@ def test_a_session_that_a_hook_makes_red_is_red(tmp_path, hook):
     assert (outcome, said.startswith(reason)) == ("failed", True), said
 
 
+NO_CUDA = "not torch.cuda.is_available()"
+RUNS = {
+    "marked": "if sys.platform == 'win32':\n    pytestmark = pytest.mark.skip(reason='no')\n\ndef test_it():\n    assert 0\n",
+    "variable": "@pytest.mark.skipif(os.environ.get('SET_BY_CONFTEST') != '1', reason='no')\ndef test_it():\n    assert 0\n",
+    "raises": "def test_it():\n    with pytest.raises(pytest.skip.Exception):\n        pytest.skip('no')\n    assert 0\n",
+    "caught": "def test_it():\n    try:\n        raise unittest.SkipTest('no')\n    except Exception:\n        pass\n    assert 0\n",
+    "subtest": "class TestIt(unittest.TestCase):\n    def test_it(self):\n        with self.subTest():\n            self.skipTest('no')\n"
+    "        assert 0\n",
+    "mocked": f"@mock.patch('torch.cuda.is_available', lambda: True)\ndef test_it():\n    if {NO_CUDA}:\n        pytest.skip('no')\n"
+    "    assert 0\n",
+    "patched": f"def test_it(monkeypatch):\n    monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)\n    if {NO_CUDA}:\n"
+    "        pytest.skip('no')\n    assert 0\n",
+    "fixture": "@pytest.fixture(autouse=True)\ndef feigned(monkeypatch):\n    monkeypatch.setattr(torch.Tensor, 'cuda', lambda x: x)\n"
+    "\ndef test_it():\n    torch.ones(2).cuda()\n    assert 0\n",
+    "teardown": "@pytest.fixture\ndef last():\n    yield\n    pytest.skip('no')\n\ndef test_it(last):\n    assert 0\n",
+    "replaced": f"class Base(unittest.TestCase):\n    def setUp(self):\n        if {NO_CUDA}:\n            self.skipTest('no')\n\n"
+    "class TestIt(Base):\n    def setUp(self):\n        pass\n\n    def test_it(self):\n        assert 0\n",
+}
+HEAD = "import os\nimport sys\nimport unittest\nfrom unittest import mock\n\nimport pytest\nimport torch\n\n"
+
+
+def test_what_plain_pytest_runs_is_not_planned_away(tmp_path):
+    """A skip that some condition, a replaced method, something that catches it or what is feigned keeps from a test is none."""
+    pytest.importorskip("torch")
+    files = {f"tests/test_{name}.py": HEAD + text for name, text in RUNS.items()}
+    folder = write(tmp_path, files | {"tests/conftest.py": "import os\n\nos.environ['SET_BY_CONFTEST'] = '1'\n"})
+    done = run(folder, "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:rankbook", "-rfE")
+    assert {line.split("::")[0] for line in done.stdout.splitlines() if line.startswith("FAILED")} == {f"FAILED {name}" for name in files}
+    ends = {
+        name.rpartition("::")[0]: outcome for name, (outcome, _) in proved(folder, "-k", "not how").items() if name.endswith("::test_it")
+    }
+    assert {name.partition("::")[0]: outcome for name, outcome in ends.items()} == {f"test_{name}.py": "failed" for name in RUNS}
+
+
 def test_a_module_of_which_no_test_is_collected_has_not_passed(tmp_path):
     """Where the page lists tests, and pytest collects none, none has passed; where the machine is why, that is the reason."""
     gpus = "import torch\n\nif torch.cuda.device_count() > 1000:\n\n    def test_many():\n        pass\n"

@@ -28,6 +28,8 @@ _CUDA = frozenset({
     "get_device_properties", "get_device_capability", "get_device_name", "mem_get_info",
 })  # fmt: skip
 """Functions and classes of `torch.cuda` that do not work without a GPU."""
+_SET_UP = ("setup", "asyncsetup")
+"""How the names of methods before each test begin, without `_` and in lower case."""
 _NO_FACTORIES = frozenset({"torch.device", "torch.autocast", "torch.compile", "torch.load"})
 """Functions of `torch` that take a device and put nothing there."""
 _PLAIN_CONTEXTS = frozenset({
@@ -35,10 +37,11 @@ _PLAIN_CONTEXTS = frozenset({
     "TemporaryDirectory", "profile", "nullcontext", "use_deterministic_algorithms",
 })  # fmt: skip
 """Contexts whose body runs, on tensors that are real, and whose errors are not caught."""
-_FEIGNING = ("monkeypatch", "mocker", "mock", "Mock", "MagicMock", "patch")
-_FEIGNS = re.compile(rf"\b(?:{'|'.join(_FEIGNING)})\b")
+FEIGNING = ("monkeypatch", "mocker", "mock", "Mock", "MagicMock", "patch")
+"""Words of what puts something else in the place of what is there."""
+FEIGNS = re.compile(rf"\b(?:{'|'.join(FEIGNING)})\b")
 """What may put something else in the place of a GPU."""
-_LEAVES = re.compile(rf"\b(?:return|break|continue)\b|{_FEIGNS.pattern}")
+_LEAVES = re.compile(rf"\b(?:return|break|continue)\b|{FEIGNS.pattern}")
 """What may end the statements that are sure to be run."""
 _YIELDS = re.compile(r"\byield\b")
 _COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
@@ -126,7 +129,9 @@ class GpuCalls:
         self._text = text
         self.most = 1 + ("nccl" in text.source) + len(self._own)
         """Calls to be found in a function."""
-        self._may_feign = any(word in text.source for word in _FEIGNING)
+        self._may_feign = any(word in text.source for word in FEIGNING)
+        self._is_feigned = any(self.feigns(node) and self.tells(node) for node in self._before_tests())
+        """Whether a fixture or a set-up of the file puts something in the place of a GPU, for whichever of its tests."""
         self._known: dict[ast.AST, _Found] = {}
         self._above = 0
 
@@ -144,8 +149,16 @@ class GpuCalls:
             callers |= more
         return callers
 
+    def _before_tests(self) -> Iterator[_Function]:
+        for each in (held for found in self._functions.values() for held in found) if self._may_feign else ():
+            decorated = any(_name(decorator).rpartition(".")[2] == "fixture" for decorator in each.node.decorator_list)
+            if decorated or each.node.name.lower().replace("_", "").startswith(_SET_UP):
+                yield each.node
+
     def told(self, held: Held) -> tuple[Expression, ...]:
         """Tell the first call that needs a GPU, the first that needs NCCL, and the first of each name of the project's own."""
+        if self._is_feigned:
+            return ()
         return tuple([self._told(call) for call in self.of(held)])
 
     def _told(self, call: ast.Call) -> Expression:
@@ -212,7 +225,7 @@ class GpuCalls:
 
     def feigns(self, node: _Placed) -> bool:
         """Tell whether a node may put something else in the place of a GPU."""
-        return self._may_feign and self._holds(node, _FEIGNS)
+        return self._may_feign and self._holds(node, FEIGNS)
 
     def leaves(self, node: _Placed) -> bool:
         """Tell whether what follows a node may not be run."""

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from rankbook.embedding import UTF8, source_text
 from rankbook.garbage import uncollected
 from rankbook.model import Class, Constant, Expression, Function, Import, Keyword, Module, Source
-from rankbook.sources.gpu_calls import NOTHING_TAUGHT, GpuCalls, Held, Taught
+from rankbook.sources.gpu_calls import FEIGNING, FEIGNS, NOTHING_TAUGHT, GpuCalls, Held, Taught
 from rankbook.sources.gpu_calls import WORDS as GPU_WORDS
 from rankbook.sources.mentions import CALL, LOCAL_CALL, REFERENCE, SELF_CALL, SUPER_CALL, VARIABLE, Mention, Mentions
 from rankbook.sources.text import Text, dotted, leading_name, shortened, string
@@ -94,6 +94,8 @@ class _Scope(Struct):
     """Whether it stands in for something else: an `else`, an `except`."""
     caught: str = ""
     """What the nearest `except` around it catches, unless that is a failing import."""
+    swallowed: frozenset[str] = frozenset()
+    """Exceptions by which a test is skipped that something around it catches."""
 
     def under(self, guard: _Guard | None, *, is_fallback: bool = False) -> _Scope:
         """Give the same scope under one more condition."""
@@ -109,7 +111,14 @@ class _Scope(Struct):
             guard,
             self.is_fallback or is_fallback,
             self.caught,
+            self.swallowed,
         )
+
+    def swallowing(self, names: frozenset[str]) -> _Scope:
+        """Give the same scope where more exceptions are caught by which a test is skipped."""
+        inner = self.under(self.guard)
+        inner.swallowed = self.swallowed | names
+        return inner
 
 
 class _Skipping:
@@ -185,13 +194,26 @@ class _FunctionDraft(Struct):
             is_async=isinstance(node, ast.AsyncFunctionDef),
             returns=returns,
             guard=self.guard,
-            skips=tuple(self.skips),
+            skips=tuple(self._sure_skips(text)) if self.skips else (),
             defaults=_defaults(node.args, text) if skipping.is_for(self, returns) else (),
             asks=tuple([text.expression(call) for name, call in self.called if skipping.may_be(name)]) if self.called else (),
             spawns=tuple([_spawned(call, node, text) for call in self.spawns]) if self.spawns else (),
             gpu_calls=gpus.told(Held(holder, node)) if gpus is not None and (holder or node.name == self.qualname) else (),
             text=text.whole(node) if self.is_followed or (returns is None and "." not in self.qualname and _is_plain(node)) else "",
         )
+
+    def _sure_skips(self, text: Text) -> list[Expression]:
+        """Leave out what a fixture skips once its test has run, and what is asked after something was put in the place of what is asked."""
+        node = self.node
+        skips = self.skips
+        if any(decorator.name in _FIXTURES for decorator in self.decorators):
+            ends = min((inner.lineno for inner in ast.walk(node) if isinstance(inner, ast.Yield)), default=0)
+            skips = [skip for skip in skips if not ends or skip.line < ends]
+        if any(word in text.source for word in FEIGNING):
+            placed: list[ast.expr | ast.stmt] = [*node.decorator_list, *node.body]
+            feigned = min((each.lineno for each in placed if any(map(FEIGNS.search, text.lines(each)))), default=0)
+            skips = [skip for skip in skips if not feigned or skip.line <= feigned]
+        return skips
 
 
 def read(data: bytes, source: Source, text: str, taught: Taught = NOTHING_TAUGHT) -> Module:
@@ -501,7 +523,12 @@ class _Reader:
                 inner.caught = "Exception" if handler.type is None else self.text.of(handler.type)
             self.push(handler.body, inner)
             self.expressions_in([handler.type], scope)
-        self.push(node.body, scope)
+        swallowed = _swallowed_by_handlers(node.handlers) if self.may_skip and scope.function is not None else frozenset()
+        self.push(node.body, scope.swallowing(swallowed) if swallowed else scope)
+
+    def with_(self, node: ast.With | ast.AsyncWith, scope: _Scope) -> None:
+        swallowed = _swallowed_by_contexts(node.items) if self.may_skip and scope.function is not None else frozenset()
+        self.other(node, scope.swallowing(swallowed) if swallowed else scope)
 
     def match_(self, node: ast.Match, scope: _Scope) -> None:
         scope.expressions.append(node.subject)
@@ -545,7 +572,8 @@ class _Reader:
 
     def asked(self, name: str, call: ast.Call, scope: _Scope) -> None:
         """Note a call that may skip the test: of a function of this file, which may yet turn out to skip, or of one whose name says so."""
-        if scope.function is not None and scope.guard is None and not scope.caught and (self.may_skip or _ASKS.search(name)):
+        is_sure = scope.guard is None and not scope.caught and not scope.swallowed
+        if scope.function is not None and is_sure and (self.may_skip or _ASKS.search(name)):
             scope.function.called.append((name, call))
 
     def value(self, node: ast.Return, scope: _Scope) -> None:
@@ -561,7 +589,7 @@ class _Reader:
         """Note a statement that ends the module or skips the test, under the condition that leads to it."""
         if scope.kind == "module" and name in _ENDS and not scope.in_main:
             self.guards.append(self.condition(node, name, scope))
-        elif scope.function is not None and name in _SKIPS:
+        elif scope.function is not None and name in _SKIPS and _kind_of_skip(name) not in scope.swallowed:
             scope.function.skips.append(self.condition(node, name, scope))
 
     def condition(self, node: ast.expr, name: str, scope: _Scope) -> Expression:
@@ -625,6 +653,8 @@ _HANDLERS: dict[type[ast.stmt], Callable[[_Reader, Any, _Scope], None]] = {
     ast.AugAssign: _Reader.augmented,
     ast.Delete: _Reader.delete,
     ast.If: _Reader.if_,
+    ast.With: _Reader.with_,
+    ast.AsyncWith: _Reader.with_,
     ast.Try: _Reader.try_,
     ast.TryStar: _Reader.try_,
     ast.Match: _Reader.match_,
@@ -638,6 +668,49 @@ _HANDLERS: dict[type[ast.stmt], Callable[[_Reader, Any, _Scope], None]] = {
     ast.Nonlocal: _Reader.nothing,
 }
 """How the kinds of statement are read that say something; of others, the statements and expressions inside are."""
+
+
+def _swallowed_by_handlers(handlers: Iterable[ast.ExceptHandler]) -> frozenset[str]:
+    """Give the exceptions by which a test is skipped that some `except` catches and does not raise again."""
+    found: set[str] = set()
+    for handler in handlers:
+        if not any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(handler)):
+            found.update(*(_SWALLOWED_BY.get(name, ()) for name in map(dotted, _parts(handler.type))) if handler.type else _BOTH)
+    return frozenset(found)
+
+
+def _swallowed_by_contexts(items: Iterable[ast.withitem]) -> frozenset[str]:
+    """Give those that a context keeps from the test: `pytest.raises(SkipTest)`, and a subtest, which is skipped alone."""
+    found: set[str] = set()
+    for item in items:
+        call = item.context_expr
+        name = dotted(call.func) if isinstance(call, ast.Call) else ""
+        if name.rpartition(".")[2] == "subTest" or name == "subtests.test":
+            return _BOTH
+        if isinstance(call, ast.Call) and name.rpartition(".")[2] in _CATCHING:
+            found.update(*(_SWALLOWED_BY.get(dotted(part), ()) for argument in call.args for part in _parts(argument)))
+    return frozenset(found)
+
+
+def _kind_of_skip(name: str) -> str:
+    return _PYTEST if name.startswith("pytest.") else _UNITTEST
+
+
+_UNITTEST, _PYTEST = "unittest", "pytest"
+"""What `SkipTest` is raised by, and what is skipped by pytest's own exception, which is no `Exception`."""
+_BOTH = frozenset({_UNITTEST, _PYTEST})
+_SWALLOWED_BY = {
+    "BaseException": _BOTH,
+    "Exception": frozenset({_UNITTEST}),
+    "SkipTest": frozenset({_UNITTEST}),
+    "unittest.SkipTest": frozenset({_UNITTEST}),
+    "unittest.case.SkipTest": frozenset({_UNITTEST}),
+    "pytest.skip.Exception": frozenset({_PYTEST}),
+    "Skipped": frozenset({_PYTEST}),
+    "OutcomeException": frozenset({_PYTEST}),
+}
+_CATCHING = frozenset({"raises", "assertRaises", "assertRaisesRegex", "suppress"})
+"""Last parts of the names of contexts that catch what they are given."""
 
 
 def _first_uses(mentions: list[Mention]) -> tuple[Keyword, ...]:
