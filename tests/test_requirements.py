@@ -471,6 +471,7 @@ def on_cpu(rank):
     [
         "x = torch.ones(2).cuda()",
         "assert Full().eval().cuda() is not None",
+        "with_settings = config.patch('triton.multi_kernel', 1)\n    torch.ones(2).cuda()",
         "torch.ones(2, device='cuda')",
         "nn.Linear(2, 2, device='cuda:1')",
         "device = torch.device('cuda')\n    x = torch.ones(2)\n    x.to(device)",
