@@ -278,6 +278,18 @@ def test_directory_addresses_lead_to_pages(tmp_path):
         assert "Ranks pass a token" in get(f"{served.address}book/suite/test_ring.py_docs/")
 
 
+def test_another_process_generates_first(served):
+    """What `rankbook gen` has written while the server did not look shows all the same."""
+    served.shows(PAGE, "around a ring")
+    os.kill(served.process.pid, signal.SIGSTOP)
+    save(served.root / "suite/test_first.py", "def test_first():\n    pass\n")
+    save(served.root / "suite/test_ring.py", RING.replace("around a ring", "around a bend"))
+    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=served.root, env=environment(), check=True, capture_output=True)
+    os.kill(served.process.pid, signal.SIGCONT)
+    served.shows(PAGE.replace("test_ring", "test_first"), "test_first")
+    until(lambda: "test_first" in get(served.address + "book/suite/index.html"), "the new file in its folder's index")
+
+
 def test_many_files_at_once(served):
     """A change of branch writes many sources within moments; all of them show, and those that it takes away are gone."""
     served.shows(PAGE, "Ranks pass a token")
@@ -335,8 +347,16 @@ def test_an_open_page_follows_its_source(tmp_path):
         other.wait_for_function("!window.isOld && document.querySelector('details')?.open", timeout=MINUTE * 1000)
         Ledger(root / Settings().ledger).record([run_that(Outcome.FAILED, saved)])
         page.locator(".rankbook-failed").first.wait_for()
+        settings = (root / "pyproject.toml").read_text()
         save(root / "pyproject.toml", "[tool.rankbook\n")
         page.get_by_role("alert").filter(has_text="pyproject.toml").wait_for()
+        save(root / "pyproject.toml", settings)
+        page.get_by_role("alert").wait_for(state="detached")
+        source = root / "suite/test_ring.py"
+        source.rename(root / "away.txt")
+        page.wait_for_function("!document.body.textContent.includes('LINE_150')")
+        (root / "away.txt").rename(source)
+        page.wait_for_function("document.body && document.body.textContent.includes('LINE_150')")
         browser.close()
 
 

@@ -109,6 +109,8 @@ class Live:
         self._reload: Callable[[], None] = lambda: None
         self._engine: Callable[[], None] = lambda: None
         self._seen: tuple[bytes, ...] = ()
+        self._generation = ""
+        """Of the pages, when they were last found to be up to date."""
         self._warned: tuple[str, ...] = ()
 
     def open(self, opened: Opened) -> None:
@@ -198,10 +200,11 @@ class Live:
         return self._opened_anew(opened, state) if is_new or state != self._seen else False
 
     def _generated(self, opened: Opened) -> bool:
-        """Bring the pages up to date; tell whether one has changed, by this or before."""
+        """Bring the pages up to date; tell whether one may have changed, by this, before, or by another process that has done it first."""
         changes = freshness.compare(opened.settings)
         if changes is not None and changes.report is not None:
-            return False
+            before, self._generation = self._generation, changes.manifest.generation
+            return before != self._generation
         report = document(opened.settings, changes=changes)
         self._warn(report.warnings)
         return bool(report.changes or (changes and changes.pages))

@@ -26,6 +26,10 @@ _KEEPER = """<script>
 })();
 </script>"""
 """Opens again, when a page is loaded anew, what a reader has opened on it."""
+_RETRY = """<script>
+setInterval(() => fetch(location.href).then((answer) => answer.ok && location.reload(), () => {}), 1000);
+</script>"""
+"""Shows a page as soon as it is there: one that is not there is no part of what the server tells browsers to load anew."""
 _NOTE = (
     '<div class="rankbook-mistake" role="alert" style="position:fixed;z-index:99;left:0;right:0;bottom:0;max-height:40vh;overflow:auto;'
     "padding:.8em 1em;border-top:4px solid #c62828;background:#fff;color:#7f0000;font:14px/1.4 ui-monospace,monospace;"
@@ -59,7 +63,7 @@ class Window:
         body = self._app(environ, lambda status, headers, *_: told.append((status, headers)))
         status, headers = told[-1]
         if any(name.lower() == "content-type" and value.startswith("text/html") for name, value in headers):
-            data = self._noted(b"".join(body))
+            data = self._noted(b"".join(body), again=status.startswith("404"))
             getattr(body, "close", lambda: None)()
             headers = [(name, value) for name, value in headers if name.lower() != "content-length"]
             headers.append(("Content-Length", str(len(data))))
@@ -72,8 +76,8 @@ class Window:
             file = path[len(self._mount) :]
             self._live.ask(f"{file}index.html" if path.endswith("/") else file)
 
-    def _noted(self, page: bytes) -> bytes:
+    def _noted(self, page: bytes, *, again: bool) -> bytes:
         mistakes = list(self._live.mistakes.values())
         note = _NOTE.format("\n\n".join(map(escape, mistakes))) if mistakes else ""
         start, end, rest = page.rpartition(b"</body>")
-        return b"".join((start or rest, note.encode(), _KEEPER.encode(), end, rest if start else b""))
+        return b"".join((start or rest, note.encode(), (_RETRY if again else _KEEPER).encode(), end, rest if start else b""))
