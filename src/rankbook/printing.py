@@ -134,7 +134,7 @@ class Press(Struct):
 
     def _elsewhere(self, survey: Survey) -> tuple[Elsewhere, ...]:
         mentions = self.knowledge.mentions
-        return pages.elsewhere(survey, mentions.callers, self.knowledge.links.has_tests, min(RARE, max(2, mentions.importing // 4)))
+        return pages.elsewhere(survey, mentions.callers, self.knowledge.links.has_tests, min(RARE, max(2, mentions.importing // 2)))
 
     def _dotted(self, path: str) -> str:
         return module_name(path, self.modules.__contains__) if self.knowledge.briefs[path].is_python else ""
