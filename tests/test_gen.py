@@ -135,6 +135,20 @@ def test_odd_bytes_come_back(tmp_path, data):
     assert listing_of(page) == data or (data == b"\xef\xbb\xbf" and "The file is empty." in page.decode())
 
 
+def test_where_else_an_api_is_tested_in_a_small_suite(tmp_path):
+    """What half of the files call says what a file is about; what more of them call does not."""
+    calls = {name: ["all_reduce", "broadcast"][: 1 + (number < 3)] for number, name in enumerate("abcdef")}
+    text = "import torch.distributed as dist\n\n\ndef test_{0}():\n    {1}\n"
+    plant(
+        tmp_path, {f"test_{name}.py": text.format(name, "; ".join(f"dist.{call}(x)" for call in called)) for name, called in calls.items()}
+    )
+    assert gen(tmp_path) == 0
+    said = (tmp_path / "out/test_a.py_docs.md").read_text().partition("## Where else it is tested")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `([\w.]+)` \|", said, re.MULTILINE) == ["torch.distributed.broadcast"]
+    assert re.findall(r"\]\((.*?)\)", said) == ["test_b.py_docs.md", "test_c.py_docs.md", "suite-apis.md"]
+    assert "## Where else it is tested" not in (tmp_path / "out/test_d.py_docs.md").read_text()
+
+
 def test_only_what_changed_is_written(tmp_path):
     """A second run writes nothing; after an edit of a comment, only that file's page is written."""
     plant(tmp_path, unpack((CASES / "tree.txt").read_text()))
