@@ -169,6 +169,15 @@ def test_what_is_copied_runs_at_the_root(visit, root):
     """Each command that a page offers to copy runs the test when it is pasted where the project lies, that of the page itself as well."""
     copied = visit().locator("[data-copy]").evaluate_all("all => all.map(each => each.dataset.copy)")
     assert sum("docs/book/suite/test_ring.py_docs.md::" in command for command in copied) == 1
+    shown = (
+        visit()
+        .locator("li:has(> [data-copy])")
+        .evaluate_all("all => all.map(each => each.firstChild.textContent + each.children[0].textContent)")
+    )
+    assert [each for each in shown if "from this page" in each] == [
+        "from this page, so that the ledger keeps the run: "
+        + next(command for command in copied if "docs/book/suite/test_ring.py_docs.md::" in command)
+    ]
     for command in set(copied):
         program, *arguments = shlex.split(command)
         start = [sys.executable, *(["-m", "pytest"] if program == "pytest" else [])]

@@ -146,6 +146,26 @@ def test_what_a_name_stands_in_chooses(visit):
     assert len(ask(page, "forward")) == 2
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "test_all_reduce[SUM-expected0]",
+        "suite/test_collectives.py::test_all_reduce[a::b/c",
+        "docs/book/suite/test_collectives.py_docs.md::test_all_reduce[SUM-expected0]",
+        "elsewhere/suite/test_collectives.py_docs.md::test_all_reduce",
+        "test: test_all_reduce[1]",
+    ],
+)
+def test_a_node_id_as_pytest_prints_it(visit, query):
+    """Parameters are no part of what is listed, and the node id of a page is that of its source."""
+    assert ask(visit(), query)[0] == TEST
+
+
+def test_a_page_by_its_name(visit):
+    """What a run over pages names is found by the name of its source."""
+    assert ask(visit(), "test_collectives.py_docs.md")[0][:2] == ask(visit(), "test_collectives.py")[0][:2]
+
+
 def test_letters_of_other_languages(visit):
     """A name that is not English is found."""
     assert ask(visit(), "übergroß")[0][:2] == ("class", "ÜberGroß")

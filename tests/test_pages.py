@@ -555,18 +555,48 @@ class TestRing(MultiProcessTestCase):
 """
 
 
+SLOW = """\
+import os
+
+import pytest
+
+
+@pytest.mark.slow
+def test_slow():
+    pass
+
+
+@pytest.mark.skip("broken")
+def test_off():
+    pass
+
+
+@pytest.mark.skipif(os.environ.get("TOKEN") is None, reason="no")
+def test_luck():
+    pass
+"""
+
+
 def test_what_a_file_needs_stands_at_its_top(tmp_path):
     """One line before the first heading says the number of tests and what all and some of them need, and leads to the evidence."""
     out = gen(
-        tmp_path, {"test_needs.py": NEEDS, "test_none.py": "def test_it():\n    pass\n", "test_third.py": "import x\ndef test_it(): pass\n"}
+        tmp_path,
+        {
+            "test_needs.py": NEEDS,
+            "test_none.py": "def test_it():\n    pass\n",
+            "test_off.py": "import pytest\n\n\n@pytest.mark.skip('no')\ndef test_it():\n    pass\n",
+            "test_slow.py": SLOW,
+            "test_third.py": "import x\ndef test_it(): pass\n",
+        },
     )
-    tops = {
-        name: (out / f"s/test_{name}.py_docs.md").read_text().partition("\n## ")[0].split("\n\n") for name in ("needs", "none", "third")
-    }
+    names = ("needs", "none", "off", "slow", "third")
+    tops = {name: (out / f"s/test_{name}.py_docs.md").read_text().partition("\n## ")[0].split("\n\n") for name in names}
     assert tops["needs"][-1].strip() == (
         "**2 tests**: each needs world size 2; some need 4 GPUs and backend nccl; 1 condition may skip some "
         "([what says so](#what-it-needs))."
     )
+    assert tops["slow"][-1].strip() == "**3 tests**: 1 condition may skip some; 1 is disabled ([what says so](#what-it-needs))."
+    assert tops["off"][-1].strip() == "**1 test**: it is disabled ([what says so](#what-it-needs))."
     assert tops["none"][-1].strip() == "**1 test**: nothing is needed beyond Python."
     assert tops["third"][-1].strip() == "**1 test**: no requirement was found."
 

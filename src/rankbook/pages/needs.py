@@ -31,6 +31,9 @@ _AT_A_GLANCE = KINDS[: KINDS.index("platform") + 1]
 """Kinds of requirement that a reader asks for first: what a machine must have."""
 
 
+_NOWHERE = "disabled"
+
+
 class Glance(Struct, frozen=True):
     """What the tests of a file need, in one line."""
 
@@ -40,6 +43,8 @@ class Glance(Struct, frozen=True):
     """What some of them need of it beyond that."""
     others: int
     """Number of other conditions under which tests are left out."""
+    disabled: int
+    """Number of tests that run nowhere."""
 
 
 def glance(needs: Sequence[Need]) -> Glance:
@@ -52,7 +57,8 @@ def glance(needs: Sequence[Need]) -> Glance:
     return Glance(
         common=tuple(need.requirement for need in told if need.every),
         special=tuple(need.requirement for need in told if not need.every),
-        others=len(needs) - len(told),
+        others=sum(need not in told and need.requirement.kind != _NOWHERE and bool(need.requirement.otherwise) for need in needs),
+        disabled=len({test for need in needs if need.requirement.kind == _NOWHERE for test in need.tests}),
     )
 
 

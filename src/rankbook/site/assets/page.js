@@ -212,8 +212,12 @@
       // What a docstring shows as code is no command of ours: those stand behind one of these words.
       const isOurs = !each.previousElementSibling && /^\s*(?:from its source|as a script|from this page)\b/.test(each.parentElement.textContent);
       if (!isLast || !isOurs || !/^(?:pytest|python) /.test(each.textContent)) return;
-      // The page names itself for its own folder; what is copied is run where all other commands are.
+      // The page names itself for its own folder; here it is named for where all other commands are run.
       const command = folder ? each.textContent.replace(/^pytest --doctest-glob='\*\.md' (?=[\w.-])/, (start) => start + folder) : each.textContent;
+      if (command !== each.textContent) {
+        each.textContent = command;
+        each.previousSibling.textContent = each.previousSibling.textContent.replace(", in its folder", "");
+      }
       each.after(button(command, "Copy this command"));
     });
   };

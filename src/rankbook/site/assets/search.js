@@ -59,13 +59,25 @@
     return { letter: row[0], number: Number(row.slice(1, gap < 0 ? 1 : gap)), name, place, plain, steps: null, text: null };
   };
 
+  // What a node id is about as the book lists it: without its parameters, and the source's for that of a page.
+  const sourceOf = (text, page) => {
+    const bare = text.replace(/(\w)\[.*$/s, "$1");
+    const [folder, behind] = page.split("{}");
+    const end = bare.indexOf(behind.replace(/\.html$|\/$/, ".md"));
+    if (end < 0) return bare;
+    const path = bare.slice(0, end);
+    const start = folder ? path.indexOf(folder) : -1;
+    const place = start < 0 ? path.lastIndexOf("/") + 1 : start + folder.length;
+    return path.slice(place) + bare.slice(end).replace(/^[^:]*/, "");
+  };
+
   // What is asked: an optional kind before a colon, and pieces that a result must hold.
-  const question = (text, groups, kinds) => {
+  const question = (text, groups, kinds, page) => {
     const [, before, rest] = text.match(/^\s*([a-z ]+):(?!:)\s*(.*)$/is) || [null, "", text];
     const wanted = before.trim().toLowerCase();
     const group = wanted && groups.find((each) => each.toLowerCase() === wanted || (wanted === "need" && each === "Requirement"));
     const letter = wanted && !group && Object.keys(kinds).find((each) => kinds[each][0].toLowerCase() === wanted);
-    const asked = group || letter ? rest : text;
+    const asked = sourceOf(group || letter ? rest : text, page);
     return { group, letter, isPath: asked.includes("/"), whole: joined(asked), pieces: asked.split(/[\s./:#]+/).map(joined).filter(Boolean) };
   };
 
@@ -103,8 +115,8 @@
   };
 
   const find = async (text, chosen) => {
-    const { starts, kinds, order, groups } = await index();
-    const asked = question(text, groups, kinds);
+    const { starts, kinds, order, groups, page } = await index();
+    const asked = question(text, groups, kinds, page);
     if (!asked.whole) return null;
     const group = asked.group || chosen;
     const [needed, isCut] = startsFor(starts, asked);
