@@ -332,3 +332,16 @@ def test_what_is_collected_is_run(tmp_path):
     assert {name: outcome for name, (outcome, _) in found.items() if "test_it" in name} == dict.fromkeys(
         [f"test_it.py::{name}" for name in ("TestA::test_a[1]", "TestA::test_a[2]", "how-to-run-it", "test_b[x]")], "passed"
     )
+
+
+def test_warnings_that_are_errors_make_no_page_crash(tmp_path):
+    """With `-W error` in `addopts` a test that warns is red, and one that does not is green: what rankbook itself imports warns of nothing."""
+    warns = "import warnings\n\n\ndef test_warns():\n    warnings.warn('old')\n\n\ndef test_silent():\n    pass\n"
+    for option in ("-W error", "-Werror"):
+        settings = f"[tool.pytest.ini_options]\naddopts = '{option}'\n{SETTINGS}"
+        folder = write(tmp_path / option, {"pyproject.toml": settings, "tests/test_it.py": warns})
+        assert plain(folder, "-k", "silent") == 0
+        assert proved(folder, "-k", "test_it and not how") == {
+            "test_it.py::test_warns": ("failed", "UserWarning: old"),
+            "test_it.py::test_silent": ("passed", ""),
+        }

@@ -20,19 +20,11 @@ from rankbook.harness.unused import Unused
 from rankbook.listing import Outcome, Program, Runtime
 from rankbook.pytest_settings import known
 
-QUIET = (
-    "-q",
-    "-p",
-    "no:rankbook",
-    "-o",
-    "norecursedirs=",
-    "-W",
-    "ignore::pytest.PytestAssertRewriteWarning",
-    "-W",
-    "ignore::pytest.PytestConfigWarning",
-)
-"""Options of every run; what the process has imported already, rankbook among it, pytest cannot rewrite, and need not; and
-a setting of a plugin that is left out is unknown."""
+QUIET = ("-q", "-p", "no:rankbook", "-o", "norecursedirs=")
+"""Options of every run."""
+UNWARNED = ("-W", "ignore::pytest.PytestAssertRewriteWarning", "-W", "ignore::pytest.PytestConfigWarning")
+"""Options behind those of the project, since the last that fits a warning counts: what the process has imported already, rankbook among it,
+pytest cannot rewrite, and need not; and a setting of a plugin that is left out is unknown."""
 AGAIN = "rerun"
 """Outcome of an attempt that plugins for tests that fail now and then make again."""
 SETTINGS = ".rankbook-pytest.toml"
@@ -69,7 +61,8 @@ def run(program: Program, runtime: Runtime) -> int:
     only = [Only(Path(path), frozenset(ids))] if "[" in path else []
     named = [program.root] if only else [f"{path}::{entry}" for entry in ids] or [path]
     given = Given(tuple(map(tuple, program.arguments.get("own") or ())))
-    status = int(pytest.main([*QUIET, "--rootdir", program.root, *options, *named], plugins=[reporter, left_out, given, Unused(), *only]))
+    words = [*QUIET, "--rootdir", program.root, *options, *UNWARNED, *named]
+    status = int(pytest.main(words, plugins=[reporter, left_out, given, Unused(), *only]))
     runtime.emit({"type": "finished", "status": status})
     return 0
 
