@@ -392,3 +392,28 @@ def test_what_the_root_leaves_out_is_told(tmp_path, choice):
     assert found.pop("test_it.py::test_slow").startswith(f"{LEAVES_OUT}-")
     assert found == {"test_it.py::test_quick": "passed", "guide.md::shown": "passed", "test_it.py::how-to-run-it": SAME}
     assert "1 passed, 3 deselected" in run(folder, "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", "-k", "shown")
+
+
+def test_the_way_of_importing_counts(tmp_path):
+    """With `--import-mode=importlib` in `addopts` a test finds no helper beside it, and with `--noconftest` no fixture: as under pytest."""
+    ways = {"before": "prepend", "behind": "append", "alone": "importlib"}
+    files = {f"tests/{name}/pytest.ini": f"[pytest]\naddopts = --import-mode={mode}\n" for name, mode in ways.items()}
+    files |= {f"tests/{name}/{name}_helper.py": "VALUE = 1\n" for name in ways}
+    files |= {
+        f"tests/{name}/test_{name}.py": f"import {name}_helper\n\n\ndef test_it():\n    assert {name}_helper.VALUE\n" for name in ways
+    }
+    quiet = {
+        "tests/quiet/pytest.ini": "[pytest]\naddopts = --noconftest\n",
+        "tests/quiet/test_quiet.py": "def test_it(number):\n    pass\n",
+    }
+    folder = write(tmp_path, {"pyproject.toml": SETTINGS, "tests/conftest.py": CONFTEST, **files, **quiet})
+    for name, word in (("before", "1 passed"), ("behind", "1 passed"), ("alone", "1 error"), ("quiet", "1 error")):
+        assert word in run(folder, "pytest", "-p", "no:cacheprovider", "-p", "no:rankbook", f"tests/{name}")
+    proved(folder, "-k", "test_it or test_alone")
+    found = {name: said.partition(";")[0] for name, said in ended(folder).items() if name.startswith("test_") and "how" not in name}
+    assert "test_quiet.py_docs.md:" in found.pop("test_quiet.py::test_it")  # where it asks for a fixture that there is not
+    assert found == {
+        "test_before.py::test_it": "passed",
+        "test_behind.py::test_it": "passed",
+        "test_alone.py::test_alone.py": "ModuleNotFoundError: No module named 'alone_helper'",
+    }

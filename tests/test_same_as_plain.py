@@ -335,7 +335,7 @@ def test_what_is_collected_is_run(tmp_path):
 
 
 def test_warnings_that_are_errors_make_no_page_crash(tmp_path):
-    """With `-W error` in `addopts` a test that warns is red, and one that does not is green: what rankbook itself imports warns of nothing."""
+    """With `-W error` in `addopts` a test that warns is red, and one that does not is green, whatever rankbook itself has imported."""
     warns = "import warnings\n\n\ndef test_warns():\n    warnings.warn('old')\n\n\ndef test_silent():\n    pass\n"
     for option in ("-W error", "-Werror"):
         settings = f"[tool.pytest.ini_options]\naddopts = '{option}'\n{SETTINGS}"

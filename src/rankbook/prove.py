@@ -162,7 +162,7 @@ class Prover:
         if job.kind.has_tests:
             told = sources.pytest_settings
             given |= {
-                "options": [*told.options, *self.options],
+                "options": [*self.options, *told.in_tree],
                 "own": told.own,
                 "chosen": told.chosen,
                 "file": told.file,
