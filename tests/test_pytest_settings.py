@@ -360,6 +360,25 @@ def test_options_are_told_apart(tmp_path):
     assert found.digest != pytest_settings_of(write(tmp_path, {"pytest.ini": "[pytest]\naddopts = -n 4\n"}), "tests/test_a.py").digest
 
 
+@pytest.mark.parametrize(
+    ("added", "chosen", "options"),
+    [
+        ("-qm 'not slow'", ("-m", "not slow"), ()),
+        ("-qkone", ("-k", "one"), ()),
+        ("-xvvm slow -svW error", ("-m", "slow"), ("-W", "error")),
+        ("-vpno:other -rsx -n4", (), ("-p", "no:other")),
+        ("-m-1 -k-x", ("-m", "-1", "-k", "-x"), ()),
+        ("-vE prod", (), ()),
+    ],
+)
+def test_short_options_in_one_word_are_told_apart(tmp_path, added, chosen, options):
+    """A word may hold several short options, of which the last has a value."""
+    found = pytest_settings_of(write(tmp_path, {"pytest.ini": f"[pytest]\naddopts = {added}\n"}), "tests/test_a.py")
+    assert (found.chosen, found.options) == (chosen, options)
+    assert found.own == ((("-E", "prod"),) if "prod" in added else ())
+    assert found.called_with(["-qkother"], []).chosen == (() if "-k" in chosen[:1] else chosen[:2])
+
+
 def test_what_was_left_out_is_asked_again(tmp_path, monkeypatch):
     """What plain pytest left out when it was proved last may be left out no more: with `--stale`, too, it is run then."""
     hook = (
@@ -377,7 +396,7 @@ def test_what_was_left_out_is_asked_again(tmp_path, monkeypatch):
         assert json.loads((folder / "report.json").read_text())["endings"] == count
 
 
-@pytest.mark.parametrize("choice", ["-m 'not slow'", "-k quick"])
+@pytest.mark.parametrize("choice", ["-m 'not slow'", "-k quick", "-qm 'not slow'", "-vqkquick"])
 def test_what_the_root_leaves_out_is_told(tmp_path, choice):
     """`-m` and `-k` in `addopts` at the root leave tests out of plain pytest; in the book these are skipped, and listings run."""
     tests = "import pytest\n\n\n@pytest.mark.slow\ndef test_slow():\n    pass\n\n\ndef test_quick():\n    pass\n"
@@ -389,7 +408,7 @@ def test_what_the_root_leaves_out_is_told(tmp_path, choice):
     assert "1 passed, 1 deselected" in run(folder, "pytest", "-p", "no:cacheprovider", "-p", "no:rankbook", "tests")
     proved(folder)
     found = ended(folder)
-    assert found.pop("test_it.py::test_slow").startswith(f"{LEAVES_OUT}-")
+    assert found.pop("test_it.py::test_slow").startswith(f"{LEAVES_OUT}-{'k' if 'quick' in choice else 'm'} ")
     assert found == {"test_it.py::test_quick": "passed", "guide.md::shown": "passed", "test_it.py::how-to-run-it": SAME}
     assert "1 passed, 3 deselected" in run(folder, "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", "-k", "shown")
 

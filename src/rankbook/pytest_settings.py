@@ -59,7 +59,8 @@ class PytestSettings(Struct, frozen=True):
             words: of the command line.
             own: those options of it that are the project's own.
         """
-        again = tuple(name for name in ("-m", "-k") if any(word.startswith(name) for word in words))
+        apart = [part for word in words for part in _apart(word)]
+        again = tuple(name for name in ("-m", "-k") if any(word.startswith(name) for word in apart))
         pairs = zip(self.chosen[::2], self.chosen[1::2], strict=True)
         chosen = tuple(word for name, value in pairs if name not in again for word in (name, value))
         called = [*(word for option in own for word in option), *(again if chosen != self.chosen else ())]
@@ -138,9 +139,9 @@ def _words(added: Any) -> list[str]:
 
 
 def options_of(words: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the options of a command line, each with the words behind it."""
+    """Yield the options of a command line, each with the words behind it; short ones in one word, as in `-qm slow`, stand apart."""
     option: list[str] = []
-    for word in words:
+    for word in (part for each in words for part in _apart(each)):
         if not word.startswith("-") or word[1:2].isdigit():
             option.append(word)
             continue
@@ -149,6 +150,14 @@ def options_of(words: Iterable[str]) -> Iterator[tuple[str, ...]]:
         option = [word]
     if option:
         yield tuple(option)
+
+
+def _apart(word: str) -> Iterator[str]:
+    """Take a word of several short options apart: all but the last take no value."""
+    while word[:1] == "-" and word[1:2] in _SHORT_FLAGS and word[2:]:
+        yield word[:2]
+        word = f"-{word[2:]}"
+    yield word
 
 
 def known(parser: pytest.Parser, option: tuple[str, ...]) -> tuple[str, ...]:
@@ -164,6 +173,8 @@ _ELSEWHERE = frozenset({
 """Settings of the project's own run of pytest: where tests and modules lie, what is shown and kept. Rankbook itself looks imports up."""
 _STARTS_ELSEWHERE = ("doctest_", "junit_", "log_cli", "log_file", "tmp_path_retention_", "truncation_", "verbosity_")
 """How names of others begin."""
+_SHORT_FLAGS = frozenset("dfhlqsvxV")
+"""Letters of the options of pytest and of xdist that take no value."""
 _FLAGS = frozenset({"--strict", "--strict-markers", "--runxfail", "--noconftest"})
 _WITH_VALUE = {
     "-W": "-W", "--pythonwarnings": "-W", "-p": "-p", "-o": "-o", "--override-ini": "-o", "--import-mode": "--import-mode",
