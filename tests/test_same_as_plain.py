@@ -345,3 +345,30 @@ def test_warnings_that_are_errors_make_no_page_crash(tmp_path):
             "test_it.py::test_warns": ("failed", "UserWarning: old"),
             "test_it.py::test_silent": ("passed", ""),
         }
+
+
+OWN_ITEMS = """
+import pytest
+
+
+class Table(pytest.Item):
+    def runtest(self):
+        assert self.name != "wrong"
+
+
+def pytest_pycollect_makeitem(collector, name, obj):
+    return Table.from_parent(collector, name=name) if name in ("right", "wrong") else None
+"""
+
+
+def test_items_that_a_hook_makes_are_run(tmp_path):
+    """A conftest file may make items that are no functions: each is run, and so are the tests beside them."""
+    tests = "right = wrong = 1\n\n\ndef test_a():\n    pass\n"
+    folder = write(tmp_path, {"tests/conftest.py": OWN_ITEMS, "tests/test_it.py": tests})
+    assert plain(folder) == 1
+    found = proved(folder, "-k", "test_it and not how")
+    assert {name: outcome for name, (outcome, _) in found.items()} == {
+        "test_it.py::right": "passed",
+        "test_it.py::wrong": "failed",
+        "test_it.py::test_a": "passed",
+    }

@@ -198,7 +198,7 @@ def _item_line(item: Any, path: str) -> int | None:
         return line + 1
     try:
         return inspect.findsource(item.cls)[1] + 1
-    except (OSError, TypeError):
+    except (AttributeError, OSError, TypeError):  # an item that a hook has made need not be of Python
         return None
 
 
