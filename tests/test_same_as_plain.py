@@ -372,3 +372,57 @@ def test_items_that_a_hook_makes_are_run(tmp_path):
         "test_it.py::wrong": "failed",
         "test_it.py::test_a": "passed",
     }
+
+
+COUNTING = """
+import pytest
+
+calls = {"a": 0, "b": 0}
+
+
+def test_wrong_later():
+    calls["a"] += 1
+    assert calls["a"] < 2
+
+
+def test_wrong_first():
+    calls["b"] += 1
+    assert calls["b"] > 1
+
+
+def test_right():
+    pass
+
+
+@pytest.fixture
+def closing():
+    yield
+    calls["c"] = calls.get("c", 0) + 1
+    assert calls["c"] < 2
+
+
+def test_wrong_at_its_end(closing):
+    pass
+
+
+def test_skipped_later():
+    calls["d"] = calls.get("d", 0) + 1
+    if calls["d"] > 1:
+        pytest.skip("it has run")
+"""
+
+
+@pytest.mark.parametrize("again", ["items.extend(list(items))", "items[:] = [item for item in items for _ in range(3)]"])
+def test_a_test_that_comes_several_times_ends_as_its_worst(tmp_path, again):
+    """A hook may let each test run again: one that fails any of these times has failed."""
+    hook = f"def pytest_collection_modifyitems(items):\n    {again}\n"
+    folder = write(tmp_path, {"tests/conftest.py": hook, "tests/test_it.py": COUNTING})
+    assert plain(folder) == 1
+    found = proved(folder, "-k", "test_it and not how")
+    assert {name.partition("::test_")[2]: outcome for name, (outcome, _) in found.items()} == {
+        "wrong_later": "failed",
+        "wrong_first": "failed",
+        "right": "passed",
+        "wrong_at_its_end": "failed",
+        "skipped_later": "skipped",
+    }

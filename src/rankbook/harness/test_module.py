@@ -8,6 +8,7 @@ import inspect
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -181,7 +182,8 @@ class Collector:
 
     def pytest_collection_finish(self, session: Any) -> None:
         """Report the tests, in the order in which they run."""
-        for item, why in (*((item, "") for item in session.items), *self.left_out.items()):
+        items = {item.nodeid: item for item in session.items}  # a hook may let one come several times
+        for item, why in (*((item, "") for item in items.values()), *self.left_out.items()):
             event = {"type": "item", "id": inner_id(item.nodeid), "line": _item_line(item, self.path), "marks": list(_marks(item))}
             self.runtime.emit(event | ({"left_out": why} if why else {}))
 
@@ -230,6 +232,10 @@ class Reporter(Collector):
         """What the subtests of the test under way have reported."""
         self.held: list[dict[str, Any]] = []
         """Phases of an attempt of which it is not known yet whether it counts."""
+        self.times: Counter[str] = Counter()
+        """How often each test is to run: more than once where a hook lets it come again."""
+        self.ends: dict[str, list[list[dict[str, Any]]]] = {}
+        """Phases of each run so far of a test that comes several times."""
         self.is_over = False
         self.is_again = False
         """Whether another attempt follows the one that is reported."""
@@ -240,8 +246,9 @@ class Reporter(Collector):
     def pytest_collection(self, session: pytest.Session) -> None:
         """Stay silent: the file is known."""
 
-    def pytest_collection_finish(self) -> None:  # type: ignore[override]  # a hook takes the arguments that it wants
+    def pytest_collection_finish(self, session: Any) -> None:
         """Stay silent, the tests are known, but for those that are left out now."""
+        self.times.update(item.nodeid for item in session.items)
         for item, why in self.left_out.items():
             if (test := inner_id(item.nodeid)) in self.ids:
                 for when in ("setup", "teardown"):
@@ -313,14 +320,22 @@ class Reporter(Collector):
         self.is_again |= report.outcome == AGAIN
         if not self.is_again:
             self._report(report)
-        if report.when == "teardown" or not self.is_over:
-            for event in self.held if not self.is_again else ():
+        if report.when == "teardown" or not (self.is_over or self.times[report.nodeid] > 1):
+            for event in self._counting(report.nodeid) if not self.is_again else ():
                 self.runtime.emit(event)
             self.held.clear()
         if report.when == "teardown" and self.is_again:
             self.is_again = False
             self.parts.clear()
             self.before = len(self.runtime.ranks)
+
+    def _counting(self, nodeid: str) -> list[dict[str, Any]]:
+        """Give the phases that are held; of a test that comes several times nothing until it has come the last time, then its worst run."""
+        if self.times[nodeid] <= 1:
+            return self.held
+        ends = self.ends.setdefault(nodeid, [])
+        ends.append(list(self.held))
+        return max(ends, key=_badness) if len(ends) == self.times[nodeid] else []
 
     def _report(self, report: Any) -> None:
         event: dict[str, Any] = {
@@ -359,6 +374,12 @@ def _whole(event: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]
         return event | {name: expected[name] for name in ("outcome", "reason", "wasxfail")}
     skipped = [part["reason"] for part in parts if part["outcome"] == "skipped"]
     return event | ({"reason": f"{len(skipped)} of {len(parts)} subtests skipped: {skipped[0]}"} if skipped else {})
+
+
+def _badness(phases: list[dict[str, Any]]) -> int:
+    """Rank how a run of a test ended: as passed, as skipped, as failed."""
+    outcomes = [Outcome(event["outcome"]) for event in phases]
+    return 2 if any(outcome.is_failure for outcome in outcomes) else int(any(outcome.is_skip for outcome in outcomes))
 
 
 _END = ("outcome", "reason", "text", "line", "missing")
