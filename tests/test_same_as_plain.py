@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -303,17 +304,19 @@ def test_the_tests_of_a_module_that_is_skipped_are_skipped_with_it(tmp_path, way
     assert (alone.returncode, "1 skipped in" in alone.stdout) == (0, True), alone.stdout
 
 
-def test_a_module_that_was_skipped_is_collected_again(tmp_path):
+def test_a_module_that_was_skipped_is_collected_again(tmp_path, tmp_path_factory, monkeypatch):
     """What its page lists stands for its tests until they are collected: then those count, and no name that stood for several of them."""
     folder = write(tmp_path, {"tests/test_it.py": ABSENT["package"][0]})
+    installed = tmp_path_factory.mktemp("installed")
+    monkeypatch.setenv("PYTHONPATH", str(installed), prepend=os.pathsep)
     proved(folder)
-    (folder / "tests/not_there.py").write_text("NAMES = ['x', 'y']\n")
+    (installed / "not_there.py").write_text("NAMES = ['x', 'y']\n")
     done = run(folder, "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", "--stale")
     assert "5 passed" in done.stdout, done.stdout
     found = runs_of(folder)
     passed = {name for name, run in found.items() if run.outcome is Outcome.PASSED}
     assert passed == {"TestA::test_a[1]", "TestA::test_a[2]", "test_b[x]", "test_b[y]", "how-to-run-it"}
-    (folder / "tests/not_there.py").unlink()
+    (installed / "not_there.py").unlink()
     proved(folder)  # by a machine that lacks the package again
     assert str(runs_of(folder)["test_b"].outcome) == "skipped"
     assert "no skip debt" in run(folder, "rankbook.cli", "ledger", "debt").stdout

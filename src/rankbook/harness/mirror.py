@@ -16,7 +16,7 @@ from msgspec import Struct
 from rankbook.harness.import_path import ImportPath
 from rankbook.languages import by_fence
 from rankbook.listing import Listing
-from rankbook.syntax import plugins_of, syntax_tree
+from rankbook.syntax import called_imports, plugins_of, syntax_tree
 
 SUFFIXES = {"python": ".py", "pycon": ".pycon", "bash": ".sh", "console": ".console", "json": ".json", "toml": ".toml", "yaml": ".yaml"}
 """Suffix of the file of a hand-written listing, by canonical language."""
@@ -227,7 +227,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _imported(path: str, data: bytes, known: ImportPath, starts: tuple[str, ...], own: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files that imports and `pytest_plugins` may mean: in the folder, and above it for what is not installed, or is its own."""
+    """Yield the files that imports, calls among them, may mean: in the folder, and above it for what is not installed, or is its own."""
     try:
         nodes = list(ast.walk(syntax_tree(data)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -243,8 +243,8 @@ def _imported(path: str, data: bytes, known: ImportPath, starts: tuple[str, ...]
             for name in (base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)):
                 yield from _modules(places, name) if name else ()
         else:
-            for name in plugins_of(node):
-                yield from _modules([*_starts(folders, name, known, own), *starts], name)
+            for level, name in (*((0, plugin) for plugin in plugins_of(node)), *called_imports(node)):
+                yield from _modules(folders[level - 1 : level] if level else [*_starts(folders, name, known, own), *starts], name)
 
 
 def _starts(folders: list[str], name: str, known: ImportPath, own: tuple[str, ...]) -> list[str]:
