@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from rankbook.harness import evidence, lacking, leaving, script
 from rankbook.harness.unused import Unused
-from rankbook.listing import Outcome, Program, Runtime
+from rankbook.listing import Outcome, Program, RankRecord, Runtime
 from rankbook.pytest_settings import known
 
 QUIET = ("-q", "-p", "no:rankbook", "-o", "norecursedirs=")
@@ -224,6 +224,7 @@ class Reporter(Collector):
         super().__init__(runtime, path, left_out)
         self.ids = ids
         self.before = 0
+        self.before_call = 0
         self.class_before: dict[type | None, int] = {}
         self.watch: evidence.Watch | None = None
         self.first_failed: dict[type | None, str] = {}
@@ -241,6 +242,12 @@ class Reporter(Collector):
         """Whether another attempt follows the one that is reported."""
         self.blamed: set[int] = set()
         """Ranks, by process id, for whose death a test has answered."""
+        self.settled: set[int | None] = set()
+        """Ranks of whose end no later test is to be told."""
+        self.so_far = "passed"
+        """Outcome of the test under way, before its teardown."""
+        self.expected: str | None = None
+        """Why its call was expected to fail."""
         evidence.watch_looks(runtime)
 
     def pytest_collection(self, session: pytest.Session) -> None:
@@ -257,9 +264,10 @@ class Reporter(Collector):
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Report that a test starts."""
-        self.before = len(self.runtime.ranks)
+        self.before = self.before_call = len(self.runtime.ranks)
         self.watch = None
         self.is_again = False
+        self.so_far, self.expected = "passed", None
         self.parts.clear()
         self.held.clear()
         self.runtime.emit({"type": "start", "id": inner_id(nodeid), "before": self.before})
@@ -267,6 +275,7 @@ class Reporter(Collector):
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: Any) -> None:
         """Watch the hand-over to the ranks."""
+        self.before_call = len(self.runtime.ranks)
         self.watch = evidence.Watch(getattr(item, "instance", None), self.runtime, self.before)
 
     @pytest.hookimpl(wrapper=True)
@@ -276,11 +285,17 @@ class Reporter(Collector):
         cls = getattr(item, "cls", None)
         self.class_before.setdefault(cls, self.before)
         if report.when == "call" and self.watch is not None:
+            ended = self._ended(self.before)
             self._judge(report, self.watch, cls)
             self.blamed |= {record.pid for record in self.watch.records() if report.failed and record.pid is not None}
             report.rankbook_evidence = self.watch.evidence()
-        elif report.when == "teardown" and report.passed and self._is_last_of(cls, item):
-            _overrule(report, evidence.class_verdict(cls, self.runtime.ranks, self.class_before[cls], self.blamed), self.path)
+            self.settled |= {record.pid for record in ended}
+        elif report.when == "teardown":
+            if report.passed and self._is_last_of(cls, item):
+                _overrule(report, evidence.class_verdict(cls, self.runtime.ranks, self.class_before[cls], self.blamed), self.path)
+            self._judge_end(report)
+        if report.when != "teardown":
+            self.so_far, self.expected = report.outcome, getattr(report, "wasxfail", None)
         if report.failed:
             self.first_failed.setdefault(cls, inner_id(item.nodeid))
         return report
@@ -295,6 +310,30 @@ class Reporter(Collector):
         _overrule(report, verdict or watch.verdict(report.outcome), self.path)
         if expected and not report.passed:  # a test that was to fail did so: it has not passed unexpectedly
             report.outcome = "skipped"
+
+    def _judge_end(self, report: Any) -> None:
+        """Judge ranks that have died since the call: those that fixtures wait for, also for whole classes and modules.
+
+        A test that failed, or that judges its ranks itself, answers for its own; no later one is told of them.
+        """
+        own = {record.pid for record in self.runtime.ranks[self.before :]}
+        has_failed = report.failed or self.so_far == "failed"
+        if self.watch is not None and self.watch.expects_deaths():
+            self.settled |= own
+        elif has_failed:  # what its fixtures have started may serve others, too
+            self.settled |= {record.pid for record in self.runtime.ranks[self.before_call :]}
+        ended = self._ended(0)
+        found = None if has_failed else evidence.late_death(ended, self.so_far)
+        if found is not None:
+            _overrule(report, found[1], self.path)
+            report.sections += script.sections([found[0]])
+            if found[0].pid in own and self.expected is not None:
+                report.outcome, report.wasxfail = "skipped", self.expected
+        self.settled |= {record.pid for record in ended}
+
+    def _ended(self, before: int) -> list[RankRecord]:
+        """Give the ranks from a number on that have ended, and of whose end a test is still to be told."""
+        return [record for record in self.runtime.ranks[before:] if record.pid not in self.settled and record.exit_code() is not None]
 
     def _is_last_of(self, cls: type | None, item: Any) -> bool:
         following = getattr(item, "_rankbook_next", None)
