@@ -149,6 +149,77 @@ def test_data_that_a_test_goes_through_is_there(tmp_path):
     assert {outcome for outcome, _ in again.values()} == {"passed"}
 
 
+FURTHER = """
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_named():
+    for case in (ROOT / "assets").glob("*.json"):
+        assert case.read_text() == "1"
+
+
+def test_started_from():
+    for case in Path("assets/inner").glob("*.json"):
+        assert case.read_text() == "1"
+
+
+def test_words():
+    for name in os.listdir(os.path.join(ROOT, "words")):
+        assert (ROOT / "words" / name).read_text() == "1"
+
+
+def test_upwards():
+    for case in (Path(__file__).parent / ".." / "cases" / "small").rglob("*.json"):
+        assert case.read_text() == "1"
+
+
+def test_upwards_in_one():
+    for case in Path(__file__).parent.joinpath("../cases/large").rglob("*.json"):
+        assert case.read_text() == "1"
+
+
+def test_looked_for():
+    if (ROOT / "VERSION").exists():
+        assert (ROOT / "VERSION").read_text() == "1"
+
+
+def test_looked_for_beside():
+    if Path(__file__).with_name("beside.txt").is_file():
+        assert Path(__file__).with_name("beside.txt").read_text() == "1"
+
+
+def test_settings():
+    assert (ROOT / "pyproject.toml").exists()
+
+
+def test_outside():
+    assert not (ROOT / ".." / "outside").exists()
+"""
+FAR = [
+    "assets/one.json", "assets/inner/one.json", "words/a", "tests/cases/small/one.json", "tests/cases/large/one.json", "VERSION",
+    "tests/deep/beside.txt",
+]  # fmt: skip
+
+
+def test_data_in_folders_above_is_there(tmp_path):
+    """What a test lists or looks for by way of a folder above its own is there, wherever the book lies; nothing outside the project is."""
+    settings = f"[tool.pytest.ini_options]\naddopts = '-ra'\n{SETTINGS}include = ['*.py']\n"
+    (tmp_path / "outside").mkdir()
+    files = {"pyproject.toml": settings, "tests/deep/test_it.py": FURTHER} | dict.fromkeys(FAR, "2")
+    folder = write(tmp_path / "project", files)
+    ends = {name: outcome for name, (outcome, _) in proved(folder, "-k", "test_it and not how").items()}
+    assert ends.pop("test_it.py::test_settings") == ends.pop("test_it.py::test_outside") == "passed"
+    assert set(ends.values()) == {"failed"}, ends
+    write(folder, dict.fromkeys(FAR, "1"))
+    ends = {name: outcome for name, (outcome, _) in proved(folder, "--stale", "-k", "test_it and not how").items()}
+    assert set(ends.values()) == {"passed"}, ends
+    (folder / "VERSION").write_text("2")
+    assert proved(folder, "--stale", "-k", "test_it and not how")["test_it.py::test_looked_for"][0] == "failed"
+
+
 def test_what_goes_through_too_much_data_is_skipped(tmp_path):
     """Thousands of files are not put beside a listing that lists their folder: it does not pass without them, it is skipped."""
     test = "import os\n\n\ndef test_it():\n    for place, _, names in os.walk('cases'):\n        assert not names\n"

@@ -38,6 +38,9 @@ class Sources(Protocol):
     def data_in(self, folder: str, *, deep: bool) -> list[str]:
         """Give the paths of the files of a folder of the tree, or of all below it, that can be had and are no Python."""
 
+    def is_data(self, path: str) -> bool:
+        """Say whether a path is that of a file of the tree that can be had and is no Python."""
+
     def digest(self, path: str) -> str | None:
         """Give the SHA-256 of a file as a page shows it, None where none does."""
 
@@ -202,9 +205,9 @@ def needed(path: str, data: bytes, sources: Sources, starts: tuple[str, ...] | N
         for candidate in (*_above(current), *named, *sorted(listed)):
             if candidate in seen or not is_inside(candidate):
                 continue
-            seen.add(candidate)
             found = sources.data(candidate)
             if found is not None:
+                seen.add(candidate)
                 yield candidate
                 if candidate not in listed:  # that is data, of which there may be much
                     waiting.append((candidate, found))
@@ -277,18 +280,29 @@ def _named(path: str, data: bytes, sources: Sources) -> Iterator[str]:
 
 _LISTING = re.compile(rb"\b(?<!ast\.)(?:i?glob|rglob|iterdir|listdir|scandir|walk|fwalk)\(")
 """A call that lists what is in a folder."""
-_FOLDER = re.compile(rb"""["'/](?:\./)?([\w-][\w.-]*(?:/[\w-][\w.-]*)*)[/"']""")
-"""A string, or the beginning of one, that may name a folder."""
+_LOOKING = re.compile(rb"\b(?:exists|lexists|is_file|isfile)\(")
+"""A call that looks whether a file is there."""
+_PATH = re.compile(rb"""["'/](?:\./)?([\w-][\w.-]*(?:/[\w-][\w.-]*)*)[/"']""")
+"""A string, or a part of one, that may name a folder or a file; what stands before it may lead upwards."""
+_LONGEST_PATH = 255
+"""Bytes of such a name."""
 
 
 def _listed(path: str, data: bytes, sources: Sources) -> Iterator[str]:
-    """Yield data that a file finds by listing folders: that of its own folder, and all that is below the folders that it names from there.
+    """Yield data that a file finds by listing folders or by looking for files: that of its own folder, and what it names.
 
-    Without them a test that goes through what it finds would go through nothing, and pass.
+    That is all below folders that it names, and files, from its own folder or from one above it: there is the root, where it runs, and
+    tests go up there by many ways. Without them a test that goes through what it finds would go through nothing, and pass.
     """
-    if not _LISTING.search(data):
+    lists = _LISTING.search(data) is not None
+    if not lists and not _LOOKING.search(data):
         return
-    folder = PurePosixPath(path).parent
-    yield from sources.data_in("" if str(folder) == "." else str(folder), deep=False)
-    for named in sorted(set(_FOLDER.findall(data))):
-        yield from sources.data_in(str(folder / named.decode()), deep=True)
+    folders = ["" if str(folder) == "." else f"{folder}/" for folder in PurePosixPath(path).parents]
+    if lists:
+        yield from sources.data_in(folders[0].removesuffix("/"), deep=False)
+    for named in sorted({found.decode() for found in _PATH.findall(data) if len(found) <= _LONGEST_PATH}):
+        for place in (folder + named for folder in folders):
+            if lists:
+                yield from sources.data_in(place, deep=True)
+            if sources.is_data(place):
+                yield place
