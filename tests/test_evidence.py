@@ -144,6 +144,196 @@ def test_ranks_of_which_there_are_none(events, engine):
     assert "0 of them here" in found["test_nobody"]["reason"]
 
 
+LATE = """
+import multiprocessing
+import os
+import time
+import unittest
+
+import pytest
+import torch.multiprocessing as mp
+
+context = multiprocessing.get_context("fork")
+
+
+def body(path, status):
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    os._exit(status)
+
+
+def work(rank, path):
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    print(f"rank {rank} looks")
+    assert rank == 0
+
+
+def started(path, status=3, **options):
+    process = context.Process(target=body, args=(path, status), **options)
+    process.start()
+    return process
+
+
+def ended(process, path):
+    open(path, "w").close()
+    process.join()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "go")
+
+
+@pytest.fixture
+def rank(path):
+    process = started(path)
+    yield process
+    ended(process, path)
+
+
+@pytest.fixture(params=[0, 3])
+def looked_at(path, request):
+    process = started(path, request.param)
+    yield
+    ended(process, path)
+    assert process.exitcode == request.param
+
+
+@pytest.fixture
+def killed(path):
+    process = started(path)
+    yield
+    process.kill()
+    process.join()
+
+
+@pytest.fixture
+def daemon(path):
+    process = started(path, daemon=True)
+    yield
+    ended(process, path)
+
+
+@pytest.fixture
+def spawned(path):
+    running = mp.spawn(work, (path,), nprocs=2, join=False)
+    yield
+    open(path, "w").close()
+    for process in running.processes:
+        process.join()
+
+
+def test_joined(rank):
+    pass
+
+
+def test_joined_of_torch(spawned):
+    pass
+
+
+def test_looked_at(looked_at):
+    pass
+
+
+def test_killed(killed):
+    pass
+
+
+def test_daemon(daemon):
+    pass
+
+
+def test_fails(rank):
+    assert False
+
+
+def test_skipped(rank):
+    pytest.skip("no network")
+
+
+@pytest.mark.xfail
+def test_expected(rank):
+    assert False
+
+
+@pytest.mark.xfail
+def test_unexpected(rank):
+    pass
+
+
+@pytest.mark.xfail
+def test_expected_of_the_call(path):
+    ended(started(path), path)
+
+
+class TestModule:
+    @pytest.fixture(scope="class", params=["well", "badly"])
+    def kept(self, tmp_path_factory, request):
+        path = str(tmp_path_factory.mktemp("kept") / "go")
+        process = started(path, 3 if request.param == "badly" else 0)
+        yield
+        ended(process, path)
+
+    def test_fails(self, kept):
+        assert False
+
+    def test_first(self, kept):
+        pass
+
+    def test_last(self, kept):
+        pass
+
+
+class TestClass(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.path = f"{__file__}.go"
+        cls.process = started(cls.path)
+
+    @classmethod
+    def tearDownClass(cls):
+        ended(cls.process, cls.path)
+
+    def test_first(self):
+        pass
+
+    def test_last(self):
+        pass
+
+
+left = []
+
+
+def test_leaves_one_behind_and_fails(tmp_path):
+    left.append((started(str(tmp_path / "go")), str(tmp_path / "go")))
+    assert False
+
+
+def test_after():
+    ended(*left.pop())
+"""
+LATE_ENDS = {
+    "test_joined": "crashed", "test_joined_of_torch": "crashed", "test_looked_at[0]": "passed", "test_looked_at[3]": "passed",
+    "test_killed": "passed", "test_daemon": "passed", "test_fails": "failed", "test_skipped": "skipped", "test_expected": "skipped",
+    "test_unexpected": "skipped", "test_expected_of_the_call": "skipped", "TestModule::test_fails[well]": "failed",
+    "TestModule::test_first[well]": "passed", "TestModule::test_last[well]": "passed", "TestModule::test_fails[badly]": "failed",
+    "TestModule::test_first[badly]": "passed", "TestModule::test_last[badly]": "crashed", "TestClass::test_first": "passed",
+    "TestClass::test_last": "crashed", "test_leaves_one_behind_and_fails": "failed", "test_after": "passed",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["local", "fresh"])
+def test_ranks_that_die_after_the_call(events, engine):
+    """A rank that a fixture waits for may die there: who sees it die and says nothing has not passed; ranks that live on are no matter."""
+    found = events(engine, LATE)
+    assert {name: event["outcome"] for name, event in found.items()} == LATE_ENDS
+    for name in ("test_joined", "TestModule::test_last[badly]", "TestClass::test_last"):
+        assert re.search(r"left with exit status 3, \d\.\d s after its start, but the test ended as passed", found[name]["reason"])
+    assert [found[name]["when"] for name in ("test_unexpected", "test_expected_of_the_call")] == ["teardown", "call"]
+    assert [text for _, text in found["test_joined_of_torch"]["sections"]] == ["rank 1 looks\n"]
+
+
 RECEIPTS = """
 import multiprocessing
 import os

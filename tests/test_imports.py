@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from rankbook.syntax import called_imports
 
 SETTINGS = '[tool.rankbook]\nsources = ["tests"]\n'
 TEST = "from pk import v\n\n\ndef test_v():\n    assert v() == 1\n"
@@ -107,6 +110,53 @@ def test_what_is_imported_is_part_of_the_proof(tmp_path):
     assert stale(folder)["passed"] == 3
     (folder / "src" / "pk" / "unused.py").write_text("")
     assert stale(folder)["proved earlier"] == 3
+
+
+CALLING = """
+import importlib
+import pytest
+from importlib import import_module
+
+
+def test_v():
+    below = pytest.importorskip("called.below")
+    assert importlib.import_module("first").X and import_module(".second", "called").X and __import__("third").X and below.X
+"""
+
+
+def test_what_is_imported_by_a_call_is_part_of_the_proof(tmp_path):
+    """A module that a call imports by a name that stands there makes a proof stale when it changes."""
+    modules = ["src/first.py", "src/called/second.py", "tests/third.py", "src/called/below.py"]
+    files = {"src/called/__init__.py": "from importlib import import_module\nimport_module('.inner', __package__)\n"}
+    files |= {"src/called/inner.py": ""} | dict.fromkeys(modules, "X = 1\n")
+    folder = write(tmp_path, {**files, "tests/test_v.py": CALLING}, PYTHONPATH)
+    assert "2 passed" in proof(folder)
+    for module in ("src/called/inner.py", *modules):
+        assert "2 proved" in proof(folder, "--stale"), module
+        write(folder, {module: "X = 2\n"}, PYTHONPATH)
+        assert "2 passed" in proof(folder, "--stale"), module
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("importlib.import_module('a.b')", [(0, "a.b")]),
+        ("import_module(name='..a', package=__package__)", [(2, "a")]),
+        ("import_module('..a', 'b.c')", [(0, "b.a")]),
+        ("__import__('a', globals())", [(0, "a")]),
+        ("pytest.importorskip('a', '1.0')", [(0, "a")]),
+        ("import_module('.a', here)", []),
+        ("import_module('.')", []),
+        ("import_module('a' + b)", []),
+        ("import_module(1)", []),
+        ("import_module()", []),
+        ("other('a')", []),
+        ("calls[0]('a')", []),
+    ],
+)
+def test_calls_that_import(call, found):
+    """Only a name that stands in the call is known."""
+    assert [*called_imports(ast.parse(call, mode="eval").body)] == found
 
 
 def test_ranks_import_it_too(tmp_path):

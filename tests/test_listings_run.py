@@ -233,6 +233,9 @@ class Files(dict):
     data = dict.get
     import_path = ImportPath()
 
+    def is_data(self, path: str) -> bool:
+        return False
+
     def data_in(self, folder: str, *, deep: bool) -> list[str]:
         return []
 

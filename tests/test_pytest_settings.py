@@ -360,6 +360,25 @@ def test_options_are_told_apart(tmp_path):
     assert found.digest != pytest_settings_of(write(tmp_path, {"pytest.ini": "[pytest]\naddopts = -n 4\n"}), "tests/test_a.py").digest
 
 
+@pytest.mark.parametrize(
+    ("added", "chosen", "options"),
+    [
+        ("-qm 'not slow'", ("-m", "not slow"), ()),
+        ("-qkone", ("-k", "one"), ()),
+        ("-xvvm slow -svW error", ("-m", "slow"), ("-W", "error")),
+        ("-vpno:other -rsx -n4", (), ("-p", "no:other")),
+        ("-m-1 -k-x", ("-m", "-1", "-k", "-x"), ()),
+        ("-vE prod", (), ()),
+    ],
+)
+def test_short_options_in_one_word_are_told_apart(tmp_path, added, chosen, options):
+    """A word may hold several short options, of which the last has a value."""
+    found = pytest_settings_of(write(tmp_path, {"pytest.ini": f"[pytest]\naddopts = {added}\n"}), "tests/test_a.py")
+    assert (found.chosen, found.options) == (chosen, options)
+    assert found.own == ((("-E", "prod"),) if "prod" in added else ())
+    assert found.called_with(["-qkother"], []).chosen == (() if "-k" in chosen[:1] else chosen[:2])
+
+
 def test_what_was_left_out_is_asked_again(tmp_path, monkeypatch):
     """What plain pytest left out when it was proved last may be left out no more: with `--stale`, too, it is run then."""
     hook = (
@@ -377,7 +396,7 @@ def test_what_was_left_out_is_asked_again(tmp_path, monkeypatch):
         assert json.loads((folder / "report.json").read_text())["endings"] == count
 
 
-@pytest.mark.parametrize("choice", ["-m 'not slow'", "-k quick"])
+@pytest.mark.parametrize("choice", ["-m 'not slow'", "-k quick", "-qm 'not slow'", "-vqkquick"])
 def test_what_the_root_leaves_out_is_told(tmp_path, choice):
     """`-m` and `-k` in `addopts` at the root leave tests out of plain pytest; in the book these are skipped, and listings run."""
     tests = "import pytest\n\n\n@pytest.mark.slow\ndef test_slow():\n    pass\n\n\ndef test_quick():\n    pass\n"
@@ -389,6 +408,31 @@ def test_what_the_root_leaves_out_is_told(tmp_path, choice):
     assert "1 passed, 1 deselected" in run(folder, "pytest", "-p", "no:cacheprovider", "-p", "no:rankbook", "tests")
     proved(folder)
     found = ended(folder)
-    assert found.pop("test_it.py::test_slow").startswith(f"{LEAVES_OUT}-")
+    assert found.pop("test_it.py::test_slow").startswith(f"{LEAVES_OUT}-{'k' if 'quick' in choice else 'm'} ")
     assert found == {"test_it.py::test_quick": "passed", "guide.md::shown": "passed", "test_it.py::how-to-run-it": SAME}
     assert "1 passed, 3 deselected" in run(folder, "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", "-k", "shown")
+
+
+def test_the_way_of_importing_counts(tmp_path):
+    """With `--import-mode=importlib` in `addopts` a test finds no helper beside it, and with `--noconftest` no fixture: as under pytest."""
+    ways = {"before": "prepend", "behind": "append", "alone": "importlib"}
+    files = {f"tests/{name}/pytest.ini": f"[pytest]\naddopts = --import-mode={mode}\n" for name, mode in ways.items()}
+    files |= {f"tests/{name}/{name}_helper.py": "VALUE = 1\n" for name in ways}
+    files |= {
+        f"tests/{name}/test_{name}.py": f"import {name}_helper\n\n\ndef test_it():\n    assert {name}_helper.VALUE\n" for name in ways
+    }
+    quiet = {
+        "tests/quiet/pytest.ini": "[pytest]\naddopts = --noconftest\n",
+        "tests/quiet/test_quiet.py": "def test_it(number):\n    pass\n",
+    }
+    folder = write(tmp_path, {"pyproject.toml": SETTINGS, "tests/conftest.py": CONFTEST, **files, **quiet})
+    for name, word in (("before", "1 passed"), ("behind", "1 passed"), ("alone", "1 error"), ("quiet", "1 error")):
+        assert word in run(folder, "pytest", "-p", "no:cacheprovider", "-p", "no:rankbook", f"tests/{name}")
+    proved(folder, "-k", "test_it or test_alone")
+    found = {name: said.partition(";")[0] for name, said in ended(folder).items() if name.startswith("test_") and "how" not in name}
+    assert "test_quiet.py_docs.md:" in found.pop("test_quiet.py::test_it")  # where it asks for a fixture that there is not
+    assert found == {
+        "test_before.py::test_it": "passed",
+        "test_behind.py::test_it": "passed",
+        "test_alone.py::test_alone.py": "ModuleNotFoundError: No module named 'alone_helper'",
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -182,6 +183,77 @@ def test_data_that_a_test_goes_through_is_there(tmp_path):
     assert {outcome for outcome, _ in again.values()} == {"passed"}
 
 
+FURTHER = """
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_named():
+    for case in (ROOT / "assets").glob("*.json"):
+        assert case.read_text() == "1"
+
+
+def test_started_from():
+    for case in Path("assets/inner").glob("*.json"):
+        assert case.read_text() == "1"
+
+
+def test_words():
+    for name in os.listdir(os.path.join(ROOT, "words")):
+        assert (ROOT / "words" / name).read_text() == "1"
+
+
+def test_upwards():
+    for case in (Path(__file__).parent / ".." / "cases" / "small").rglob("*.json"):
+        assert case.read_text() == "1"
+
+
+def test_upwards_in_one():
+    for case in Path(__file__).parent.joinpath("../cases/large").rglob("*.json"):
+        assert case.read_text() == "1"
+
+
+def test_looked_for():
+    if (ROOT / "VERSION").exists():
+        assert (ROOT / "VERSION").read_text() == "1"
+
+
+def test_looked_for_beside():
+    if Path(__file__).with_name("beside.txt").is_file():
+        assert Path(__file__).with_name("beside.txt").read_text() == "1"
+
+
+def test_settings():
+    assert (ROOT / "pyproject.toml").exists()
+
+
+def test_outside():
+    assert not (ROOT / ".." / "outside").exists()
+"""
+FAR = [
+    "assets/one.json", "assets/inner/one.json", "words/a", "tests/cases/small/one.json", "tests/cases/large/one.json", "VERSION",
+    "tests/deep/beside.txt",
+]  # fmt: skip
+
+
+def test_data_in_folders_above_is_there(tmp_path):
+    """What a test lists or looks for by way of a folder above its own is there, wherever the book lies; nothing outside the project is."""
+    settings = f"[tool.pytest.ini_options]\naddopts = '-ra'\n{SETTINGS}include = ['*.py']\n"
+    (tmp_path / "outside").mkdir()
+    files = {"pyproject.toml": settings, "tests/deep/test_it.py": FURTHER} | dict.fromkeys(FAR, "2")
+    folder = write(tmp_path / "project", files)
+    ends = {name: outcome for name, (outcome, _) in proved(folder, "-k", "test_it and not how").items()}
+    assert ends.pop("test_it.py::test_settings") == ends.pop("test_it.py::test_outside") == "passed"
+    assert set(ends.values()) == {"failed"}, ends
+    write(folder, dict.fromkeys(FAR, "1"))
+    ends = {name: outcome for name, (outcome, _) in proved(folder, "--stale", "-k", "test_it and not how").items()}
+    assert set(ends.values()) == {"passed"}, ends
+    (folder / "VERSION").write_text("2")
+    assert proved(folder, "--stale", "-k", "test_it and not how")["test_it.py::test_looked_for"][0] == "failed"
+
+
 def test_what_goes_through_too_much_data_is_skipped(tmp_path):
     """Thousands of files are not put beside a listing that lists their folder: it does not pass without them, it is skipped."""
     test = "import os\n\n\ndef test_it():\n    for place, _, names in os.walk('cases'):\n        assert not names\n"
@@ -337,17 +409,19 @@ def test_the_tests_of_a_module_that_is_skipped_are_skipped_with_it(tmp_path, way
     assert (alone.returncode, "1 skipped in" in alone.stdout) == (0, True), alone.stdout
 
 
-def test_a_module_that_was_skipped_is_collected_again(tmp_path):
+def test_a_module_that_was_skipped_is_collected_again(tmp_path, tmp_path_factory, monkeypatch):
     """What its page lists stands for its tests until they are collected: then those count, and no name that stood for several of them."""
     folder = write(tmp_path, {"tests/test_it.py": ABSENT["package"][0]})
+    installed = tmp_path_factory.mktemp("installed")
+    monkeypatch.setenv("PYTHONPATH", str(installed), prepend=os.pathsep)
     proved(folder)
-    (folder / "tests/not_there.py").write_text("NAMES = ['x', 'y']\n")
+    (installed / "not_there.py").write_text("NAMES = ['x', 'y']\n")
     done = run(folder, "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", "--stale")
     assert "5 passed" in done.stdout, done.stdout
     found = runs_of(folder)
     passed = {name for name, run in found.items() if run.outcome is Outcome.PASSED}
     assert passed == {"TestA::test_a[1]", "TestA::test_a[2]", "test_b[x]", "test_b[y]", "how-to-run-it"}
-    (folder / "tests/not_there.py").unlink()
+    (installed / "not_there.py").unlink()
     proved(folder)  # by a machine that lacks the package again
     assert str(runs_of(folder)["test_b"].outcome) == "skipped"
     assert "no skip debt" in run(folder, "rankbook.cli", "ledger", "debt").stdout
@@ -366,3 +440,97 @@ def test_what_is_collected_is_run(tmp_path):
     assert {name: outcome for name, (outcome, _) in found.items() if "test_it" in name} == dict.fromkeys(
         [f"test_it.py::{name}" for name in ("TestA::test_a[1]", "TestA::test_a[2]", "how-to-run-it", "test_b[x]")], "passed"
     )
+
+
+def test_warnings_that_are_errors_make_no_page_crash(tmp_path):
+    """With `-W error` in `addopts` a test that warns is red, and one that does not is green, whatever rankbook itself has imported."""
+    warns = "import warnings\n\n\ndef test_warns():\n    warnings.warn('old')\n\n\ndef test_silent():\n    pass\n"
+    for option in ("-W error", "-Werror"):
+        settings = f"[tool.pytest.ini_options]\naddopts = '{option}'\n{SETTINGS}"
+        folder = write(tmp_path / option, {"pyproject.toml": settings, "tests/test_it.py": warns})
+        assert plain(folder, "-k", "silent") == 0
+        assert proved(folder, "-k", "test_it and not how") == {
+            "test_it.py::test_warns": ("failed", "UserWarning: old"),
+            "test_it.py::test_silent": ("passed", ""),
+        }
+
+
+OWN_ITEMS = """
+import pytest
+
+
+class Table(pytest.Item):
+    def runtest(self):
+        assert self.name != "wrong"
+
+
+def pytest_pycollect_makeitem(collector, name, obj):
+    return Table.from_parent(collector, name=name) if name in ("right", "wrong") else None
+"""
+
+
+def test_items_that_a_hook_makes_are_run(tmp_path):
+    """A conftest file may make items that are no functions: each is run, and so are the tests beside them."""
+    tests = "right = wrong = 1\n\n\ndef test_a():\n    pass\n"
+    folder = write(tmp_path, {"tests/conftest.py": OWN_ITEMS, "tests/test_it.py": tests})
+    assert plain(folder) == 1
+    found = proved(folder, "-k", "test_it and not how")
+    assert {name: outcome for name, (outcome, _) in found.items()} == {
+        "test_it.py::right": "passed",
+        "test_it.py::wrong": "failed",
+        "test_it.py::test_a": "passed",
+    }
+
+
+COUNTING = """
+import pytest
+
+calls = {"a": 0, "b": 0}
+
+
+def test_wrong_later():
+    calls["a"] += 1
+    assert calls["a"] < 2
+
+
+def test_wrong_first():
+    calls["b"] += 1
+    assert calls["b"] > 1
+
+
+def test_right():
+    pass
+
+
+@pytest.fixture
+def closing():
+    yield
+    calls["c"] = calls.get("c", 0) + 1
+    assert calls["c"] < 2
+
+
+def test_wrong_at_its_end(closing):
+    pass
+
+
+def test_skipped_later():
+    calls["d"] = calls.get("d", 0) + 1
+    if calls["d"] > 1:
+        pytest.skip("it has run")
+"""
+
+
+@pytest.mark.parametrize("again", ["items.extend(list(items))", "items[:] = [item for item in items for _ in range(3)]"])
+def test_a_test_that_comes_several_times_ends_as_its_worst(tmp_path, again):
+    """A hook may let each test run again: one that fails any of these times has failed."""
+    hook = f"def pytest_collection_modifyitems(items):\n    {again}\n"
+    folder = write(tmp_path, {"tests/conftest.py": hook, "tests/test_it.py": COUNTING})
+    assert plain(folder) == 1
+    found = proved(folder, "-k", "test_it and not how")
+    assert {name.partition("::test_")[2]: outcome for name, (outcome, _) in found.items()} == {
+        "wrong_later": "failed",
+        "wrong_first": "failed",
+        "right": "passed",
+        "wrong_at_its_end": "failed",
+        "skipped_later": "skipped",
+    }

@@ -29,7 +29,7 @@ from rankbook.jobs import Case, Collected, Job
 from rankbook.leases import Leases
 from rankbook.listing import About, Ended, Engine, Event, Execution, Outcome, Program
 from rankbook.planning import Claim
-from rankbook.pytest_settings import PytestSettings
+from rankbook.pytest_settings import PytestSettings, is_settings
 from rankbook.reports import abnormal, broken_pytest, on_page, report_of
 from rankbook.running import Running, Start
 from rankbook.schedule import Scheduler, Task, Ticket
@@ -162,11 +162,11 @@ class Prover:
         if job.kind.has_tests:
             told = sources.pytest_settings
             given |= {
-                "options": [*told.options, *self.options],
+                "options": [*self.options, *told.in_tree],
                 "own": told.own,
                 "chosen": told.chosen,
                 "file": told.file,
-                "settings": told.toml if told.table else "",
+                "settings": told.toml if told.table or any(is_settings(path) for path in placed.others) else "",
                 "package": placed.package,
             }
         source = next((found.about.source for found in (job.placed, job.beside) if found is not None and found.about is not None), "")
@@ -349,6 +349,7 @@ class PageSources(Struct):
     pytest_settings: PytestSettings = field(default_factory=PytestSettings)
     """What the project tells pytest of its tests."""
     _known: dict[str, bytes | None] = field(default_factory=dict)
+    _entries: dict[str, frozenset[str]] = field(default_factory=dict)
     _listed: set[str] = field(default_factory=set)
     """Files of the project that were found by listing a folder; they need no page."""
     too_large: dict[str, str] = field(default_factory=dict)
@@ -396,8 +397,34 @@ class PageSources(Struct):
                 held = f"more than {MOST_FILES:,} files" if len(found) > MOST_FILES else f"more than {MOST_DATA >> 20} MiB"
                 self.too_large[folder or "its folder"] = held
                 return []
-        self._listed |= {path for path, is_file in found.items() if is_file}
+        self._list(path for path, is_file in found.items() if is_file)
         return sorted(found)
+
+    def _list(self, paths: Iterable[str]) -> None:
+        """Let files of the project be had without a page."""
+        for path in paths:
+            if path not in self._listed:
+                self._listed.add(path)
+                self._known.pop(path, None)
+
+    def is_data(self, path: str) -> bool:
+        """Say whether a path is that of a file of the tree that is no Python; one of the project needs no page."""
+        folder, _, name = path.rpartition("/")
+        if name not in self._names_in(folder) or not is_inside(path) or path.endswith((".py", ".pyc")):
+            return False
+        files = [file for root in self._projects() if (file := root / path).is_file()]
+        if any(file.stat().st_size > MOST_DATA for file in files):
+            self.too_large[path] = f"more than {MOST_DATA >> 20} MiB"
+            return False
+        self._list([path] if files else ())
+        return bool(files) or name in self.names(folder)
+
+    def _names_in(self, folder: str) -> frozenset[str]:
+        """Give the names of what may lie in a folder: a file may name many that are not there."""
+        if folder not in self._entries:
+            places = [place for root in self._projects() if (place := root / folder).is_dir()]
+            self._entries[folder] = frozenset({*self.names(folder), *(entry.name for place in places for entry in place.iterdir())})
+        return self._entries[folder]
 
     def _data_below(self, folder: str, *, deep: bool) -> Iterator[tuple[bool, str, int]]:
         """Yield the files of a folder of the tree: whether each lies there itself, or as a page, its path and its bytes."""

@@ -312,23 +312,26 @@ class PageFile(pytest.File):
     def sources(self, job: Job) -> PageSources:
         """Say where a job finds the other files of its tree; conftest files without a page are for tests alone."""
         about = job.listing.about or (job.beside.about if job.beside else None)
-        runs_tests = job.kind.has_tests and not self.config.option.noconftest
-        key = id(about), runs_tests
+        key = id(about), job.kind.has_tests
         if key not in self._sources:
             settings = self.session_state.settings
             trees = tuple(settings.below_root(entry) for entry in settings.source_path)
-            project = settings.root if runs_tests else None
             told = pytest_settings_of(settings.root, about.source) if about is not None and is_inside(about.source) else PytestSettings()
             told = told.called_with(*self.session_state.called_with)
-            self._sources[key] = PageSources(self.path, about, trees, self._import_path(about, trees), project, told)
+            project = settings.root if job.kind.has_tests and self._reads_conftests(told) else None
+            self._sources[key] = PageSources(self.path, about, trees, self._import_path(about, trees, told), project, told)
         return self._sources[key]
 
-    def _import_path(self, about: About | None, trees: tuple[Path, ...]) -> ImportPath:
+    def _reads_conftests(self, told: PytestSettings) -> bool:
+        return not self.config.option.noconftest and "--noconftest" not in told.options
+
+    def _import_path(self, about: About | None, trees: tuple[Path, ...], told: PytestSettings) -> ImportPath:
         """Give the folders that pytest would put on `sys.path` for the source of a page, or for a page of its own."""
         root, option = self.session_state.settings.root, self.config.option
         own = [root / about.source] if about is not None and is_inside(about.source) else []
-        conftests = [] if option.noconftest else conftest_files(own[0] if own else self.path, root)
-        found = import_path(root, [*own, *conftests], self.config.getini("pythonpath"), trees, option.importmode)
+        conftests = conftest_files(own[0] if own else self.path, root) if self._reads_conftests(told) else []
+        mode = told.import_mode or option.importmode
+        found = import_path(root, [*own, *conftests], self.config.getini("pythonpath"), trees, mode)
         return replace(found, imported=self.session_state.imported)
 
 

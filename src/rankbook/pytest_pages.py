@@ -63,7 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _session(config: pytest.Config, settings: configuration.Settings) -> Session:
     option = config.option
-    prover = Prover(settings, ["--noconftest"] if option.noconftest else [], _jobs(config, settings))
+    options = [*(["--noconftest"] if option.noconftest else []), *(["--import-mode=importlib"] if option.importmode == "importlib" else [])]
+    prover = Prover(settings, options, _jobs(config, settings))
     outlook = Outlook(settings, prover, [Required.parse(text) for text in option.require or ()])
     config.stash[CANARY] = Canary.of(settings.canary)
     proved = _proofs(settings) if option.stale else None

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ _PLACES = (
     ("setup.cfg", "tool:pytest"),
 )
 """Files and sections in the order in which pytest looks for its configuration."""
+_NAMES = frozenset(name for name, _ in _PLACES)
 
 
 class PytestSettings(Struct, frozen=True):
@@ -58,11 +60,23 @@ class PytestSettings(Struct, frozen=True):
             words: of the command line.
             own: those options of it that are the project's own.
         """
-        again = tuple(name for name in ("-m", "-k") if any(word.startswith(name) for word in words))
+        apart = [part for word in words for part in _apart(word)]
+        again = tuple(name for name in ("-m", "-k") if any(word.startswith(name) for word in apart))
         pairs = zip(self.chosen[::2], self.chosen[1::2], strict=True)
         chosen = tuple(word for name, value in pairs if name not in again for word in (name, value))
         called = [*(word for option in own for word in option), *(again if chosen != self.chosen else ())]
         return replace(self, own=(*self.own, *own), chosen=chosen, called=shlex.join(called), of_file=self.digest) if called else self
+
+    @property
+    def import_mode(self) -> str:
+        """What `--import-mode` says; empty where nothing does."""
+        return next((value for name, value in reversed([*pairwise(self.options)]) if name == "--import-mode"), "")
+
+    @property
+    def in_tree(self) -> tuple[str, ...]:
+        """The options for files in a tree of their own, where `append` would find those of the project before them."""
+        pairs = pairwise(("", *self.options))
+        return tuple("prepend" if (name, word) == ("--import-mode", "append") else word for name, word in pairs)
 
     @property
     def digest(self) -> str:
@@ -81,6 +95,11 @@ class PytestSettings(Struct, frozen=True):
 
 NAMED = " [pytest]"
 """What stands behind the name of a file where its settings of pytest are meant, and not the whole file."""
+
+
+def is_settings(path: str) -> bool:
+    """Say whether pytest would look for its settings in a file."""
+    return path.rpartition("/")[2] in _NAMES
 
 
 def settings_in(folder: Path) -> Mapping[str, Any]:
@@ -126,9 +145,9 @@ def _words(added: Any) -> list[str]:
 
 
 def options_of(words: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the options of a command line, each with the words behind it."""
+    """Yield the options of a command line, each with the words behind it; short ones in one word, as in `-qm slow`, stand apart."""
     option: list[str] = []
-    for word in words:
+    for word in (part for each in words for part in _apart(each)):
         if not word.startswith("-") or word[1:2].isdigit():
             option.append(word)
             continue
@@ -137,6 +156,14 @@ def options_of(words: Iterable[str]) -> Iterator[tuple[str, ...]]:
         option = [word]
     if option:
         yield tuple(option)
+
+
+def _apart(word: str) -> Iterator[str]:
+    """Take a word of several short options apart: all but the last take no value."""
+    while word[:1] == "-" and word[1:2] in _SHORT_FLAGS and word[2:]:
+        yield word[:2]
+        word = f"-{word[2:]}"
+    yield word
 
 
 def known(parser: pytest.Parser, option: tuple[str, ...]) -> tuple[str, ...]:
@@ -152,8 +179,12 @@ _ELSEWHERE = frozenset({
 """Settings of the project's own run of pytest: where tests and modules lie, what is shown and kept. Rankbook itself looks imports up."""
 _STARTS_ELSEWHERE = ("doctest_", "junit_", "log_cli", "log_file", "tmp_path_retention_", "truncation_", "verbosity_")
 """How names of others begin."""
-_FLAGS = frozenset({"--strict", "--strict-markers", "--runxfail"})
-_WITH_VALUE = {"-W": "-W", "--pythonwarnings": "-W", "-p": "-p", "-o": "-o", "--override-ini": "-o"}
+_SHORT_FLAGS = frozenset("dfhlqsvxV")
+"""Letters of the options of pytest and of xdist that take no value."""
+_FLAGS = frozenset({"--strict", "--strict-markers", "--runxfail", "--noconftest"})
+_WITH_VALUE = {
+    "-W": "-W", "--pythonwarnings": "-W", "-p": "-p", "-o": "-o", "--override-ini": "-o", "--import-mode": "--import-mode",
+}  # fmt: skip
 """Options of pytest with a value on which the end of a test may depend, with their short names."""
 _CHOOSING = {"-m": "-m", "-k": "-k", "--deselect": "--deselect", "--ignore": "--ignore", "--ignore-glob": "--ignore-glob"}
 """Options of pytest that leave tests or files out."""
@@ -161,8 +192,8 @@ _SILENT = """
     --assert --basetemp --cache-clear --cache-show --capture --co --code-highlight --collect-in-virtualenv --collect-only --collectonly
     --color --confcutdir --config-file --continue-on-collection-errors --debug --disable-pytest-warnings --disable-warnings --durations
     --durations-min --exitfirst --failed-first --ff --fixtures --fixtures-per-test --force-short-summary --full-trace --fulltrace --funcargs
-    --help --import-mode --junit-prefix --junit-xml --junitprefix --junitxml --keep-duplicates --last-failed --last-failed-no-failures --lf
-    --lfnf --markers --maxfail --new-first --nf --no-fold-skipped --no-header --no-showlocals --no-summary --noconftest --pastebin --pdb
+    --help --junit-prefix --junit-xml --junitprefix --junitxml --keep-duplicates --last-failed --last-failed-no-failures --lf
+    --lfnf --markers --maxfail --new-first --nf --no-fold-skipped --no-header --no-showlocals --no-summary --pastebin --pdb
     --pdbcls --pyargs --quiet --rootdir --setup-only --setup-plan --setup-show --show-capture --showlocals --stepwise --stepwise-reset
     --stepwise-skip --strict-config --sw --sw-reset --sw-skip --tb --trace --trace-config --verbose --verbosity --version --xfail-tb
     --boxed --dist --forked --looponfail --max-worker-restart --maxprocesses --maxschedchunk --no-loadscope-reorder --numprocesses --px

@@ -32,3 +32,29 @@ def plugins_of(node: ast.AST) -> Iterator[str]:
         words = (part.value for part in ast.walk(node.value) if isinstance(part, ast.Constant) and isinstance(part.value, str))
         names = (name.strip() for word in words for name in word.split(","))
         yield from (name for name in names if all(part.isidentifier() for part in name.split(".")))
+
+
+_IMPORTING = frozenset({"import_module", "__import__", "importorskip"})
+_OF_PACKAGE = frozenset({"__package__", "__name__"})
+
+
+def called_imports(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield what a call imports by a name that stands there, `import_module("a.b")` say, with the dots before the name."""
+    if not isinstance(node, ast.Call) or _name_of(node.func) not in _IMPORTING:
+        return
+    told = {keyword.arg: keyword.value for keyword in node.keywords}
+    name, package = (node.args[at] if len(node.args) > at else told.get(word) for at, word in enumerate(("name", "package")))
+    if not isinstance(name, ast.Constant) or not isinstance(name.value, str):
+        return
+    level = len(name.value) - len(name.value.lstrip("."))
+    parts = name.value[level:].split(".")
+    if isinstance(package, ast.Constant) and isinstance(package.value, str) and level:
+        above = package.value.split(".")
+        parts, level = [*above[: len(above) - level + 1], *parts], 0
+    is_known = not level or (isinstance(package, ast.Name) and package.id in _OF_PACKAGE)
+    if is_known and all(part.isidentifier() for part in parts):
+        yield level, ".".join(parts)
+
+
+def _name_of(called: ast.expr) -> str:
+    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""

@@ -84,7 +84,7 @@ class Watch:
             ranks = args[0] if name == "_join_threads" else instance.processes
             self.waited_for = len(ranks)
             self.body = args[-1] if args else None
-            if self._expects_deaths():
+            if self.expects_deaths():
                 self.runtime.pardon(None)
             if name != "_join_threads":
                 return original(*args)
@@ -176,15 +176,9 @@ class Watch:
         return None
 
     def _dead_rank(self, outcome: str) -> Verdict | None:
-        if self._expects_deaths():
+        if self.expects_deaths():
             return None
-        for record in self.runtime.ranks[self.before :]:
-            code = record.exit_code()
-            if code in (None, 0) or code in self._agreed(outcome) or record.pid in _looked_at:
-                continue
-            kind = Outcome.FAILED if code in AGREED_SKIPS else Outcome.CRASHED
-            return Verdict(kind, f"{death(record)}, but the test ended as {outcome}")
-        return None
+        return next((_of_death(record, outcome) for record in self.runtime.ranks[self.before :] if _is_hidden_death(record, outcome)), None)
 
     def _failed_by_death(self) -> Verdict | None:
         """Judge a test that failed: where a rank died, that is the reason, and errors of the others are what came of it."""
@@ -199,14 +193,10 @@ class Watch:
                 return Verdict(Outcome.CRASHED, death(record))
         return None
 
-    def _expects_deaths(self) -> bool:
+    def expects_deaths(self) -> bool:
         """Whether the test says that ranks may end anyhow, or judges itself how they end."""
         listed = any(_holds(self.instance, name, self.body) for name in ("skip_return_code_checks", "special_return_code_checks"))
         return listed or _judges_ends(self.instance)
-
-    def _agreed(self, outcome: str) -> set[int]:
-        """Give the exit statuses besides 0 that are no death."""
-        return {*AGREED_SKIPS, -signal.SIGTERM} if outcome == "skipped" else set()
 
     def skip_reason(self) -> str:
         """Give the ranks' own reasons for a skip of which the harness has lost them; empty when it has not."""
@@ -228,6 +218,31 @@ class Watch:
             return None
         self.was_given_up = True
         return Verdict(Outcome.NOT_RUN, f"not run: its harness gives up a class after a failure, and {failed or 'another test'} had failed")
+
+
+def late_death(records: Sequence[RankRecord], outcome: str) -> tuple[RankRecord, Verdict] | None:
+    """Judge ranks that have ended between the end of a test's call and that of its teardown; those of which nobody need know are left out.
+
+    Args:
+        records: ranks whose ends nobody has judged yet.
+        outcome: of the test so far.
+    """
+    for record in records:
+        if record.pid not in _ended | _closed and not observing.is_daemon(record) and _is_hidden_death(record, outcome):
+            return record, _of_death(record, outcome)
+    return None
+
+
+def _is_hidden_death(record: RankRecord, outcome: str) -> bool:
+    """Whether a rank has died, and nobody has looked at it."""
+    agreed = {*AGREED_SKIPS, -signal.SIGTERM} if outcome == "skipped" else set()
+    code = record.exit_code()
+    return code not in (None, 0) and code not in agreed and record.pid not in _looked_at
+
+
+def _of_death(record: RankRecord, outcome: str) -> Verdict:
+    kind = Outcome.FAILED if record.exit_code() in AGREED_SKIPS else Outcome.CRASHED
+    return Verdict(kind, f"{death(record)}, but the test ended as {outcome}")
 
 
 def class_verdict(cls: type | None, records: Sequence[RankRecord], before: int, blamed: set[int]) -> Verdict | None:
@@ -301,6 +316,8 @@ def _holds(instance: Any, name: str, body: Any) -> bool:
 # A test that reads a child's exit status, or ends the child itself, knows how it ended; only a death that nobody looked at is hidden.
 _looked_at: set[int | None] = set()
 _ended: set[int | None] = set()
+_closed: set[int | None] = set()
+"""Those that their harness ends when a test is over."""
 # Torch's harness polls all its ranks but judges only the first; its looks, and those from here, say nothing.
 _HARNESS = ("torch.testing._internal.common_distributed", "rankbook.")
 
@@ -332,7 +349,9 @@ def _note(runtime: Runtime, pid: int | None, *known: set[int | None]) -> None:
 
 def _noting_end(runtime: Runtime, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def noting(process: Any) -> Any:
-        if not _caller_is(_HARNESS):  # a pool of multiprocessing ends its workers on purpose
+        if _caller_is(_HARNESS):
+            _closed.add(process.pid)
+        else:  # a pool of multiprocessing ends its workers on purpose
             _note(runtime, process.pid, _looked_at, _ended)
         return method(process)
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from msgspec import Struct, field
 
-from rankbook.syntax import plugins_of, syntax_tree
+from rankbook.syntax import called_imports, plugins_of, syntax_tree
 
 Folders = tuple[str, ...]
 
@@ -137,7 +137,9 @@ def imports_of(data: bytes) -> Imports:
             else:
                 names |= dict.fromkeys(told)
         else:
-            names |= dict.fromkeys(plugins_of(node))
+            called = tuple(called_imports(node))
+            relative |= {found: None for found in called if found[0]}
+            names |= dict.fromkeys((*plugins_of(node), *(name for level, name in called if not level)))
     return Imports(tuple(names), tuple(relative))
 
 

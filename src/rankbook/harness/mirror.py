@@ -16,7 +16,7 @@ from msgspec import Struct
 from rankbook.harness.import_path import ImportPath
 from rankbook.languages import by_fence
 from rankbook.listing import Listing
-from rankbook.syntax import plugins_of, syntax_tree
+from rankbook.syntax import called_imports, plugins_of, syntax_tree
 
 SUFFIXES = {"python": ".py", "pycon": ".pycon", "bash": ".sh", "console": ".console", "json": ".json", "toml": ".toml", "yaml": ".yaml"}
 """Suffix of the file of a hand-written listing, by canonical language."""
@@ -37,6 +37,9 @@ class Sources(Protocol):
 
     def data_in(self, folder: str, *, deep: bool) -> list[str]:
         """Give the paths of the files of a folder of the tree, or of all below it, that can be had and are no Python."""
+
+    def is_data(self, path: str) -> bool:
+        """Say whether a path is that of a file of the tree that can be had and is no Python."""
 
     def digest(self, path: str) -> str | None:
         """Give the SHA-256 of a file as a page shows it, None where none does."""
@@ -202,9 +205,9 @@ def needed(path: str, data: bytes, sources: Sources, starts: tuple[str, ...] | N
         for candidate in (*_above(current), *named, *sorted(listed)):
             if candidate in seen or not is_inside(candidate):
                 continue
-            seen.add(candidate)
             found = sources.data(candidate)
             if found is not None:
+                seen.add(candidate)
                 yield candidate
                 if candidate not in listed:  # that is data, of which there may be much
                     waiting.append((candidate, found))
@@ -227,7 +230,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _imported(path: str, data: bytes, known: ImportPath, starts: tuple[str, ...], own: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files that imports and `pytest_plugins` may mean: in the folder, and above it for what is not installed, or is its own."""
+    """Yield the files that imports, calls among them, may mean: in the folder, and above it for what is not installed, or is its own."""
     try:
         nodes = list(ast.walk(syntax_tree(data)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -243,8 +246,8 @@ def _imported(path: str, data: bytes, known: ImportPath, starts: tuple[str, ...]
             for name in (base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)):
                 yield from _modules(places, name) if name else ()
         else:
-            for name in plugins_of(node):
-                yield from _modules([*_starts(folders, name, known, own), *starts], name)
+            for level, name in (*((0, plugin) for plugin in plugins_of(node)), *called_imports(node)):
+                yield from _modules(folders[level - 1 : level] if level else [*_starts(folders, name, known, own), *starts], name)
 
 
 def _starts(folders: list[str], name: str, known: ImportPath, own: tuple[str, ...]) -> list[str]:
@@ -277,18 +280,29 @@ def _named(path: str, data: bytes, sources: Sources) -> Iterator[str]:
 
 _LISTING = re.compile(rb"\b(?<!ast\.)(?:i?glob|rglob|iterdir|listdir|scandir|walk|fwalk)\(")
 """A call that lists what is in a folder."""
-_FOLDER = re.compile(rb"""["'/](?:\./)?([\w-][\w.-]*(?:/[\w-][\w.-]*)*)[/"']""")
-"""A string, or the beginning of one, that may name a folder."""
+_LOOKING = re.compile(rb"\b(?:exists|lexists|is_file|isfile)\(")
+"""A call that looks whether a file is there."""
+_PATH = re.compile(rb"""["'/](?:\./)?([\w-][\w.-]*(?:/[\w-][\w.-]*)*)[/"']""")
+"""A string, or a part of one, that may name a folder or a file; what stands before it may lead upwards."""
+_LONGEST_PATH = 255
+"""Bytes of such a name."""
 
 
 def _listed(path: str, data: bytes, sources: Sources) -> Iterator[str]:
-    """Yield data that a file finds by listing folders: that of its own folder, and all that is below the folders that it names from there.
+    """Yield data that a file finds by listing folders or by looking for files: that of its own folder, and what it names.
 
-    Without them a test that goes through what it finds would go through nothing, and pass.
+    That is all below folders that it names, and files, from its own folder or from one above it: there is the root, where it runs, and
+    tests go up there by many ways. Without them a test that goes through what it finds would go through nothing, and pass.
     """
-    if not _LISTING.search(data):
+    lists = _LISTING.search(data) is not None
+    if not lists and not _LOOKING.search(data):
         return
-    folder = PurePosixPath(path).parent
-    yield from sources.data_in("" if str(folder) == "." else str(folder), deep=False)
-    for named in sorted(set(_FOLDER.findall(data))):
-        yield from sources.data_in(str(folder / named.decode()), deep=True)
+    folders = ["" if str(folder) == "." else f"{folder}/" for folder in PurePosixPath(path).parents]
+    if lists:
+        yield from sources.data_in(folders[0].removesuffix("/"), deep=False)
+    for named in sorted({found.decode() for found in _PATH.findall(data) if len(found) <= _LONGEST_PATH}):
+        for place in (folder + named for folder in folders):
+            if lists:
+                yield from sources.data_in(place, deep=True)
+            if sources.is_data(place):
+                yield place

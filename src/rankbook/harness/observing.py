@@ -28,6 +28,8 @@ class Observer:
         """When each process was started."""
         self.gone: dict[int, float] = {}
         """When each process was first seen to have ended."""
+        self.daemons: set[int] = set()
+        """Processes that nobody need wait for."""
         _watch_processes(self)
 
     def read(self) -> list[Note]:
@@ -66,6 +68,7 @@ def _watch_processes(observer: Observer) -> None:
         began = time.monotonic()
         plain_start(process)
         observer.started[process.pid] = began
+        observer.daemons |= {process.pid} if process.daemon else set()
 
     def exitcode(process: Any) -> Any:
         code = plain_code.fget(process)
@@ -111,6 +114,11 @@ def was_cut_off(record: RankRecord) -> bool:
     """Whether a rank is known to have ended without the steps by which an interpreter ends: by `os._exit` or a signal."""
     own = {note.what for note in observer().read() if note.pid == record.pid}
     return BEGAN in own and END not in own and not observer().reader.may_miss
+
+
+def is_daemon(record: RankRecord) -> bool:
+    """Whether a rank is one that nobody need wait for."""
+    return record.pid in observer().daemons
 
 
 def skips(records: Sequence[RankRecord], since: float) -> dict[int, str]:

@@ -8,6 +8,7 @@ import inspect
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,22 +18,14 @@ from msgspec import Struct
 
 from rankbook.harness import evidence, lacking, leaving, script
 from rankbook.harness.unused import Unused
-from rankbook.listing import Outcome, Program, Runtime
+from rankbook.listing import Outcome, Program, RankRecord, Runtime
 from rankbook.pytest_settings import known
 
-QUIET = (
-    "-q",
-    "-p",
-    "no:rankbook",
-    "-o",
-    "norecursedirs=",
-    "-W",
-    "ignore::pytest.PytestAssertRewriteWarning",
-    "-W",
-    "ignore::pytest.PytestConfigWarning",
-)
-"""Options of every run; what the process has imported already, rankbook among it, pytest cannot rewrite, and need not; and
-a setting of a plugin that is left out is unknown."""
+QUIET = ("-q", "-p", "no:rankbook", "-o", "norecursedirs=")
+"""Options of every run."""
+UNWARNED = ("-W", "ignore::pytest.PytestAssertRewriteWarning", "-W", "ignore::pytest.PytestConfigWarning")
+"""Options behind those of the project, since the last that fits a warning counts: what the process has imported already, rankbook among it,
+pytest cannot rewrite, and need not; and a setting of a plugin that is left out is unknown."""
 AGAIN = "rerun"
 """Outcome of an attempt that plugins for tests that fail now and then make again."""
 SETTINGS = ".rankbook-pytest.toml"
@@ -69,7 +62,8 @@ def run(program: Program, runtime: Runtime) -> int:
     only = [Only(Path(path), frozenset(ids))] if "[" in path else []
     named = [program.root] if only else [f"{path}::{entry}" for entry in ids] or [path]
     given = Given(tuple(map(tuple, program.arguments.get("own") or ())))
-    status = int(pytest.main([*QUIET, "--rootdir", program.root, *options, *named], plugins=[reporter, left_out, given, Unused(), *only]))
+    words = [*QUIET, "--rootdir", program.root, *options, *UNWARNED, *named]
+    status = int(pytest.main(words, plugins=[reporter, left_out, given, Unused(), *only]))
     runtime.emit({"type": "finished", "status": status})
     return 0
 
@@ -188,7 +182,8 @@ class Collector:
 
     def pytest_collection_finish(self, session: Any) -> None:
         """Report the tests, in the order in which they run."""
-        for item, why in (*((item, "") for item in session.items), *self.left_out.items()):
+        items = {item.nodeid: item for item in session.items}  # a hook may let one come several times
+        for item, why in (*((item, "") for item in items.values()), *self.left_out.items()):
             event = {"type": "item", "id": inner_id(item.nodeid), "line": _item_line(item, self.path), "marks": list(_marks(item))}
             self.runtime.emit(event | ({"left_out": why} if why else {}))
 
@@ -205,7 +200,7 @@ def _item_line(item: Any, path: str) -> int | None:
         return line + 1
     try:
         return inspect.findsource(item.cls)[1] + 1
-    except (OSError, TypeError):
+    except (AttributeError, OSError, TypeError):  # an item that a hook has made need not be of Python
         return None
 
 
@@ -229,6 +224,7 @@ class Reporter(Collector):
         super().__init__(runtime, path, left_out)
         self.ids = ids
         self.before = 0
+        self.before_call = 0
         self.class_before: dict[type | None, int] = {}
         self.watch: evidence.Watch | None = None
         self.first_failed: dict[type | None, str] = {}
@@ -237,18 +233,29 @@ class Reporter(Collector):
         """What the subtests of the test under way have reported."""
         self.held: list[dict[str, Any]] = []
         """Phases of an attempt of which it is not known yet whether it counts."""
+        self.times: Counter[str] = Counter()
+        """How often each test is to run: more than once where a hook lets it come again."""
+        self.ends: dict[str, list[list[dict[str, Any]]]] = {}
+        """Phases of each run so far of a test that comes several times."""
         self.is_over = False
         self.is_again = False
         """Whether another attempt follows the one that is reported."""
         self.blamed: set[int] = set()
         """Ranks, by process id, for whose death a test has answered."""
+        self.settled: set[int | None] = set()
+        """Ranks of whose end no later test is to be told."""
+        self.so_far = "passed"
+        """Outcome of the test under way, before its teardown."""
+        self.expected: str | None = None
+        """Why its call was expected to fail."""
         evidence.watch_looks(runtime)
 
     def pytest_collection(self, session: pytest.Session) -> None:
         """Stay silent: the file is known."""
 
-    def pytest_collection_finish(self) -> None:  # type: ignore[override]  # a hook takes the arguments that it wants
+    def pytest_collection_finish(self, session: Any) -> None:
         """Stay silent, the tests are known, but for those that are left out now."""
+        self.times.update(item.nodeid for item in session.items)
         for item, why in self.left_out.items():
             if (test := inner_id(item.nodeid)) in self.ids:
                 for when in ("setup", "teardown"):
@@ -257,9 +264,10 @@ class Reporter(Collector):
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Report that a test starts."""
-        self.before = len(self.runtime.ranks)
+        self.before = self.before_call = len(self.runtime.ranks)
         self.watch = None
         self.is_again = False
+        self.so_far, self.expected = "passed", None
         self.parts.clear()
         self.held.clear()
         self.runtime.emit({"type": "start", "id": inner_id(nodeid), "before": self.before})
@@ -267,6 +275,7 @@ class Reporter(Collector):
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: Any) -> None:
         """Watch the hand-over to the ranks."""
+        self.before_call = len(self.runtime.ranks)
         self.watch = evidence.Watch(getattr(item, "instance", None), self.runtime, self.before)
 
     @pytest.hookimpl(wrapper=True)
@@ -276,11 +285,17 @@ class Reporter(Collector):
         cls = getattr(item, "cls", None)
         self.class_before.setdefault(cls, self.before)
         if report.when == "call" and self.watch is not None:
+            ended = self._ended(self.before)
             self._judge(report, self.watch, cls)
             self.blamed |= {record.pid for record in self.watch.records() if report.failed and record.pid is not None}
             report.rankbook_evidence = self.watch.evidence()
-        elif report.when == "teardown" and report.passed and self._is_last_of(cls, item):
-            _overrule(report, evidence.class_verdict(cls, self.runtime.ranks, self.class_before[cls], self.blamed), self.path)
+            self.settled |= {record.pid for record in ended}
+        elif report.when == "teardown":
+            if report.passed and self._is_last_of(cls, item):
+                _overrule(report, evidence.class_verdict(cls, self.runtime.ranks, self.class_before[cls], self.blamed), self.path)
+            self._judge_end(report)
+        if report.when != "teardown":
+            self.so_far, self.expected = report.outcome, getattr(report, "wasxfail", None)
         if report.failed:
             self.first_failed.setdefault(cls, inner_id(item.nodeid))
         return report
@@ -295,6 +310,30 @@ class Reporter(Collector):
         _overrule(report, verdict or watch.verdict(report.outcome), self.path)
         if expected and not report.passed:  # a test that was to fail did so: it has not passed unexpectedly
             report.outcome = "skipped"
+
+    def _judge_end(self, report: Any) -> None:
+        """Judge ranks that have died since the call: those that fixtures wait for, also for whole classes and modules.
+
+        A test that failed, or that judges its ranks itself, answers for its own; no later one is told of them.
+        """
+        own = {record.pid for record in self.runtime.ranks[self.before :]}
+        has_failed = report.failed or self.so_far == "failed"
+        if self.watch is not None and self.watch.expects_deaths():
+            self.settled |= own
+        elif has_failed:  # what its fixtures have started may serve others, too
+            self.settled |= {record.pid for record in self.runtime.ranks[self.before_call :]}
+        ended = self._ended(0)
+        found = None if has_failed else evidence.late_death(ended, self.so_far)
+        if found is not None:
+            _overrule(report, found[1], self.path)
+            report.sections += script.sections([found[0]])
+            if found[0].pid in own and self.expected is not None:
+                report.outcome, report.wasxfail = "skipped", self.expected
+        self.settled |= {record.pid for record in ended}
+
+    def _ended(self, before: int) -> list[RankRecord]:
+        """Give the ranks from a number on that have ended, and of whose end a test is still to be told."""
+        return [record for record in self.runtime.ranks[before:] if record.pid not in self.settled and record.exit_code() is not None]
 
     def _is_last_of(self, cls: type | None, item: Any) -> bool:
         following = getattr(item, "_rankbook_next", None)
@@ -320,14 +359,22 @@ class Reporter(Collector):
         self.is_again |= report.outcome == AGAIN
         if not self.is_again:
             self._report(report)
-        if report.when == "teardown" or not self.is_over:
-            for event in self.held if not self.is_again else ():
+        if report.when == "teardown" or not (self.is_over or self.times[report.nodeid] > 1):
+            for event in self._counting(report.nodeid) if not self.is_again else ():
                 self.runtime.emit(event)
             self.held.clear()
         if report.when == "teardown" and self.is_again:
             self.is_again = False
             self.parts.clear()
             self.before = len(self.runtime.ranks)
+
+    def _counting(self, nodeid: str) -> list[dict[str, Any]]:
+        """Give the phases that are held; of a test that comes several times nothing until it has come the last time, then its worst run."""
+        if self.times[nodeid] <= 1:
+            return self.held
+        ends = self.ends.setdefault(nodeid, [])
+        ends.append(list(self.held))
+        return max(ends, key=_badness) if len(ends) == self.times[nodeid] else []
 
     def _report(self, report: Any) -> None:
         event: dict[str, Any] = {
@@ -366,6 +413,12 @@ def _whole(event: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]
         return event | {name: expected[name] for name in ("outcome", "reason", "wasxfail")}
     skipped = [part["reason"] for part in parts if part["outcome"] == "skipped"]
     return event | ({"reason": f"{len(skipped)} of {len(parts)} subtests skipped: {skipped[0]}"} if skipped else {})
+
+
+def _badness(phases: list[dict[str, Any]]) -> int:
+    """Rank how a run of a test ended: as passed, as skipped, as failed."""
+    outcomes = [Outcome(event["outcome"]) for event in phases]
+    return 2 if any(outcome.is_failure for outcome in outcomes) else int(any(outcome.is_skip for outcome in outcomes))
 
 
 _END = ("outcome", "reason", "text", "line", "missing")
