@@ -264,6 +264,20 @@ def test_what_goes_through_too_much_data_is_skipped(tmp_path):
     assert set(proved(folder).values()) == {("skipped", reason)}
 
 
+def test_words_that_name_large_folders_too(tmp_path):
+    """A word that is no part of a path leaves a test alone where a folder is called so, and so does the way from the root to a folder."""
+    word = "import os\n\nKIND = 'many'\n\n\ndef test_it(tmp_path):\n    assert not os.listdir(tmp_path)\n"
+    way = (
+        "from pathlib import Path\n\nROOT = Path(__file__).resolve().parents[1]\n\n\ndef test_it():\n"
+        "    assert [path.name for path in (ROOT / 'tests' / 'few').glob('*.txt')] == ['0.txt']\n"
+    )
+    many = {f"{folder}/{number}.txt": "1" for folder in ("many", "tests/others") for number in range(2001)}
+    folder = write(tmp_path, {"tests/test_word.py": word, "tests/test_way.py": way, "tests/few/0.txt": "1", **many})
+    (folder / "pyproject.toml").write_text(SETTINGS + "include = ['*.py']\n")
+    assert plain(folder) == 0
+    assert {outcome for outcome, _ in proved(folder).values()} == {"passed"}
+
+
 PROGRAM = """
 import os
 import sys

@@ -284,6 +284,11 @@ _LOOKING = re.compile(rb"\b(?:exists|lexists|is_file|isfile)\(")
 """A call that looks whether a file is there."""
 _PATH = re.compile(rb"""["'/](?:\./)?([\w-][\w.-]*(?:/[\w-][\w.-]*)*)[/"']""")
 """A string, or a part of one, that may name a folder or a file; what stands before it may lead upwards."""
+_ON_A_WAY = re.compile(
+    rb"""^.*(?:/\s*["']|["']\s*/|\b(?:Path|PurePath|i?glob|rglob|listdir|scandir|f?walk|join(?:path)?|exists|lexists|is_?file|is_?dir)\().*$""",
+    re.MULTILINE,
+)
+"""A line on which such a name is part of a path, and not just any word."""
 _LONGEST_PATH = 255
 """Bytes of such a name."""
 
@@ -291,8 +296,9 @@ _LONGEST_PATH = 255
 def _listed(path: str, data: bytes, sources: Sources) -> Iterator[str]:
     """Yield data that a file finds by listing folders or by looking for files: that of its own folder, and what it names.
 
-    That is all below folders that it names, and files, from its own folder or from one above it: there is the root, where it runs, and
-    tests go up there by many ways. Without them a test that goes through what it finds would go through nothing, and pass.
+    That is all below folders that it names, and files, from its own folder or, as parts of paths, from one above it: there is the root,
+    where it runs, and tests go up there by many ways. A folder in which it lies itself is only on the way to others. Without them a test
+    that goes through what it finds would go through nothing, and pass.
     """
     lists = _LISTING.search(data) is not None
     if not lists and not _LOOKING.search(data):
@@ -300,9 +306,14 @@ def _listed(path: str, data: bytes, sources: Sources) -> Iterator[str]:
     folders = ["" if str(folder) == "." else f"{folder}/" for folder in PurePosixPath(path).parents]
     if lists:
         yield from sources.data_in(folders[0].removesuffix("/"), deep=False)
-    for named in sorted({found.decode() for found in _PATH.findall(data) if len(found) <= _LONGEST_PATH}):
-        for place in (folder + named for folder in folders):
-            if lists:
+    on_ways = _names_in(b"\n".join(_ON_A_WAY.findall(data)))
+    for named in sorted(_names_in(data)):
+        for place in (folder + named for folder in (folders if named in on_ways else folders[:1])):
+            if lists and f"{place}/" not in folders:
                 yield from sources.data_in(place, deep=True)
             if sources.is_data(place):
                 yield place
+
+
+def _names_in(data: bytes) -> set[str]:
+    return {found.decode() for found in _PATH.findall(data) if len(found) <= _LONGEST_PATH}
