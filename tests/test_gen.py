@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rankbook import __version__, front_matter
+from rankbook import __version__, front_matter, generating
 from rankbook.cli import main
 from rankbook.config import load
 from rankbook.document import document
@@ -789,3 +789,26 @@ def test_a_part_of_the_sources_has_a_book_of_its_own(tmp_path, monkeypatch, caps
     assert main(["gen", "s/a.py", "--force"]) == 0
     found = {path for path in pages(tmp_path, "docs/suite") if path.endswith("_docs.md")}
     assert found == {"s/a.py_docs.md"}
+
+
+def test_a_mistake_of_rankbook_itself_costs_one_file(tmp_path, capsys, monkeypatch):
+    """Where what reads tests fails on a file, its page goes without them, a warning names the place, and the others are as ever."""
+    plant(tmp_path, {"test_a.py": "def test_a():\n    pass\n", "test_b.py": "def test_b():\n    pass\n"})
+    real = generating.survey
+
+    def failing(draft, path):
+        if path == "test_a.py":
+            raise KeyError("lost")
+        return real(draft, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(generating, "survey", failing)
+        assert gen(tmp_path, "--jobs", "1") == 0
+    said = capsys.readouterr().err
+    assert re.search(r"test_a\.py: rankbook itself failed to tell its tests .* \(KeyError: 'lost', test_gen\.py:\d+\); its page goes", said)
+    assert "test_b" not in said
+    assert "## What is tested" not in (tmp_path / "out/test_a.py_docs.md").read_text()
+    assert "## What is tested" in (tmp_path / "out/test_b.py_docs.md").read_text()
+    assert gen(tmp_path) == 0
+    assert "## What is tested" in (tmp_path / "out/test_a.py_docs.md").read_text()
+    assert "failed" not in capsys.readouterr().err

@@ -581,6 +581,21 @@ def test_a_method_that_a_class_may_replace_is_not_followed() -> None:
     assert {tuple(need.text for need in test.requirements) for test in project(own + other).tests["test_it.py"]} == {()}
 
 
+@pytest.mark.parametrize(
+    ("helper", "expected"),
+    [
+        ("BOUND = 3\ndef need(count=BOUND):\n    if torch.cuda.device_count() < count:\n        pytest.skip('few')\n", ["3 GPUs"]),
+        ("LIMIT = True\ndef need(flag=LIMIT):\n    if flag:\n        pytest.skip('no')\n", ["need()"]),
+        ("def need(flag=elsewhere.LIMIT):\n    if flag:\n        pytest.skip('no')\n", ["need()"]),
+    ],
+)
+def test_defaults_of_a_helper_are_read_where_it_stands(helper: str, expected: list[str]) -> None:
+    """The name of a constant as a default means that of the helper's own file, whichever file calls it."""
+    assert needs(f"{helper}def test_x():\n    need()\n") == expected
+    both = f"import pytest, torch\n{helper}"
+    assert needs("LIMIT = 7\nfrom helpers import need\ndef test_x():\n    need()\n", helpers=both) == expected
+
+
 def test_requirements_are_inherited() -> None:
     """Decorators, guards and `setUp` of base classes count in subclasses of other files.
 

@@ -6,6 +6,7 @@ import os
 import pickle
 import secrets
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -19,7 +20,7 @@ from rankbook import findings, freshness, homes, pages
 from rankbook.analyse import Draft, folders_of, public_names, survey, targets, unknown_modules, unmentioned
 from rankbook.collecting import rules_of
 from rankbook.config import Settings
-from rankbook.errors import PageError
+from rankbook.errors import PageError, RankbookError
 from rankbook.freshness import Changes, Manifest
 from rankbook.knowledge import Brief, Knowledge
 from rankbook.model import Folder, Module, Project, Survey, Test, Use
@@ -283,16 +284,19 @@ class _Run:
         rules = rules_of(self.settings.root)
         draft = self.draft = Draft(self.modules, frozenset(self.paths), packages, self.vocabulary, rules, is_own=self.packages.is_own)
 
-        def read(paths: Sequence[str]) -> list[tuple[Survey, bytes, dict[str, bytes]]]:
+        def read(paths: Sequence[str]) -> list[tuple[Survey, bytes, dict[str, bytes], str]]:
             found = []
             for path in paths:
-                made = survey(draft, path)
-                found.append((_gist(made), _packed(made), packages.taken()))
+                made, mistake = _surveyed_alone(draft, path)
+                found.append((_gist(made), _packed(made), packages.taken(), mistake))
                 draft.relieve()
             return found
 
         after = {}
-        for gist, data, read_packages in self._spread(read, sorted(doubtful - mute)):
+        for gist, data, read_packages, mistake in self._spread(read, sorted(doubtful - mute)):
+            if mistake:
+                self.passing.append(mistake)
+                self.is_whole = False
             self.store.put("surveys", gist.path, data)
             if self.changes is None:
                 self.knowledge.add(gist)
@@ -705,6 +709,19 @@ class _KeptPackages(Mapping[str, Module]):
 
     def __len__(self) -> int:
         return len(self._packages)
+
+
+def _surveyed_alone(draft: Draft, path: str) -> tuple[Survey, str]:
+    """Read a file together with those that it names; where rankbook itself fails, that costs the file what it says, and a warning."""
+    try:
+        return survey(draft, path), ""
+    except (RankbookError, StoreError):
+        raise
+    except Exception as error:  # noqa: BLE001 - a mistake of ours can be of any kind, and no file takes the others along
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}:{frame.lineno}"
+        what = f"rankbook itself failed to tell its tests and what they need ({type(error).__name__}: {error}, {where})"
+        return Survey(path), f"{path}: {what}; its page goes without them: report the file as a bug"
 
 
 def _brief(module: Module) -> Brief:

@@ -301,7 +301,7 @@ def _followed(node: ast.expr, name: str, reading: _Reading, *, wanted: bool) -> 
         return _within(text, values.in_file(found[0]) if found else values, reading, wanted=wanted)
     place = values.names.find(values.path, name)
     if place is not None and isinstance(place.definition, Function) and isinstance(node, ast.Call):
-        inner = values.in_file(place.path).with_bound(bound(place.definition, expression(node), values))
+        inner = values.in_file(place.path).with_bound(bound(place.definition, expression(node), values, place.path))
         return _within(place.definition.returns, inner, reading, wanted=wanted)
     plain = values.in_file(values.path)
     key = ("flag", values.path, name, wanted, reading.depth)
@@ -343,17 +343,18 @@ def _text_of(member: Constant | Function) -> str | None:
     return member.value if isinstance(member, Constant) else member.returns
 
 
-def bound(function: Function, call: Expression, values: Values) -> dict[str, tuple[str, Values]]:
+def bound(function: Function, call: Expression, values: Values, path: str) -> dict[str, tuple[str, Values]]:
     """Tell what the parameters of a function are in a call of it.
 
     Args:
         function: the function.
         call: the call.
         values: reads the arguments where the call stands.
+        path: of the function's file, in which its defaults are read.
     """
     given = dict(zip(function.parameters, call.arguments, strict=False)) | dict(call.keywords)
     known = {name: (text, values) for name, text in given.items() if not name.startswith("*")}
-    return {**{name: (text, Values(values.names, "")) for name, text in function.defaults}, **known}
+    return {**{name: (text, Values(values.names, path)) for name, text in function.defaults}, **known}
 
 
 def _tried_import(values: Values, name: str) -> str | None:

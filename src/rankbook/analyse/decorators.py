@@ -107,7 +107,7 @@ def _followed(decorator: Expression, values: Values, depth: int) -> list[Require
     if place is None or not isinstance(place.definition, Function):
         return None
     is_called = decorator.text != decorator.name
-    inner = values.in_file(place.path).with_bound(bound(place.definition, decorator, values) if is_called else {})
+    inner = values.in_file(place.path).with_bound(bound(place.definition, decorator, values, place.path) if is_called else {})
     if place.definition.returns is not None:
         return _of_return(place.definition, inner, depth, is_called=is_called)
     return _of_wrapper(place, inner) or None

@@ -43,7 +43,7 @@ def _of_call(call: Expression, values: Values, depth: int, left: Iterator[int]) 
         return
     path, helper = found
     named = replace(helper, parameters=helper.parameters[1:]) if call.name.startswith(("self.", "cls.")) else helper
-    inner = values.in_file(path).with_bound(bound(named, call, values))
+    inner = values.in_file(path).with_bound(bound(named, call, values, path))
     for skip in helper.skips:
         try:
             needs: list[Requirement] | None = list(of_skip_in_full(skip, inner))
