@@ -881,6 +881,7 @@ def test_where_tests_are_found(tmp_path, files, sources, include):
 SETUP = """\
 from setuptools import setup
 
+loaded = load(name="another", python_requires=">=3.99")
 extras = {"quality": []}
 extras["testing"] = ["torch"]
 setup(name="a", extras_require=extras, python_requires=">=3.12")

@@ -60,6 +60,8 @@ class Run:
     results: dict[str, str] = field(default_factory=dict)
     """`success`, `failure` or `skipped`, by job."""
     published: Path | None = None
+    outputs: dict[str, str] = field(default_factory=dict)
+    """Of jobs, by what a job that needs them calls each."""
 
     @property
     def temporary(self) -> Path:
@@ -94,6 +96,7 @@ class Run:
                 continue
             variables = {**document.get("env", {}), **job.get("env", {})}
             self.results[name] = self._job(name, job["steps"], below, {**variables, **self.environment})
+            self.outputs |= {f"needs.{name}.outputs.{key}": self.told(value) for key, value in job.get("outputs", {}).items()}
 
     def _job(self, name: str, steps: list[dict[str, Any]], below: str, environment: dict[str, str]) -> str:
         root = self.folder / name
@@ -106,7 +109,7 @@ class Run:
                 continue
             if "uses" in step:
                 action = step["uses"].partition("@")[0]
-                ACTIONS[action](self, root, step.get("with", {}))
+                ACTIONS[action](self, root, {key: self.told(value) for key, value in step.get("with", {}).items()})
                 continue
             added = ":".join(paths.read_text().split())
             variables = {
@@ -118,6 +121,11 @@ class Run:
             if not self.shell(name, step["run"], root / below, variables):
                 result = "failure"
         return result
+
+    def told(self, value: Any) -> Any:
+        """Put what is known into a value, in the place of its name."""
+        known = {"github.run_attempt": "1", **self.outputs}
+        return re.sub(r"\$\{\{ ([\w.]+) \}\}", lambda match: known.get(match[1], match[0]), value) if isinstance(value, str) else value
 
     def holds(self, expression: str) -> bool:
         """Evaluate a condition."""
@@ -183,10 +191,10 @@ def _download(run: Run, root: Path, options: Mapping[str, Any]) -> None:
         shutil.copytree(path, root / options["path"] / path.name)
 
 
-def _publish(run: Run, _root: Path, _options: Mapping[str, Any]) -> None:
+def _publish(run: Run, _root: Path, options: Mapping[str, Any]) -> None:
     """Unpack what is handed to Pages."""
     run.published = run.folder / "published"
-    with tarfile.open(run.folder / "artifacts/github-pages/artifact.tar") as packed:
+    with tarfile.open(run.folder / "artifacts" / options["artifact_name"] / "artifact.tar") as packed:
         packed.extractall(run.published, filter="data")
 
 

@@ -133,12 +133,11 @@ class Declared(Struct, frozen=True, dict=True):
 
     def _argument(self, name: str) -> object:
         """Give what `setup.py` hands to `setup()` under a name, where it is written out."""
-        for node in ast.walk(self._setup):
-            if isinstance(node, ast.keyword) and node.arg == name:
-                try:
-                    return ast.literal_eval(node.value)
-                except ValueError:
-                    return None
+        calls = [node for node in ast.walk(self._setup) if isinstance(node, ast.Call)]
+        for called in ("setup", "dict"):  # `setup(**arguments)` is often given what a `dict(name=…)` makes
+            for keyword in (keyword for call in calls if _last_name(call.func) == called for keyword in call.keywords):
+                if keyword.arg == name:
+                    return _literal(keyword.value)
         return None
 
     def _extras_of_setup(self) -> Iterator[str]:
@@ -205,6 +204,17 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _literal(node: ast.expr) -> object:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None
 
 
 def _keys(node: ast.expr) -> Iterator[str]:
