@@ -104,6 +104,8 @@ def test_needs_that_are_not_known(ledger):
     """Without needs the reason of the skip stands for them; what nothing runs anywhere is no debt."""
     ledger.record([skipped("docs/p.md::a", (), reason="no network"), skipped("docs/p.md::b", (), kind="unrunnable")])
     assert said(ledger) == ["1 test, whose need is not known (skipped: no network); last run: never"]
+    ledger.record([skipped("docs/p.md::a", (), reason="no\nnetwork", when=f"{DAY}T10:00:00+00:00")])
+    assert said(ledger) == ["1 test, whose need is not known (skipped: no\\nnetwork); last run: never"]
 
 
 def test_runs_of_this_session_count(ledger):

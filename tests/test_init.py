@@ -264,6 +264,14 @@ def test_without_a_repository_it_says_what_it_takes(tmp_path):
     assert load(tmp_path).sources == ("test",)
 
 
+def test_scripts_that_would_be_executed_are_told(project):
+    """Whoever proves the book runs them: what installs packages, say."""
+    assert "would be executed" not in init(project, "--dry-run").stdout
+    write(project, {f"tests/{name}": "true\n" for name in ("a.sh", "b.sh", "c/setup.py", "d.sh", "e.py")})
+    said = init(project).stdout
+    assert "note      4 scripts would be executed with the book: tests/a.sh, tests/b.sh, tests/c/setup.py, …; put what must not" in said
+
+
 def test_a_repository_that_git_refuses_is_told(project):
     """Where Git does not read what is there, that is said: a remote that it hides is not simply missing."""
     (project / ".git" / "HEAD").write_text("broken")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rankbook.ledger import Ledger
+from rankbook.listing import Outcome
 from rankbook.pytest_settings import NAMED, PytestSettings, pytest_settings_of
 
 TABLE = "[tool.pytest.ini_options]\n"
@@ -311,6 +312,45 @@ def test_options_of_the_command_line_count_more(tmp_path):
     assert json.loads((folder / "report.json").read_text())["endings"] == {"failed": 5, "proved earlier": 1}
     proved(folder, "--stale", "--listings-report=report.json", "--world-size=1")
     assert json.loads((folder / "report.json").read_text())["endings"]["failed"] == 4
+
+
+STRICTER = """
+import warnings
+
+import pytest
+
+
+def test_warns():
+    warnings.warn("it is late", stacklevel=1)
+
+
+@pytest.mark.xfail(reason="known")
+def test_known():
+    assert 0
+
+
+@pytest.mark.xfail(reason="known")
+def test_better():
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "failed"),
+    [
+        ((), set()),
+        (("-W", "error::UserWarning"), {"test_warns"}),
+        (("--runxfail",), {"test_known"}),
+        (("-o", "xfail_strict=true"), {"test_better"}),
+        (("-qWerror::UserWarning", "--override-ini=xfail_strict=true", "-o", "addopts="), {"test_warns", "test_better"}),
+    ],
+)
+def test_options_of_pytest_on_the_command_line_reach_the_tests(tmp_path, options, failed):
+    """What makes a test red under plain pytest makes it red in the book."""
+    folder = write(tmp_path, {"pyproject.toml": "[tool.rankbook]\nsources = ['tests']\n", "tests/test_a.py": STRICTER})
+    proved(folder, *options, "-k", "not how")
+    runs = {run.node_id.rpartition("::")[2]: run.outcome for run in Ledger(folder / ".rankbook/ledger.sqlite").latest()}
+    assert {name for name, outcome in runs.items() if outcome is Outcome.FAILED} == failed, runs
 
 
 IGNORING = """

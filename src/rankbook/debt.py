@@ -24,6 +24,7 @@ from rankbook.required import BROKEN
 from rankbook.requirements import KINDS, Requirement, gpu_range
 from rankbook.site import expected
 from rankbook.site.besides import Besides
+from rankbook.terminal import one_line
 
 REAL = (Outcome.PASSED, Outcome.FAILED, Outcome.CRASHED, Outcome.HUNG)
 """Ways to end that leave evidence: it ran. Skipped, vacuous, degenerate and not run do not count."""
@@ -67,7 +68,7 @@ class Debt(Struct, frozen=True):
             )
         last = ", ".join(filter(None, (self.last, self.note))) or "never"
         machine = self.machine if self.machine != needs else ""
-        return "; ".join(filter(None, (what, f"last run: {last}", f"smallest machine: {machine}" if machine else "")))
+        return one_line("; ".join(filter(None, (what, f"last run: {last}", f"smallest machine: {machine}" if machine else ""))))
 
 
 class Page(NamedTuple):

@@ -56,6 +56,8 @@ class PytestSettings(Struct, frozen=True):
     def called_with(self, words: Sequence[str], own: Sequence[tuple[str, ...]]) -> PytestSettings:
         """Give what holds when the command line of pytest says more: its `-m` and `-k` stand in the place of those here.
 
+        Its `-W`, `-o`, `--strict`, `--strict-markers` and `--runxfail` count, too.
+
         Args:
             words: of the command line.
             own: those options of it that are the project's own.
@@ -64,8 +66,12 @@ class PytestSettings(Struct, frozen=True):
         again = tuple(name for name in ("-m", "-k") if any(word.startswith(name) for word in apart))
         pairs = zip(self.chosen[::2], self.chosen[1::2], strict=True)
         chosen = tuple(word for name, value in pairs if name not in again for word in (name, value))
-        called = [*(word for option in own for word in option), *(again if chosen != self.chosen else ())]
-        return replace(self, own=(*self.own, *own), chosen=chosen, called=shlex.join(called), of_file=self.digest) if called else self
+        more = tuple(_on_the_line(words))
+        called = [*more, *(word for option in own for word in option), *(again if chosen != self.chosen else ())]
+        if not called:
+            return self
+        options = (*self.options, *more)
+        return replace(self, options=options, own=(*self.own, *own), chosen=chosen, called=shlex.join(called), of_file=self.digest)
 
     @property
     def import_mode(self) -> str:
@@ -181,7 +187,8 @@ _STARTS_ELSEWHERE = ("doctest_", "junit_", "log_cli", "log_file", "tmp_path_rete
 """How names of others begin."""
 _SHORT_FLAGS = frozenset("dfhlqsvxV")
 """Letters of the options of pytest and of xdist that take no value."""
-_FLAGS = frozenset({"--strict", "--strict-markers", "--runxfail", "--noconftest"})
+_STRICT = frozenset({"--strict", "--strict-markers", "--runxfail"})
+_FLAGS = _STRICT | {"--noconftest"}
 _WITH_VALUE = {
     "-W": "-W", "--pythonwarnings": "-W", "-p": "-p", "-o": "-o", "--override-ini": "-o", "--import-mode": "--import-mode",
 }  # fmt: skip
@@ -240,6 +247,16 @@ def _short(option: Sequence[str], known: Mapping[str, str]) -> Iterator[str]:
         yield from (known[long], value)
     elif word[:2] in known and not word.startswith("--"):
         yield from (word[:2], word[2:])
+
+
+def _on_the_line(words: Sequence[str]) -> Iterator[str]:
+    """Yield the options of a command line on which the end of a test depends, and that are not looked up elsewhere."""
+    for given in options_of(words):
+        name, *value = (*_short(given, _WITH_VALUE), "")
+        if name in _STRICT:
+            yield name
+        elif name == "-W" or (name == "-o" and _bears(value[0].partition("=")[0])):
+            yield from (name, value[0])
 
 
 def _is_own(word: str) -> bool:

@@ -20,11 +20,14 @@ from rankbook.errors import ConfigError, RankbookError
 from rankbook.model import Project
 from rankbook.pages import share_address
 from rankbook.query import fewest_gpus
+from rankbook.report import plural
 from rankbook.starter import Declared, Demands, Draft, Facts, Kind, Sources, Wishes, drafts, find_facts, find_tests
 from rankbook.terminal import word
 
 Say = Callable[[str], None]
 """Prints a line."""
+_MOST_NAMED = 3
+"""Scripts that a note names."""
 _FORGES = ("github", "gitlab")
 
 
@@ -69,7 +72,7 @@ def start(chosen: Namespace, root: Path, say: Say) -> int:
     _check_forced(made, forced)
     for name, value in found.said:
         say(f"{name:9} {value}")
-    for sentence in found.guessed:
+    for sentence in (*found.guessed, *_told_of_scripts(project)):
         say(f"note      {sentence}")
     for draft in made:
         _do(draft, top, say, dry=chosen.dry_run)
@@ -86,6 +89,14 @@ def start(chosen: Namespace, root: Path, say: Say) -> int:
         for line in _next(found.facts, starter.changed(root, [path for path in kept if path not in hidden])):
             say(line)
     return int(bool(refused) or any(draft.needs_a_hand for draft in made))
+
+
+def _told_of_scripts(project: Project) -> Iterator[str]:
+    """Say which sources are executed that may do more than test: scripts of the shell, and what installs packages."""
+    scripts = [path for path, module in sorted(project.modules.items()) if module.source.language == "bash" or path.endswith("setup.py")]
+    if scripts:
+        named = ", ".join([*scripts[:_MOST_NAMED], *(["…"] if scripts[_MOST_NAMED:] else [])])
+        yield f"{plural(len(scripts), 'script')} would be executed with the book: {named}; put what must not be into the setting exclude"
 
 
 def _tests(root: Path, named: tuple[str, ...]) -> Sources:
