@@ -285,6 +285,31 @@ def test_tidied_pages_are_not_edited(project, capsys):
     assert page(project).read_bytes() == whole
 
 
+def test_pages_that_come_back_are_obsolete(project, capsys, monkeypatch, tmp_path_factory):
+    """A page of a source that is gone is told of, and goes, also where the last run did not know it, as after a checkout by Git."""
+    (project / "s/deep/er").mkdir(parents=True)
+    (project / "s/deep/er/gone.py").write_text("x = 1\n")
+    assert run(project, "gen") == 0
+    old = {path: path.read_bytes() for path in sorted((project / "out/s/deep").rglob("*")) if path.is_file()}
+    shutil.rmtree(project / "s/deep")
+    assert run(project, "gen") == 0
+    assert old and not any(path.exists() for path in old)
+    for path, data in old.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    (project / "out/s/README.md").write_text("# Mine\n")
+    warm = check(project, capsys)
+    with monkeypatch.context() as another:
+        another.setenv("RANKBOOK_CACHE_DIR", str(tmp_path_factory.mktemp("another")))
+        cold = check(project, capsys)
+    told = [[line for line in said.splitlines() if " out/" in line] for _, said, _ in (warm, cold)]
+    assert (warm[0], cold[0], told[0]) == (1, 1, told[1])
+    assert told[0] == [f"obsolete  {path.relative_to(project)}" for path in old if path.suffix == ".md"]
+    assert run(project, "gen") == 0
+    assert not any(path.exists() for path in old) and (project / "out/s/README.md").read_text() == "# Mine\n"
+    assert check(project, capsys)[0] == 0
+
+
 @pytest.mark.parametrize("has_cache", [True, False])
 def test_it_is_said_that_a_note_stands_elsewhere(project, capsys, has_cache):
     """A note that a person has just written is in its place after the next run, and until then the page is outdated for this reason."""

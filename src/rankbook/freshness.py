@@ -69,6 +69,8 @@ class Manifest(Struct, frozen=True):
     """Files of packages that were read; absolute."""
     pages: Stats
     """Below the folder of all pages."""
+    folders: Stats
+    """Those that hold the pages, below the same; the folder of all pages is `.`."""
     report: Report
     """Of a run that finds nothing changed."""
 
@@ -140,10 +142,45 @@ def compare(settings: Settings) -> Changes | None:
     if manifest is None or manifest.world != world(settings):
         return None
     root, out = os.fspath(settings.root), os.fspath(settings.below_root(settings.out))
-    groups = ((root, manifest.sources), (root, manifest.surroundings), (root, manifest.foreign), (out, manifest.pages))
-    found = _changed(groups, settings.jobs)
-    sources, surroundings, foreign, pages = map(tuple, found)
+    looked_at = (manifest.sources, manifest.surroundings, manifest.foreign, manifest.pages, manifest.folders)
+    found = _changed(list(zip((root, root, root, out, out), looked_at, strict=True)), settings.jobs)
+    sources, surroundings, foreign, pages, folders = map(tuple, found)
+    pages += tuple(sorted(_appeared(out, folders, manifest)))
     return Changes(manifest, sources, surroundings, foreign, pages, time.perf_counter() - start)
+
+
+def folders_of(pages: Iterable[str]) -> list[str]:
+    """Name the folders that hold pages, as the manifest has them.
+
+    Args:
+        pages: below the folder of all pages.
+    """
+    found = {"."}
+    for folder in {path.rpartition("/")[0] for path in pages}:
+        inner = folder
+        while inner and inner not in found:
+            found.add(inner)
+            inner = inner.rpartition("/")[0]
+    return sorted(found)
+
+
+def _appeared(out: str, changed: Iterable[str], manifest: Manifest) -> Iterator[str]:
+    """Yield what may be pages in folders that have changed, and that the last run did not know: Git may have brought them back."""
+    waiting = list(changed)
+    pages, folders = (frozenset(manifest.pages.paths), frozenset(manifest.folders.paths)) if waiting else (frozenset(), frozenset())
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(os.path.join(out, folder)) as found:  # noqa: PTH118 - names are what is needed
+                entries = list(found)
+        except OSError:
+            continue
+        for entry in entries:
+            path = entry.name if folder == "." else f"{folder}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                waiting += [path] if path not in folders else []
+            elif path.endswith((".md", ".svg", ".inv")) and path not in pages:
+                yield path
 
 
 _read: dict[Path, tuple[tuple[int, int, int], Manifest]] = {}

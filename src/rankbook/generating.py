@@ -457,10 +457,14 @@ class _Run:
         left = {folder for path in gone for folder in _above(path)} - self.folders.keys()
         self.obsolete |= {page for path in gone for page in pages.pages_of_file(path)}
         self.obsolete |= {page for path in left for page in pages.pages_of_folder(path)}
-        self.obsolete |= self._spared()
+        self.obsolete |= self._spared() | self._appeared()
         for path in left:
             self.store.put("totals", path, None)
         return self.obsolete - self.fates.keys()
+
+    def _appeared(self) -> set[str]:
+        """Name what may be pages that the last run did not know."""
+        return set() if self.changes is None else set(self.changes.pages).difference(self.changes.manifest.pages.paths)
 
     def _spared(self) -> set[str]:
         """Name the pages of what was gone before, which are there because somebody has edited them."""
@@ -645,6 +649,7 @@ class _Run:
                     (*self.pages, homes.ORPHANS),
                     freshness.look(out, [*sorted(self.fates), homes.ORPHANS]),
                 ),
+                folders=freshness.look(out, freshness.folders_of(self.pages)),
                 report=replace(
                     report,
                     written=(),
