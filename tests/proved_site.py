@@ -17,7 +17,11 @@ from tiny_site import build, write_project
 LONG = "AVeryLongNameWithoutAnySpaceThatDoesNotFitIntoThePhonesWidthBecauseNobodyBrokeItIntoSeveralShorterWords"
 STATES = "suite/test_states.py"
 LONGEST = f"suite/{LONG.lower()}/test_{LONG.lower()}.py"
-_ENDS = (RankEnd("rank 0", None, 0.25, 4.1), RankEnd("rank 1", -9, 0.31, 2.2, 0.9), RankEnd("rank 2", 0, 0.3, 3.9))
+_ENDS = (
+    RankEnd("rank 0", None, 0.25, 4.1, 0.7, called=f"all_reduce ({LONG}.py:40)", called_at=2.3),
+    RankEnd("rank 1", -9, 0.31, 2.2, 0.9, called=f"all_gather_object ({LONG}.py:38)", called_at=1.9),
+    RankEnd("rank 2", 0, 0.3, 3.9, 0.8, called=f"barrier ({LONG}.py:36)", called_at=1.4),
+)
 _RECEIPT = Receipt(_ENDS, world_size=3, backend="gloo", device="cpu")
 _HEARD = f"rank 1 died by SIGKILL 2.2 s after its start; rank 0 waits in all_reduce ({LONG}.py:40)"
 

@@ -202,11 +202,12 @@ def test_an_api_leads_to_its_tests(visit):
 
 
 def test_an_owner_is_found_and_leads_to_the_owners(visit):
-    """An owner is found by any word of its name, and its result opens the page on owners."""
+    """An owner is found by any word of its name, and its result opens the page on owners at its files."""
     page = visit()
     assert ask(page, "owner:distributed") == [("owner", "oncall: distributed", "in 1 file")]
     page.keyboard.press("Enter")
-    page.wait_for_url("**/material/book/suite-owners.html")
+    page.wait_for_url("**/material/book/suite-owners.html#oncall-distributed")
+    assert page.locator("#oncall-distributed").inner_text().startswith("oncall: distributed")
 
 
 def test_keys_steer_the_list(visit):

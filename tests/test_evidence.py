@@ -9,6 +9,7 @@ import select
 import subprocess
 import sys
 import textwrap
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbook import engines, rank_notes
+from rankbook import engines, last_calls, rank_notes
 from rankbook.engines.execution import SupervisedExecution
 from rankbook.harness import preloaded, world_size
 from rankbook.listing import Event, Outcome, Program, Receipt
@@ -357,7 +358,9 @@ class TestProcesses(MultiProcessTestCase):
         pair = dist.new_group([0, 1])
         if self.rank < 2:
             dist.all_reduce(torch.ones(1), group=pair)
-        if self.rank == 2:
+            store.set(f"done {self.rank}", "")
+        else:  # not before: the others may still connect to it
+            store.wait(["done 0", "done 1"])
             os._exit(5)
 
 
@@ -641,3 +644,68 @@ def test_reader_ended(pipe):
     os.close(reader._descriptor)
     pen.write(rank_notes.BEGAN)
     assert not select.select([], [], [], 0)[0]
+
+
+@pytest.fixture
+def calls(monkeypatch, tmp_path) -> Iterator[int]:
+    """The file of last calls, as this process would have it in a program."""
+    descriptor = last_calls.create()
+    for name in ("descriptor", "identity", "root", "entered"):
+        monkeypatch.setattr(last_calls.Held, name, getattr(last_calls.Held, name))
+    last_calls.hold(descriptor, str(tmp_path))
+    yield descriptor
+    os.close(descriptor)
+
+
+def call_from(path, name: str) -> None:
+    """Have a line of a file call a function of torch.distributed, whose own wrapper notes it."""
+    note = "wrapper = lambda name: note(name)\n"
+    exec(compile(f"{note}\n\nwrapper({name!r})\n", str(path), "exec"), {"note": last_calls.note})
+
+
+def test_last_calls_are_kept(calls, tmp_path):
+    """Only the last one counts, with the line of the program; a test's begin and a new process with the same number know of none."""
+    own = os.getpid()
+    assert last_calls.last_call(own) == last_calls.LastCall()
+    for name in ("barrier", "all_reduce"):
+        call_from(tmp_path / "some" / "train.py", name)
+    seen = last_calls.last_call(own)
+    assert str(seen) == "all_reduce (some/train.py:4)"
+    assert 0 < seen.at <= time.monotonic()
+    assert seen.entered == 0
+    last_calls.note_entry()
+    entered = last_calls.last_call(own)
+    assert (str(entered), entered.entered >= seen.at) == ("", True)
+    call_from("<elsewhere>", "send")
+    assert str(last_calls.last_call(own)) == "send"
+    assert last_calls.last_call(own).entered == entered.entered
+    assert last_calls.last_call(own + 1) == last_calls.LastCall()
+    last_calls.hold(calls, str(tmp_path))
+    assert last_calls.last_call(own) == last_calls.LastCall()
+
+
+@given(name=st.text(max_size=400))
+def test_last_calls_come_from_any_file(name):
+    """Whatever a file is called, and however long its path is, the function is known, and no other process's place is written to."""
+    descriptor = last_calls.create()
+    before = {key: vars(last_calls.Held)[key] for key in ("descriptor", "identity", "root", "entered")}
+    try:
+        last_calls.hold(descriptor, "/root")
+        call_from(f"/root/{name}".replace("\0", ""), "all_gather")
+        assert last_calls.last_call(os.getpid(), descriptor).name == "all_gather"
+        assert os.fstat(descriptor).st_size == (os.getpid() + 1) * last_calls.SIZE
+    finally:
+        os.close(descriptor)
+        for key, value in before.items():
+            setattr(last_calls.Held, key, value)
+
+
+def test_last_calls_of_a_program_that_has_closed_them(calls, tmp_path):
+    """Where the descriptor belongs to another file now, nothing is written into that; where there is none, nothing is known."""
+    with (tmp_path / "other").open("w+b") as stream:
+        os.dup2(stream.fileno(), calls)
+        call_from(tmp_path / "train.py", "barrier")
+    assert (tmp_path / "other").read_bytes() == b""
+    last_calls.hold(-1, str(tmp_path))
+    call_from(tmp_path / "train.py", "barrier")
+    assert last_calls.last_call(os.getpid()) == last_calls.LastCall()

@@ -659,6 +659,26 @@ def test_ranks_and_time_are_those_of_the_test(proved):
     assert run.duration > 1  # two seconds are waited for the other rank
 
 
+def test_last_calls(proved):
+    """Of each rank of a test that failed the ledger knows what it has called last, where and when; of one that passed it does not."""
+    _, folder, _ = proved
+    found = Ledger(folder / ".rankbook" / "ledger.sqlite").last_by_page("docs/dead_ranks.md")
+    runs = {run.node_id.rpartition("::")[2]: run for run in found}
+    called = {
+        "test_killed_while_the_other_waits": ["init_process_group (docs/dead_ranks.md:22)", ""],
+        "test_dies_after_the_last_collective": ["barrier (docs/dead_ranks.md:40)"] * 2,
+        "test_one_raises_between_two_collectives": ["all_gather_object (docs/dead_ranks.md:50)", "barrier (docs/dead_ranks.md:46)"],
+        "test_still_fine": ["", ""],
+        "started-on-ranks": ["init_process_group (docs/dead_ranks.md:67)", ""],
+    }
+    assert {name: [rank.called for rank in runs[name].receipt.ranks] for name in called} == called
+    ranks = [rank for name in called for rank in runs[name].receipt.ranks if rank.called]
+    assert all(rank.started <= rank.called_at <= rank.started + rank.duration for rank in ranks)
+    (killed, waiting) = sorted(runs["test_killed_while_the_other_waits"].receipt.ranks, key=lambda rank: rank.called)
+    assert killed.entered is not None
+    assert waiting.started < waiting.entered <= waiting.called_at
+
+
 def test_nothing_is_left(proved):
     """After all faults no file, shared memory, process or port is left."""
     _, folder, shared = proved

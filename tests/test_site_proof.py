@@ -604,8 +604,8 @@ def test_expected_tests_are_counted_as_they_are_read():
 # Ranks
 
 ENDS = (
-    RankEnd("rank 0", None, 0.25, 4.1),
-    RankEnd("rank 1", -9, 0.31, 2.2, 0.9),
+    RankEnd("rank 0", None, 0.25, 4.1, called="all_reduce (a.py:40)", called_at=2.1),
+    RankEnd("rank 1", -9, 0.31, 2.2, 0.9, called="broadcast (a<b>.py:38)", called_at=1.75),
     RankEnd("rank 2", 0, 0.3, 3.9),
     RankEnd("rank 3", 3, 0.33, 1.2),
 )
@@ -642,7 +642,19 @@ def test_a_failed_run_of_several_ranks_has_a_lane_for_each(proof_of):
     labels = [values["aria-label"] for tag, values in seen.tags if tag == "svg"]
     said = "rank 0 still alive when the run ended; rank 1 died by SIGKILL; rank 2 ended in order; rank 3 left with exit status 3"
     assert labels == [said, said]  # one for a desk, one for a phone
-    assert "rank 10.310 s0.900 s2.510 sdied by SIGKILL" in seen.text
+    assert "rank 10.310 s0.900 s2.510 sdied by SIGKILLbroadcast (a<b>.py:38) after 1.750 s" in seen.text
+
+
+def test_a_lane_says_what_its_rank_has_called_last():
+    """It has a mark at the moment, and the function's name beside the rank's end, unless the rank is said to wait in it."""
+    drawn = diagram(a_run(outcome=Outcome.CRASHED, ranks=4, reason=HEARD, receipt=Receipt(ENDS)))
+    svg, phone = re.findall("<svg.*?</svg>", drawn, re.DOTALL)
+    assert svg.count("l4 5l-4 5l-4 -5z") == phone.count("l4 5l-4 5l-4 -5z") == 2
+    assert re.findall(r">(?:rank \d: )?([^<>]*)</text>(?=<text[^>]*>after)", svg) == ["died by SIGKILL"]
+    assert ">after broadcast</text>" in svg
+    assert ">rank 1: died by SIGKILL after broadcast</text>" in phone
+    assert "after all_reduce" not in drawn
+    assert "It called last broadcast (a&lt;b&gt;.py:38)</title>" in drawn
 
 
 def test_what_was_heard_is_said_of_the_ranks_that_were_last():

@@ -76,10 +76,14 @@ class RankEnd(Struct, frozen=True):
     """Seconds after the start of the program's main process at which it entered the test's body; None when that is not known."""
     doing: str = ""
     """What it was doing when the program was ended: `waits in all_reduce (train.py:12)`."""
+    called: str = ""
+    """Function of torch.distributed that it has called last, and where: `all_reduce (train.py:12)`; empty when that is not known."""
+    called_at: float | None = None
+    """Seconds after the start of the program's main process at which it has called that."""
 
     def as_json(self) -> dict[str, Any]:
         """Give it as a JSON object that leaves out what is not known."""
-        return {key: value for key, value in asdict(self).items() if key not in ("entered", "doing") or value}
+        return {key: value for key, value in asdict(self).items() if key not in ("entered", "doing", "called", "called_at") or value}
 
 
 class Receipt(Struct, frozen=True):

@@ -3,9 +3,9 @@
 A rank is another process, which may be killed at any moment, and the harnesses of torch tell nothing of all this. So each note is a line
 that is written at once into a pipe, which the program's main process reads: no full disk and no read-only folder is in its way, and a
 process that cannot write goes on without. The pipe travels with what `multiprocessing` sends to each process that an engine starts.
-Torch has no door through which groups and tests could be seen. So private names of torch are wrapped here and nowhere else: the function
-that makes every group, the one that starts processes, and the methods of its harnesses that stand between a test and its body. Written
-against torch 2.6 to 2.13.
+Torch has no door through which groups, calls and tests could be seen. So private names of torch are wrapped here and nowhere else: the
+function that makes every group, the one that starts processes, the decorator of all collectives, and the methods of its harnesses that
+stand between a test and its body. Written against torch 2.6 to 2.13.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
+from rankbook import last_calls
+
 KINDS = BEGAN, GROUP, BODY, SKIP, DONE, END, NOBODY = ("began", "group", "body", "skip", "done", "end", "nobody")
 """Kinds of notes: a rank begins, has made a process group, enters a test's body, is told to skip it, has left it, ends in order; and a
 process starts no ranks where it might have started some."""
@@ -43,6 +45,9 @@ HARNESSES = (
     ("MultiProcContinuousTest", "_worker_run_main_wait"),
 )
 """Test harnesses of torch, and the method of each that puts itself before a test's body."""
+CALLS = "torch.distributed.c10d_logger"
+"""Module of torch whose decorator all collectives have."""
+_PASSING_ON = "lambda plain, name: lambda *args, **kwargs: (torch.compiler.is_dynamo_compiling() or note(name), plain(*args, **kwargs))[1]"
 ACCELERATORS = ("cuda", "xpu")
 """Devices whose module in torch says whether it was used."""
 
@@ -232,17 +237,30 @@ def _observe() -> None:
     for name in OBSERVED.keys() - set(missing):
         OBSERVED[name](sys.modules[name])
     if missing:
-        sys.meta_path.insert(0, Finder())
+        sys.meta_path.insert(0, Finder(OBSERVED))
+
+
+def observe_calls() -> None:
+    """Note the calls of torch.distributed, where torch is not imported yet: its collectives are decorated while it is."""
+    if CALLS not in sys.modules and not any(isinstance(finder, Finder) and CALLS in finder.observed for finder in sys.meta_path):
+        sys.meta_path.insert(0, Finder({CALLS: _observe_calls}))
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of torch that are observed, and wraps their parts once they are imported."""
+    """Finds the modules of torch that are observed, and wraps their parts once they are imported.
+
+    Args:
+        observed: modules, and what wraps their parts.
+    """
+
+    def __init__(self, observed: Mapping[str, Callable[[ModuleType], None]]) -> None:
+        self.observed = observed
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """Find such a module as Python does."""
-        if fullname not in OBSERVED:
+        if fullname not in self.observed:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.loader is None:
@@ -251,7 +269,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
         def exec_module(module: ModuleType) -> None:
             plain(module)
-            OBSERVED[fullname](module)
+            self.observed[fullname](module)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
@@ -278,6 +296,25 @@ def _note_group(module: Any, group: Any) -> None:
     by_device = str(module.get_backend_config(group)).split(",")
     backends = dict.fromkeys(entry.rpartition(":")[2] for entry in by_device)
     note(GROUP, text=",".join(backends), size=int(group.size()))
+
+
+def _observe_calls(module: ModuleType) -> None:
+    decorate: Any = getattr(module, "_exception_logger", None)
+    if decorate is None:
+        return
+    # To those who look at stacks or compile calls, ours is a part of torch's own wrapper: a frame of the same file, line and name.
+    code = decorate(lambda: None).__code__
+    line = sorted({line for *_, line in code.co_lines() if line})[:3][-1]
+    passing_on = compile("\n" * (line - 1) + _PASSING_ON, code.co_filename, "eval")
+    note_call = types.FunctionType(last_calls.note.__code__.replace(co_filename=code.co_filename), vars(last_calls))
+
+    def deciding(function: Any) -> Any:
+        plain = decorate(function)
+        calling = eval(passing_on, {"torch": sys.modules["torch"], "note": note_call})(plain, function.__name__)  # noqa: S307  our own text
+        calling.__code__ = calling.__code__.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+        return functools.wraps(plain)(calling)
+
+    module._exception_logger = functools.wraps(decorate)(deciding)  # type: ignore[attr-defined]
 
 
 def _observe_starts(module: ModuleType) -> None:
@@ -337,6 +374,7 @@ class _Noted:
 
     def __enter__(self) -> None:
         note(BODY, self.rank, getattr(self.body, "__name__", ""))
+        last_calls.note_entry()
 
     def __exit__(self, kind: object, raised: object, trace: object) -> None:
         if any(base.__name__ == "SkipTest" for base in type(raised).__mro__):  # to import unittest would cost more than all the rest

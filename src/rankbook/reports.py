@@ -59,7 +59,7 @@ def report_of(job: Job, event: Mapping[str, Any], program: Program) -> Report:
         event.get("ranks") or 0,
         on_page(job, program, event["wasxfail"]) if "wasxfail" in event else None,
         tuple((title, on_page(job, program, content)) for title, content in event.get("sections") or ()),
-        Receipt.of(event.get("receipt") or {}),
+        _placed(Receipt.of(event.get("receipt") or {}), job, program, Outcome(event["outcome"])),
         outputs=event.get("outputs") or {},
     )
 
@@ -71,7 +71,17 @@ def abnormal(job: Job, program: Program, ended: Ended, when: str = "") -> Report
     waiting = on_page(job, program, "\n".join(ended.waiting))
     text = "\n".join(filter(None, (waiting, output)))
     said = "; ".join((reason, *waiting.splitlines()[:MOST_WAITING]))
-    return Report(outcome, said, text, ranks=len(ended.ranks), receipt=Receipt(tuple(_doing(rank, waiting) for rank in ended.ranks)))
+    receipt = _placed(Receipt(tuple(_doing(rank, waiting) for rank in ended.ranks)), job, program, outcome)
+    return Report(outcome, said, text, ranks=len(ended.ranks), receipt=receipt)
+
+
+def _placed(receipt: Receipt, job: Job, program: Program, outcome: Outcome) -> Receipt:
+    """Put lines of the page where ranks have called something last; of what has not failed nobody asks that."""
+    if not any(rank.called for rank in receipt.ranks):
+        return receipt
+    if not outcome.is_failure:
+        return replace(receipt, ranks=tuple(replace(rank, called="", called_at=None) for rank in receipt.ranks))
+    return replace(receipt, ranks=tuple(replace(rank, called=on_page(job, program, rank.called)) for rank in receipt.ranks))
 
 
 def _doing(rank: RankEnd, waiting: str) -> RankEnd:

@@ -162,8 +162,8 @@ def _suite_rows(suite: Mapping[str, FileRow], way: Way) -> dict[str, _Rows]:
     """
     found: dict[str, list[str]] = {}
     owners = Counter(owner for each in suite.values() for owner in each.owners)
-    if owners:
-        found[f"/{_suite_page(way, 'suite-owners')}"] = [row("w", owners[owner], _one_line(owner)) for owner in owners]
+    for owner, files in owners.items():
+        found.setdefault(f"/{_suite_page(way, 'suite-owners')}#{_slug(owner)}", []).append(row("w", files, _one_line(owner)))
     tested = {path: each for path, each in suite.items() if each.tests}
     marks = [(name.partition("\n"), len(files)) for name, files in marked(tested).items()]
     if marks:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from rankbook import rank_notes
 from rankbook.engines import execution, main_process, roles
 from rankbook.engines.execution import Executions, SupervisedExecution
 from rankbook.engines.job import Birth, Job
@@ -100,12 +101,14 @@ def _become_program(birth: Birth) -> NoReturn:
     # The interpreter ignores these two itself; whatever else it starts must find them as they were.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
-    descriptors = (birth.events, birth.stacks, birth.notes)
+    descriptors = (birth.events, birth.stacks, birth.notes, birth.calls)
     for descriptor in descriptors:
-        os.set_inheritable(descriptor, True)  # noqa: FBT003  its only form
+        if descriptor >= 0:
+            os.set_inheritable(descriptor, True)  # noqa: FBT003  its only form
     os.execve(sys.executable, roles.command("program", birth.job.folder, *descriptors), birth.job.environment)  # noqa: S606
 
 
 def program_main(folder: str, *descriptors: str) -> NoReturn:
     """Be the main process of a program, in a new interpreter."""
+    rank_notes.observe_calls()
     main_process.run(Birth(_job(folder), *map(received, descriptors)), forks=False)

@@ -77,6 +77,8 @@ class Birth(Struct, frozen=True):
     """Descriptor to which processes write their stacks."""
     notes: int
     """Socket on which the supervisor is told of ranks, and asked for them."""
+    calls: int = -1
+    """Descriptor of the file that keeps the last call of each process."""
     output: int = -1
     """Descriptor that takes output; the main process's streams in the end."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from rankbook import last_calls
 from rankbook.engines import spawning, wire
 from rankbook.engines.job import Birth
 from rankbook.listing import Event, Program, RankRecord, Runtime
@@ -65,10 +66,11 @@ def run(birth: Birth, *, forks: bool) -> NoReturn:
     # Not before: where the caller's PYTHONPATH is relative, it is so to the caller's folder.
     spawning.enter(program.root)
     spawning.listen(birth.stacks)
+    last_calls.hold(birth.calls, program.root)
     spawning.clear_main()
     sys.argv = [str(Path(program.root) / program.path)]
     runtime = MainRuntime(birth.events, birth.notes)
-    spawning.install(spawning.Setting(program.root, birth.stacks, birth.notes, forks, job.outputs))
+    spawning.install(spawning.Setting(program.root, birth.stacks, birth.notes, birth.calls, forks, job.outputs))
     spawning.record_starts(runtime.ranks, birth.notes)
     status = spawning.exit_status(lambda: _run(program, runtime))
     with contextlib.suppress(OSError):  # the disk may be full

@@ -59,8 +59,9 @@ def start(command: list[str], descriptors: Collection[int], environment: Mapping
 
 
 def received(argument: str) -> int:
-    """Take a descriptor that the command line names; what this process starts must not inherit it."""
-    os.set_inheritable(int(argument), False)  # noqa: FBT003  its only form
+    """Take a descriptor that the command line names, -1 for none; what this process starts must not inherit it."""
+    if int(argument) >= 0:
+        os.set_inheritable(int(argument), False)  # noqa: FBT003  its only form
     return int(argument)
 
 

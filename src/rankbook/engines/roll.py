@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from rankbook.last_calls import last_call
 from rankbook.listing import RankEnd
 from rankbook.rank_notes import rank_name
 
@@ -38,10 +39,16 @@ class Entry(Struct):
 
 
 class Roll:
-    """The ranks of one program, by process id."""
+    """The ranks of one program, by process id.
 
-    def __init__(self) -> None:
+    Args:
+        calls: descriptor of the file that keeps the last call of each process.
+    """
+
+    def __init__(self, calls: int = -1) -> None:
+        self._calls = calls
         self._began = time.monotonic()
+        self._since = 0.0
         self._entries: list[tuple[int, Entry]] = []
         self._living: dict[int, Entry] = {}
         self._closed: float | None = None
@@ -82,7 +89,8 @@ class Roll:
                 entry.pardoned = True
 
     def forget(self) -> None:
-        """Let the deaths so far be no news: another test has begun."""
+        """Let the deaths and calls so far be no news: another test has begun."""
+        self._since = self._now()
         for _, entry in self._entries:
             entry.pardoned |= entry.ended is not None
 
@@ -112,13 +120,29 @@ class Roll:
 
     def ends(self) -> list[dict[str, Any]]:
         """Give the ends of the main process's ranks, oldest first, as plain data."""
-        return [self.end_of(entry) for _, entry in self._entries if entry.own]
+        return [self._end(pid, entry) for pid, entry in self._entries if entry.own]
 
     def end_of(self, entry: Entry) -> dict[str, Any]:
         """Give the end of one rank as plain data."""
+        return next(self._end(pid, own) for pid, own in self._entries if own is entry)
+
+    def _end(self, pid: int, entry: Entry) -> dict[str, Any]:
         last = entry.ended if entry.ended is not None else self._closed if self._closed is not None else self._now()
         code = entry.code if entry.ended is not None else None
-        return asdict(RankEnd(entry.name, code, round(entry.started, 3), round(max(0.0, last - entry.started), 3)))
+        seen = last_call(pid, self._calls)
+        entered, at = seen.entered - self._began, seen.at - self._began
+        is_news = bool(seen.name) and at >= max(self._since, entry.started)
+        return asdict(
+            RankEnd(
+                entry.name,
+                code,
+                round(entry.started, 3),
+                round(max(0.0, last - entry.started), 3),
+                round(entered, 3) if entered > max(self._since, entry.started) else None,
+                called=str(seen) if is_news else "",
+                called_at=round(at, 3) if is_news else None,
+            )
+        )
 
     def _now(self) -> float:
         return time.monotonic() - self._began

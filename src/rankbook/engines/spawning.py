@@ -29,9 +29,10 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 import rankbook
-from rankbook import rewriting
+from rankbook import last_calls, rank_notes, rewriting
 from rankbook.engines import wire
 from rankbook.listing import RankRecord
 
@@ -52,10 +53,17 @@ class Setting(Struct, frozen=True):
     """Descriptor to which a process writes its stacks when asked."""
     notes: int
     """Socket on which the supervisor is told of ranks."""
+    calls: int
+    """Descriptor of the file that keeps the last call of each process."""
     forks: bool
     """Whether the supervisor forks ranks; if not, they are new interpreters."""
     outputs: Path | None = None
     """Folder for a file per rank; None in a rank, whose own ranks write where it writes."""
+
+    @property
+    def descriptors(self) -> list[int]:
+        """Descriptors that a new interpreter is to inherit."""
+        return [descriptor for descriptor in (self.stacks, self.notes, self.calls) if descriptor >= 0]
 
 
 def install(setting: Setting) -> None:
@@ -166,8 +174,8 @@ class NewRank(popen_spawn_posix.Popen):
 
     def _launch(self, process_object: process.BaseProcess) -> None:
         setting = self._setting
-        self._fds += [setting.stacks, setting.notes]  # type: ignore[attr-defined]
-        _launching.options = {"root": setting.root, "stacks": setting.stacks, "notes": setting.notes, "output": self.output}
+        self._fds += setting.descriptors  # type: ignore[attr-defined]
+        _launching.options = {"setting": asdict(replace(setting, forks=False, outputs=None)), "output": self.output}
         _launching.name = process_object.name
         try:
             super()._launch(process_object)  # type: ignore[misc]
@@ -186,17 +194,19 @@ def _command_line(**handles: Any) -> list[str]:
     return [*command, _launching.name]  # for those who read the list of processes, our supervisor among them
 
 
-def new_rank(handles: dict[str, int], *, root: str, stacks: int, notes: int, output: str | None) -> None:
+def new_rank(handles: dict[str, int], *, setting: dict[str, Any], output: str | None) -> None:
     """Begin a rank in a new interpreter."""
-    for own in (stacks, notes):
-        os.set_inheritable(own, False)  # noqa: FBT003  its only form
-    atexit.register(_tell_own_end, notes, os.getpid())
+    own = Setting(**setting)
+    for descriptor in own.descriptors:
+        os.set_inheritable(descriptor, False)  # noqa: FBT003  its only form
+    atexit.register(_tell_own_end, own.notes, os.getpid())
     if output is not None:
         descriptor = _open_output(output)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
         os.close(descriptor)
-    _begin_rank(Setting(root, stacks, notes, forks=False))
+    rank_notes.observe_calls()
+    _begin_rank(own)
     spawn.spawn_main(**handles)
 
 
@@ -208,6 +218,7 @@ def _tell_own_end(notes: int, pid: int) -> None:
 
 def _begin_rank(setting: Setting) -> None:
     listen(setting.stacks)
+    last_calls.hold(setting.calls, setting.root)
     rewriting.install(setting.root)
     install(setting)
 

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
+from rankbook import last_calls
 from rankbook.engines import flight, leftovers, processes, stacks, vain, wire
 from rankbook.engines.capped import Capped
 from rankbook.engines.isolation import Isolation
@@ -94,7 +95,8 @@ class Supervisor:
         self.childless = False
         self.names: dict[int, str] = {}
         self.channels: dict[int, socket.socket] = {}
-        self.roll = Roll()
+        self.calls = last_calls.create()
+        self.roll = Roll(self.calls)
         self.vigil = Vigil(processes.processor_time, processes.is_at_work, os.sysconf("SC_CLK_TCK"))
         self.death: dict[str, Any] | None = None
         self.waiting: list[str] = []
@@ -110,7 +112,7 @@ class Supervisor:
         for end in (self.output_end, self.stacks_end):
             os.set_blocking(end, False)
         self.notes, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.birth = Birth(job, events, stacks, other.detach(), output)
+        self.birth = Birth(job, events, stacks, other.detach(), self.calls, output)
         self.selector = selectors.PollSelector()
         self._watch()
 
@@ -153,7 +155,7 @@ class Supervisor:
 
     def _live(self) -> None:
         """Start the main process, and look after it and its ranks until it ends or is to be ended."""
-        self.roll = Roll()
+        self.roll = Roll(self.calls)
         self.main = self._fork(self._be_main, "the main process")
         os.close(self.birth.events)
         while self.exit_code is None and not self.stopped:

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
+from rankbook import rank_notes
 from rankbook.engines import huge_pages, isolation, leftovers, main_process, processes, spawning, wire
 from rankbook.engines.job import Birth, Job
 from rankbook.engines.roles import received
@@ -81,6 +82,7 @@ def main(control: str, scratch: str, *others: str) -> NoReturn:
     engine = socket.socket(fileno=received(control))
     isolation.allowed()  # what is found holds for all forks
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors report to the caller; nobody waits for them here
+    rank_notes.observe_calls()
     preload((*PRELOAD, *others))
     with contextlib.suppress(OSError):  # the engine was killed in the meantime: there is no request
         wire.send(engine, {"hindrance": hindrance()})
@@ -173,7 +175,7 @@ def _become_main(birth: Birth) -> NoReturn:
 def _become_rank(birth: Birth, channel: socket.socket) -> NoReturn:
     _refuse_bad_fork()
     os.close(birth.output)
-    spawning.forked_rank(channel, spawning.Setting(birth.job.program.root, birth.stacks, birth.notes, forks=True))
+    spawning.forked_rank(channel, spawning.Setting(birth.job.program.root, birth.stacks, birth.notes, birth.calls, forks=True))
 
 
 def _refuse_bad_fork() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rankbook import rank_notes
+from rankbook.last_calls import last_call
 from rankbook.listing import RankEnd, RankRecord, Receipt, Runtime
 from rankbook.rank_notes import BEGAN, BODY, DONE, END, GROUP, NOBODY, SKIP, Note, rank_name
 
@@ -42,8 +43,8 @@ class Observer:
         pids = {record.pid for record in records}
         return [note for note in self.read() if note.pid in pids or (note.at >= since and note.pid not in self.started)]
 
-    def end(self, record: RankRecord, notes: Iterable[Note]) -> RankEnd:
-        """Say how a rank ended, with the moments that its own notes and the main process know."""
+    def end(self, record: RankRecord, notes: Iterable[Note], since: float = 0.0) -> RankEnd:
+        """Say how a rank ended, with the moments that its own notes and the main process know, and what it has called since a moment."""
         now = time.monotonic()
         pid = record.pid or 0
         code = record.exit_code()
@@ -52,7 +53,17 @@ class Observer:
         ended = next((note.at for note in own if note.what == END), gone)
         started = self.started.get(pid) or next((note.at for note in own if note.what == BEGAN), self.began)
         entered = next((_seconds(note.at - self.began) for note in reversed(own) if note.what == BODY), None)
-        return RankEnd(rank_name(record.name), code, _seconds(started - self.began), _seconds(ended - started), entered)
+        call = last_call(pid)
+        is_news = bool(call.name) and call.at >= max(since, started)
+        return RankEnd(
+            rank_name(record.name),
+            code,
+            _seconds(started - self.began),
+            _seconds(ended - started),
+            entered,
+            called=str(call) if is_news else "",
+            called_at=_seconds(call.at - self.began) if is_news else None,
+        )
 
 
 def _seconds(duration: float) -> float:
@@ -166,7 +177,7 @@ def receipt(
     groups = [note for note in notes if note.what == GROUP]
     sizes = [note.size for note in groups] + [world_size or 0]
     return Receipt(
-        ranks=(*(observer().end(record, notes) for record in records), *threads),
+        ranks=(*(observer().end(record, notes, since) for record in records), *threads),
         world_size=max(sizes) or None,
         backend=",".join(sorted({backend for note in groups for backend in note.text.split(",")})),
         device=_device(notes),

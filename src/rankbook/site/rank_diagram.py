@@ -56,6 +56,16 @@ class Lane(Struct, frozen=True):
     """Seconds after the program's start at which it entered the test's body; None when that is not known."""
     mark: str
     """Shape of its end: `done`, `died`, `alive`."""
+    called: str
+    """Function of torch.distributed that it has called last: `all_reduce (train.py:12)`; empty when that is not known."""
+    called_at: float | None
+    """Seconds after the program's start at which it has called that."""
+
+    @property
+    def after(self) -> str:
+        """Function that it has called last, unless it says itself that it waits in it."""
+        name = self.called.partition(" (")[0]
+        return "" if f" {name} " in f"{self.said} " else name
 
 
 def lanes(run: Run) -> list[Lane]:
@@ -70,7 +80,7 @@ def lanes(run: Run) -> list[Lane]:
 
 def _lane(rank: RankEnd, said: str) -> Lane:
     end, mark = _end(rank.exit_code)
-    return Lane(rank.name, rank.started, rank.started + rank.duration, end, said, rank.entered, mark)
+    return Lane(rank.name, rank.started, rank.started + rank.duration, end, said, rank.entered, mark, rank.called, rank.called_at)
 
 
 def _end(code: int | None) -> tuple[str, str]:
@@ -112,7 +122,7 @@ def diagram(run: Run) -> str:
     drawn = _scrolled("Ranks of the last failed run", _svg(shown, _WIDE) + _svg(shown, _NARROW))
     return (
         f'<figure class="rb-ranks">{drawn}{more}<figcaption>Seconds after the start of the run. '
-        "<b>▷</b> entered the test, <b>✕</b> died, <b>○</b> still alive, "
+        "<b>▷</b> entered the test, <b>◆</b> called torch.distributed for the last time, <b>✕</b> died, <b>○</b> still alive, "
         f"<b>|</b> ended in order.</figcaption><details><summary>The same as a table</summary>{_table(found)}</details></figure>"
     )
 
@@ -146,23 +156,36 @@ def _axis(last: float, sheet: Sheet, height: int) -> str:
 def _drawn(lane: Lane, top: int, scale: float, sheet: Sheet) -> str:
     y = top + (sheet.lane // 2 if sheet is _WIDE else sheet.lane - 10)
     start, end = sheet.names + lane.started * scale, sheet.names + lane.ended * scale
-    about = html.escape(". ".join(filter(None, (f"{lane.name} {lane.end} {lane.ended:.3g} s after the start of the run", lane.said))))
+    called = f"It called last {lane.called}" if lane.called else ""
+    ended = f"{lane.name} {lane.end} {lane.ended:.3g} s after the start of the run"
+    about = html.escape(". ".join(filter(None, (ended, lane.said, called))))
     return (
         f'<g class="rb-lane rb-{lane.mark}"><title>{about}</title>{_words(lane, y, sheet)}'
         f'<line x1="{start:.1f}" x2="{max(end, start + 1):.1f}" y1="{y}" y2="{y}"/>'
-        f'<circle class="rb-start" cx="{start:.1f}" cy="{y}" r="3"/>{_entered(lane, y, scale, sheet)}{_mark(lane.mark, end, y)}</g>'
+        f'<circle class="rb-start" cx="{start:.1f}" cy="{y}" r="3"/>{_entered(lane, y, scale, sheet)}{_called(lane, y, scale, sheet)}'
+        f"{_mark(lane.mark, end, y)}</g>"
     )
 
 
 def _words(lane: Lane, y: int, sheet: Sheet) -> str:
     name, end = html.escape(lane.name[:12]), html.escape(_short(lane))
+    after = f"after {html.escape(lane.after[:_LONGEST])}" if lane.after else ""
     if sheet is _NARROW:
-        return f'<text x="{sheet.names}" y="{y - 11}">{name}: {end}</text>'
-    return f'<text x="0" y="{y + 4}">{name}</text><text class="rb-small" x="{sheet.width - sheet.ends + 14}" y="{y + 4}">{end}</text>'
+        return f'<text x="{sheet.names}" y="{y - 11}">{name}: {" ".join(filter(None, (end, after)))}</text>'
+    first, second = (y - 2, y + 10) if after else (y + 4, 0)
+    x = sheet.width - sheet.ends + 14
+    below = f'<text class="rb-small" x="{x}" y="{second}">{after}</text>' if after else ""
+    return f'<text x="0" y="{y + 4}">{name}</text><text class="rb-small" x="{x}" y="{first}">{end}</text>{below}'
 
 
 def _entered(lane: Lane, y: int, scale: float, sheet: Sheet) -> str:
     return "" if lane.entered is None else f'<path d="M{sheet.names + lane.entered * scale:.1f} {y - 4}l5 4l-5 4z"/>'
+
+
+def _called(lane: Lane, y: int, scale: float, sheet: Sheet) -> str:
+    return (
+        "" if lane.called_at is None else f'<path class="rb-call" d="M{sheet.names + lane.called_at * scale:.1f} {y - 5}l4 5l-4 5l-4 -5z"/>'
+    )
 
 
 def _mark(mark: str, x: float, y: int) -> str:
@@ -185,14 +208,17 @@ def _table(found: Sequence[Lane]) -> str:
     rows = "".join(
         f'<tr><th scope="row">{html.escape(lane.name)}</th><td>{lane.started:.3f} s</td><td>{_seconds(lane.entered)}</td>'
         f"<td>{lane.ended:.3f} s</td>"
-        f"<td>{html.escape(lane.end)}</td><td>{html.escape(lane.said)}</td></tr>"
+        f"<td>{html.escape(lane.end)}</td><td>{_call(lane)}</td><td>{html.escape(lane.said)}</td></tr>"
         for lane in found
     )
-    head = "".join(
-        f'<th scope="col">{name}</th>' for name in ("Rank", "Started", "Entered the test", "Last seen", "End", "Last heard of it")
-    )
+    names = ("Rank", "Started", "Entered the test", "Last seen", "End", "Last call of torch.distributed", "Last heard of it")
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
     table = f'<table class="rb-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     return _scrolled("Ranks as a table", table)
+
+
+def _call(lane: Lane) -> str:
+    return " after ".join(filter(None, (html.escape(lane.called), _seconds(lane.called_at))))
 
 
 def _seconds(at: float | None) -> str:
