@@ -44,7 +44,9 @@ def test_names_are_written_in_full(text: str, name: str) -> None:
 
 
 TORCH = {
-    "site-packages/torch/__init__.py": "from torch import distributed\nfrom ._tensor import Tensor\n",
+    "site-packages/torch/__init__.py": "from torch import distributed\nfrom ._tensor import Tensor\nfrom .grads import no_grad\n",
+    "site-packages/torch/grads/__init__.py": "from .modes import no_grad\ndef grad(): ...\nclass Tensor: ...\n",
+    "site-packages/torch/grads/modes.py": "class no_grad: ...\n",
     "site-packages/torch/_tensor.py": "class Tensor:\n    def item(self): ...\n",
     "site-packages/torch/distributed/__init__.py": "from torch._C import Store\nfrom .distributed_c10d import *\nfrom . import tensor\n",
     "site-packages/torch/distributed/distributed_c10d.py": (
@@ -68,10 +70,14 @@ TORCH = {
         ("from torch._tensor import Tensor\nTensor.item()", "torch.Tensor.item"),
         ("from torch.distributed import all_reduce\nall_reduce()", "torch.distributed.all_reduce"),
         ("import torch\ntorch.rand()", "torch.rand"),
+        ("from torch.grads import no_grad\nno_grad()", "torch.no_grad"),
+        ("from torch.grads.modes import no_grad\nno_grad()", "torch.no_grad"),
+        ("from torch.grads import grad\ngrad()", "torch.grads.grad"),
+        ("from torch.grads import Tensor\nTensor()", "torch.grads.Tensor"),
     ],
 )
 def test_names_from_where_they_are_defined_become_public(text: str, name: str) -> None:
-    """A name imported from a private module, or from the one that defines it, is called as the package around it offers it."""
+    """A name is called as the outermost package offers it, wherever it is imported from; the same word for another thing stays."""
     assert name in used(project(TORCH, test_it=text))
 
 

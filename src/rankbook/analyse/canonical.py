@@ -33,8 +33,8 @@ class Spot(NamedTuple):
 def public_name(draft: Draft, path: str, name: str) -> str:
     """Give the public name of what a file calls by a name written in full.
 
-    A name in a package stays as it is. One in a private module, in the module that defines it or in a helper of the suite is followed to
-    where it comes from, and from there to the outermost package that offers it.
+    A name in a package goes by the outermost package around that offers the same thing. One in a private module, in the module that defines
+    it or in a helper of the suite is followed to where it comes from, and from there to the outermost package that offers it.
 
     Args:
         draft: the tree.
@@ -48,10 +48,11 @@ def _followed(draft: Draft, path: str, name: str) -> str:
     """Follow a full dotted name to the public one."""
     for _ in range(_DEPTH):
         found = split(draft, path, name)
-        if found is None or (found.path.endswith(INIT) and not is_private(found.module)):
+        if found is None:
             break
         root, dot, rest = found.name.partition(".")
-        known = _public(draft, Spot(found.module, found.path, root)).full + dot + rest
+        choose = _offered if found.path.endswith(INIT) and not is_private(found.module) else _public
+        known = choose(draft, Spot(found.module, found.path, root)).full + dot + rest
         if known == name:
             break
         name = known
@@ -105,6 +106,12 @@ def origin(draft: Draft, spot: Spot) -> Spot | None:
 def _public(draft: Draft, spot: Spot) -> Spot:
     """Choose among the names of one thing: one of another package that a helper passes on, else the outermost that is not private."""
     return draft.remember(("public name", spot), lambda: _chosen(draft, spot, _links(draft, spot)))
+
+
+def _offered(draft: Draft, spot: Spot) -> Spot:
+    """Give the name of what a package offers in the outermost package around it that offers the same."""
+    end = origin(draft, spot) if spot.name else None
+    return spot if end is None else _outermost(draft, spot, end)
 
 
 def _chosen(draft: Draft, spot: Spot, links: list[Spot]) -> Spot:
