@@ -193,12 +193,16 @@ def test_a_result_opens_its_line(visit):
 
 
 def test_an_api_leads_to_its_tests(visit):
-    """The result of an API opens the index of APIs at the heading of its namespace, where its tests are."""
+    """The result of an API opens the index of APIs at the heading of its namespace, and shows its row, where its tests are."""
     page = visit()
     assert ask(page, "api:all_reduce") == [API]
     page.get_by_role("option").click()
-    page.wait_for_url("**/material/book/suite-apis.html#torchdistributed")
+    page.wait_for_url("**/material/book/suite-apis.html?row=all_reduce#torchdistributed")
     assert page.locator("#torchdistributed").inner_text().startswith("torch.distributed")
+    row = page.locator("tr.rankbook-found")
+    row.wait_for()
+    assert row.locator("td").first.inner_text() == "all_reduce"
+    assert row.evaluate("each => { const {top, bottom} = each.getBoundingClientRect(); return top > 0 && bottom < innerHeight; }")
 
 
 def test_an_owner_is_found_and_leads_to_the_owners(visit):

@@ -911,6 +911,7 @@ setup(name="a", extras_require=extras, python_requires=">=3.12")
             {"requirements/requirements.txt": "a\n", "requirements/requirements-dev.txt": "b\n"},
             ["python -m pip install --requirement requirements/requirements.txt --requirement requirements/requirements-dev.txt"],
         ),
+        ({"setup.py": "", "tests/requirements.txt": "b\n"}, ["python -m pip install --editable . --requirement tests/requirements.txt"]),
         (
             {"setup.py": "", "requirements.txt": "a\n", "requirements-dev.txt": "b\n"},
             ["python -m pip install --editable . --requirement requirements-dev.txt"],

@@ -137,9 +137,13 @@
     return { rows: found.map(([, , , row]) => row), pieces: [asked.whole, ...asked.pieces], isCut };
   };
 
-  const addressOf = ({ page, root }, { place, number }) => {
+  const addressOf = ({ page, root, kinds }, { place, number, letter, name }) => {
     const base = new URL(root ? `${root}/` : "", SITE);
-    if (place.startsWith("/")) return new URL(place.slice(1), base).href;
+    if (place.startsWith("/")) {
+      const address = new URL(place.slice(1), base);
+      if (kinds[letter][1] === "API" && address.hash) address.searchParams.set("row", name.split(".").at(-1));
+      return address.href;
+    }
     const path = place.split("/").map((step) => encodeURIComponent(step.replace(/[\ud800-\udfff]/gu, "\ufffd"))).join("/");
     return new URL(page.replace("{}", () => path) + (number ? `#L${number}` : ""), base).href;
   };
@@ -360,9 +364,25 @@
       ...(rows.length ? [element("ul", {}, ...rows.slice(0, 8).map((row) => element("li", {}, linkTo(top, row, answer.pieces))))] : []), more));
   };
 
+  // An address may name a row of the table below its heading, which has no address of its own.
+  const arrive = () => {
+    const name = new URLSearchParams(location.search).get("row");
+    let block = name && document.getElementById(decodeURIComponent(location.hash.slice(1)))?.nextElementSibling;
+    for (; block && !/^H[1-6]$/.test(block.tagName); block = block.nextElementSibling) {
+      const row = [...block.querySelectorAll("tbody tr")].find((each) => each.cells[0].textContent.trim() === name);
+      if (!row) continue;
+      row.classList.add("rankbook-found");
+      row.scrollIntoView({ block: "center" });
+      return;
+    }
+  };
+
   const start = () => {
     bridge();
     lost();
+    // A theme that loads pages without leaving the first one says so by this.
+    if (window.document$) window.document$.subscribe(() => setTimeout(arrive));
+    else setTimeout(arrive);
     const icon = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     icon.setAttribute("viewBox", "0 0 24 24");
     icon.setAttribute("aria-hidden", "true");
