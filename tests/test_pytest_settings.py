@@ -189,6 +189,18 @@ def test_what_pytest_is_told_is_part_of_the_proof(tmp_path):
     assert endings()["passed"] == 2
 
 
+@pytest.mark.parametrize("stray", ["pytest.ini", "pyproject.toml", "conftest.py"])
+def test_what_lies_beside_the_tree_of_a_listing_does_not_count(tmp_path, monkeypatch, stray):
+    """Where the project tells pytest nothing, neither does a file that somebody has left in the folder for temporary files."""
+    texts = {"pytest.ini": "[pytest]\npython_functions = check_*\n", "pyproject.toml": f'{TABLE}filterwarnings = ["error"]\n'}
+    write(tmp_path / "tmp", {stray: texts.get(stray, "raise RuntimeError('not for you')\n")})
+    test = "import warnings\n\n\ndef test_it():\n    warnings.warn('old')\n"
+    files = {"pyproject.toml": "", "docs/page.md": f"# Page\n\n```python\n{test}```\n"}
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    said = run(write(tmp_path / "book", files), "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs")
+    assert "1 passed" in said, said
+
+
 @pytest.mark.parametrize(
     ("name", "text", "file", "table", "options"),
     [

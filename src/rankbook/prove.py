@@ -29,7 +29,7 @@ from rankbook.jobs import Case, Collected, Job
 from rankbook.leases import Leases
 from rankbook.listing import About, Ended, Engine, Event, Execution, Outcome, Program
 from rankbook.planning import Claim
-from rankbook.pytest_settings import PytestSettings, is_settings
+from rankbook.pytest_settings import PytestSettings
 from rankbook.reports import abnormal, broken_pytest, on_page, report_of
 from rankbook.running import Running, Start
 from rankbook.schedule import Scheduler, Task, Ticket
@@ -166,7 +166,7 @@ class Prover:
                 "own": told.own,
                 "chosen": told.chosen,
                 "file": told.file,
-                "settings": told.toml if told.table or any(is_settings(path) for path in placed.others) else "",
+                "settings": told.toml,
                 "package": placed.package,
             }
         source = next((found.about.source for found in (job.placed, job.beside) if found is not None and found.about is not None), "")

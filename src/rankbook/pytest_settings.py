@@ -30,7 +30,6 @@ _PLACES = (
     ("setup.cfg", "tool:pytest"),
 )
 """Files and sections in the order in which pytest looks for its configuration."""
-_NAMES = frozenset(name for name, _ in _PLACES)
 
 
 class PytestSettings(Struct, frozen=True):
@@ -101,11 +100,6 @@ class PytestSettings(Struct, frozen=True):
 
 NAMED = " [pytest]"
 """What stands behind the name of a file where its settings of pytest are meant, and not the whole file."""
-
-
-def is_settings(path: str) -> bool:
-    """Say whether pytest would look for its settings in a file."""
-    return path.rpartition("/")[2] in _NAMES
 
 
 def settings_in(folder: Path) -> Mapping[str, Any]:

@@ -51,11 +51,10 @@ def run(program: Program, runtime: Runtime) -> int:
     chosen = tuple(program.arguments.get("chosen") or ())
     left_out = leaving.LeftOut(Path(program.root), Path(path), chosen, program.arguments.get("file") or "")
     reporter = Collector(runtime, path, left_out) if collect else Reporter(runtime, path, left_out, frozenset(ids))
-    options = [*(program.arguments.get("options") or ()), *chosen, *(["--collect-only"] if collect else [])]
-    if program.arguments.get("settings"):
-        settings = Path(program.root) / SETTINGS
-        settings.write_text(program.arguments["settings"], encoding="utf-8")
-        options += ["-c", str(settings)]
+    # Also where they are none: pytest would look for some in the folders around the tree, which are nobody's.
+    settings = Path(program.root) / SETTINGS
+    settings.write_text(program.arguments.get("settings") or "", encoding="utf-8")
+    options = [*(program.arguments.get("options") or ()), *chosen, *(["--collect-only"] if collect else []), "-c", str(settings)]
     if package := program.arguments.get("package"):
         options += ["--import-mode=importlib"]  # with its package there already, the module is imported from its file under its full name
         _import_outwards(package)
