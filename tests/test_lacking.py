@@ -37,6 +37,7 @@ WRONG = {
     "sibling": "import tests.there_is_no_such_module",
     "shape": "torch.ones(2) + torch.ones(3)",
     "file": "open('there_is_no_such_file')",
+    "driver": "open('driver_of_the_test.yaml')",
     "any": f"{LACKING['package']}\n\n\ndef test_anywhere():\n    pass",
 }
 

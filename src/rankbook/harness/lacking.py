@@ -10,7 +10,7 @@ KINDS = (ImportError, OSError, RuntimeError, AssertionError)
 """What an import raises for want of a package, a library, a driver or a device; other errors are the module's own."""
 WORDS = re.compile(
     r"(?i)(?<![a-z])(cuda|cudart|cudnn|cublas|gpus?|nvidia|nvidia-smi|nvml|nvshmem|nccl|nvrtc|rocm|hip|amdgpu|rccl|xpu|hpu|npu|mlu|musa|tpu|"
-    r"accelerators?|drivers?|infiniband|ibverbs|rdma|ucx)(?![a-z])|\blib[\w-]+\.so\b|DLL load failed"
+    r"accelerators?|infiniband|ibverbs|rdma|ucx)(?![a-z])|\blib[\w-]+\.so\b|DLL load failed"
 )
 """What such an error names, or the lines that led to it."""
 
