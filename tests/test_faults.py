@@ -670,7 +670,9 @@ def test_last_calls(proved):
         "test_one_raises_between_two_collectives": ["all_gather_object (docs/dead_ranks.md:50)", "barrier (docs/dead_ranks.md:46)"],
         "test_still_fine": ["", ""],
         "started-on-ranks": ["init_process_group (docs/dead_ranks.md:67)", ""],
+        "started-by-torch": ["", ""],
     }
+    assert [rank.name for rank in runs["started-by-torch"].receipt.ranks] == ["rank 0", "rank 1"]
     assert {name: [rank.called for rank in runs[name].receipt.ranks] for name in called} == called
     ranks = [rank for name in called for rank in runs[name].receipt.ranks if rank.called]
     assert all(rank.started <= rank.called_at <= rank.started + rank.duration for rank in ranks)

@@ -130,6 +130,7 @@ def test_what_a_project_on_github_gets(project):
     site = yaml.safe_load(after["mkdocs.yml"])
     assert (site["site_name"], site["repo_url"]) == ("tiny-ring", "https://github.com/people/tiny-ring")
     assert site["site_url"] == "https://people.github.io/tiny-ring/"
+    assert site["theme"]["font"] is False
     assert (
         'python-version: "3.13"' in after[".github/workflows/book.yml"] or 'python-version: "3.12"' in after[".github/workflows/book.yml"]
     )

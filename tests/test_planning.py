@@ -578,6 +578,7 @@ def test_what_a_promise_covers(promised, covered, others):
         ("Test requires an exact world size of 4", "world size 4"),
         ("Test is flaky, see issue 15963", None),
         ("no supported device (cuda, xla) found", None),
+        ("rankbook runs no CUDA source; write {.no-run} when it is not meant to run", None),
         ("", None),
     ],
 )

@@ -157,6 +157,20 @@ def test_a_site_that_was_brought_back_holds_no_page_of_what_is_gone(tmp_path, mo
     assert built(root) == cold(root, monkeypatch)
 
 
+def test_a_page_that_somebody_has_copied_is_a_page_like_others(tmp_path, monkeypatch):
+    """A copy of a generated page, which the last build did not know, ends no build that shows runs."""
+    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
+    (tmp_path / "p").mkdir()
+    root = write_project(tmp_path / "p", theme=False)
+    Edits(root, random.Random(0)).runs()
+    built(root)
+    page = next(root.glob("docs/**/test_ring.py_docs.md"))
+    for name in ("a_copy.md", "z_copy.md"):
+        shutil.copy(page, root / "docs" / name)
+    assert built(root) == cold(root, monkeypatch)
+
+
 def test_what_was_kept_of_links_may_be_broken(tmp_path, monkeypatch):
     """A file of what pages link to that is no such file costs no build."""
     monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))

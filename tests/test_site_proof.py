@@ -26,7 +26,7 @@ from rankbook.ledger.recent import MOST, recent
 from rankbook.listing import Outcome, RankEnd, Receipt
 from rankbook.site import expected
 from rankbook.site.charts import share
-from rankbook.site.outcomes import Group, shown
+from rankbook.site.outcomes import Group, in_a_line, shown
 from rankbook.site.proof import Proof
 from rankbook.site.rank_diagram import diagram, lanes
 from rankbook.site.standing import Standing
@@ -663,6 +663,41 @@ def test_what_was_heard_is_said_of_the_ranks_that_were_last():
     found = lanes(a_run(outcome=Outcome.HUNG, reason=HEARD, receipt=Receipt((*before, *ENDS))))
     assert [lane.said for lane in found[:4]] == ["", "", "", ""]
     assert found[4].said == "waits in all_reduce (a.py:40)"
+
+
+def test_lanes_fill_the_drawing():
+    """The axis goes from the first start to the last end: what went before the ranks takes no room."""
+    ends = (RankEnd("rank 0", 1, 60.0, 0.5), RankEnd("rank 1", 1, 60.1, 0.9))
+    drawn = diagram(a_run(outcome=Outcome.CRASHED, receipt=Receipt(ends)))
+    assert re.findall(r"([\d.]+) s</text>", drawn)[:3] == ["60", "60.5", "61"]
+    first, second = re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)"', drawn)[:2]
+    assert (float(first[0]), float(second[1])) == (84.0, 524.0)
+
+
+BOTH_RAISED = """\
+RuntimeError: Process 0 exited with error code 10 and exception:
+Traceback (most recent call last):
+  File "a.py", line 3, in test_it
+    dist.barrier()
+RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:1
+
+Process 1 exited with error code 10 and exception:
+Traceback (most recent call last):
+  File "a.py", line 2, in test_it
+    assert got == 1
+AssertionError: Tensor-likes are not close!
+"""
+
+
+def test_the_line_that_says_most_is_of_the_rank_that_was_wrong():
+    """What a rank says whose connection another has closed is not why the test failed, unless nobody says more."""
+    assert in_a_line(BOTH_RAISED) == "Process 1 exited with error code 10 and exception: AssertionError: Tensor-likes are not close!"
+    alone = BOTH_RAISED.partition("\n\n")[0]
+    assert in_a_line(alone, 400).startswith("RuntimeError: Process 0 exited with error code 10 and exception: RuntimeError: [gloo")
+    assert in_a_line(BOTH_RAISED.replace("Connection closed by peer [127.0.0.1]:1", "no")).endswith(
+        "RuntimeError: [gloo/transport/tcp/pair.cc:553] no"
+    )
+    assert in_a_line("AssertionError: of two lines:\nthis and\nthat") == "AssertionError: of two lines:"
 
 
 def test_many_ranks_show_those_that_did_not_end_in_order():

@@ -648,9 +648,10 @@ class _Run:
         """
         kept = self.kept.rows
         changed = {path: row for path, row in self.rows.items() if kept.get(path) is not row}
-        known = all((old := kept.get(path)) is not None and _at(old) == _at(row) for path, row in changed.items())
+        if not all((old := kept.get(path)) is not None and _at(old) == _at(row) for path, row in changed.items()):
+            return False
         is_proof_same = not self.state or all(row.stamp and row.stamp == kept[path].stamp for path, row in changed.items())
-        return known and is_proof_same and len(self.docs.stamps) == sum(bool(row.stamp) for row in kept.values())
+        return is_proof_same and len(self.docs.stamps) == sum(bool(row.stamp) for row in kept.values())
 
     def _removed(self) -> tuple[str, ...]:
         """Take away what was made of pages that are gone."""

@@ -121,7 +121,7 @@ _REASONS = tuple(
         (r"(?:compute capability|\bSM)\D{0,12}(\d+\.\d+)", "capability", ">= {0}"),
         (r"world size of (\d+)", "world size", "{0}"),
         (r"(?:CUDA|GPU|accelerator) (?:is |are )?(?:not available|unavailable|needed|required)", "gpus", "1"),
-        (r"\b(?:no|requires?|needs?) (?:an? )?(?:CUDA|GPU)s?\b(?!.* or )|only runs on cuda|this is a gpu test", "gpus", "1"),
+        (r"(?<!runs )\b(?:no|requires?|needs?) (?:an? )?(?:CUDA|GPU)s?\b(?!.* or )|only runs on cuda|this is a gpu test", "gpus", "1"),
     )
 )
 """Words of harnesses and suites, by what they say is wanting; the first that fits counts."""

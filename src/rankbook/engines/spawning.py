@@ -40,6 +40,8 @@ NUMBER = struct.Struct("!q")
 """Process ids and exit statuses, as the supervisor sends them."""
 NAME = 200
 """Characters of a process's name that are told."""
+_SPAWN = "torch.multiprocessing.spawn"
+"""Its function `_wrap` is what each of its processes runs; the second argument is the rank."""
 LOST = 255
 """Exit status of a rank whose supervisor is gone; multiprocessing's own choice for a lost fork server."""
 
@@ -72,10 +74,18 @@ def install(setting: Setting) -> None:
     numbers = itertools.count()
 
     def start(process_object: process.BaseProcess) -> Any:
-        return kind(process_object, setting, _output_file(setting, next(numbers), process_object.name))
+        return kind(process_object, setting, _output_file(setting, next(numbers), name_of(process_object)))
 
     context.SpawnProcess._Popen = staticmethod(start)  # type: ignore[assignment, method-assign]
     spawn.get_command_line = _command_line
+
+
+def name_of(started: process.BaseProcess) -> str:
+    """Name a process by its rank, where it is one of those that `torch.multiprocessing.spawn` starts without a name: `rank 1`."""
+    target: Any = getattr(started, "_target", None)
+    arguments: tuple[Any, ...] = getattr(started, "_args", ())
+    is_rank = getattr(target, "__module__", "") == _SPAWN and len(arguments) > 1 and isinstance(arguments[1], int)
+    return f"rank {arguments[1]}" if is_rank else started.name
 
 
 def _output_file(setting: Setting, number: int, name: str) -> str | None:
@@ -124,14 +134,15 @@ def record_starts(records: list[RankRecord], notes: int) -> None:
 
     def start(self: process.BaseProcess) -> None:
         running[:] = [status for status in running if status() is None]
+        name = name_of(self)  # not later: what it runs is forgotten then
         plain(self)
         if os.getpid() == owner:
             popen: Any = self._popen  # type: ignore[attr-defined]
             if not isinstance(popen, ForkedRank) and popen.pid is not None:
-                _tell_of(popen, self.name, notes)
+                _tell_of(popen, name, notes)
             status = ExitStatus(popen)
             running.append(status)
-            records.append(RankRecord(self.name, self.pid, getattr(popen, "output", None), status))
+            records.append(RankRecord(name, self.pid, getattr(popen, "output", None), status))
 
     process.BaseProcess.start = start  # type: ignore[method-assign]
 
@@ -176,7 +187,7 @@ class NewRank(popen_spawn_posix.Popen):
         setting = self._setting
         self._fds += setting.descriptors  # type: ignore[attr-defined]
         _launching.options = {"setting": asdict(replace(setting, forks=False, outputs=None)), "output": self.output}
-        _launching.name = process_object.name
+        _launching.name = name_of(process_object)
         try:
             super()._launch(process_object)  # type: ignore[misc]
         finally:
@@ -273,7 +284,7 @@ class ForkedRank(popen_fork.Popen):
         tracker = int(resource_tracker.getfd() or 0)
         letter = self._letter(process_object)
         parent_alive, parent = os.pipe()
-        channel = self._request(process_object.name)
+        channel = self._request(name_of(process_object))
         self.sentinel = channel.fileno()
         self.finalizer = util.Finalize(self, _close, (channel, parent))
         # A rank that dies before it has read everything is told by its exit status, not by an error here: a large letter ends as a

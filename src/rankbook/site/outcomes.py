@@ -131,10 +131,17 @@ def why(one: Shown) -> str:
 
 
 def in_a_line(reason: str, most: int = 160) -> str:
-    """Give the line of a reason that says most: where the first one only announces what was raised elsewhere, with what that was."""
-    line, _, rest = reason.partition("\n")
-    raised = _RAISED.search(rest) if line.rstrip().endswith(":") else None
-    line = f"{line.rstrip()} {raised[0]}" if raised else line
+    """Give the line of a reason that says most: where one only announces what was raised elsewhere, with what that was.
+
+    Of several ranks the first one counts that did not just lose its connection to another.
+    """
+    line = reason.partition("\n")[0]
+    heads = [match for match in _ANNOUNCED.finditer(reason) if match.start() == 0 or _OF_RANK.search(match[0])]
+    if line.rstrip().endswith(":") and heads:
+        ends = [*(head.start() for head in heads[1:]), len(reason)]
+        pairs = [(head[0].strip(), _RAISED.search(reason, head.end(), end)) for head, end in zip(heads, ends, strict=True)]
+        told = [f"{head} {raised[0]}" for head, raised in pairs if raised]
+        line = next((each for each in told if not _LOST.search(each)), told[0] if told else line)
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
@@ -148,6 +155,11 @@ def in_short_of(one: Shown) -> str:
 _MOST_REASON = 120
 _FEW, _MOST_SHOWN, _MOST_LINES = 40, 300, 5
 """Characters of a reason that need no room of their own, and characters and lines of one that is shown without being opened."""
+_ANNOUNCED = re.compile(r"^\S.*:[ \t]*$", re.MULTILINE)
+_OF_RANK = re.compile(r"\b(?:Process|Thread|Rank) \d+ exited\b")
+"""Lines behind which a traceback stands; those of other ranks than the first say whose it is."""
+_LOST = re.compile(r"(?i)connection (?:was )?(?:closed|reset|refused)|broken pipe|timed out waiting|watchdog")
+"""What a rank says that another one has left alone."""
 _RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Failed)\b.*", re.MULTILINE)
 """The last line of a traceback."""
 

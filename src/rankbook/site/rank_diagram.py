@@ -41,6 +41,22 @@ _WIDE, _NARROW = Sheet(720, 84, 196, 28), Sheet(340, 12, 12, 40)
 """For a desk, with names and ends beside the lanes; for a phone, with both above them."""
 
 
+class Axis(Struct, frozen=True):
+    """The time that the lanes are drawn upon: from the first start to the last end, in seconds after the run's start."""
+
+    sheet: Sheet
+    first: float
+    last: float
+
+    def x(self, at: float) -> str:
+        """Give the place of a moment, in units of the drawing."""
+        return f"{self.exactly(at):.1f}"
+
+    def exactly(self, at: float) -> float:
+        """Give the same, not rounded."""
+        return self.sheet.names + (at - self.first) / ((self.last - self.first) or 1.0) * self.sheet.room
+
+
 class Lane(Struct, frozen=True):
     """One rank."""
 
@@ -132,37 +148,37 @@ def _scrolled(name: str, content: str) -> str:
 
 
 def _svg(shown: Sequence[Lane], sheet: Sheet) -> str:
-    last = max((lane.ended for lane in shown), default=0.0) or 1.0
-    scale = sheet.room / last
+    axis = Axis(sheet, min(lane.started for lane in shown), max(lane.ended for lane in shown))
     height = _TOP + sheet.lane * len(shown) + 8
-    drawn = "".join(_drawn(lane, _TOP + sheet.lane * place, scale, sheet) for place, lane in enumerate(shown))
+    drawn = "".join(_drawn(lane, _TOP + sheet.lane * place, axis) for place, lane in enumerate(shown))
     said = html.escape("; ".join(f"{lane.name} {lane.end}" for lane in shown))
     return (
         f'<svg viewBox="0 0 {sheet.width} {height}" width="{sheet.width}" height="{height}" role="img" aria-label="{said}">'
-        f"{_axis(last, sheet, height)}{drawn}</svg>"
+        f"{_ticks(axis, height)}{drawn}</svg>"
     )
 
 
-def _axis(last: float, sheet: Sheet, height: int) -> str:
-    anchors = ("middle", "middle", "middle") if sheet is _WIDE else ("start", "middle", "end")
+def _ticks(axis: Axis, height: int) -> str:
+    anchors = ("middle", "middle", "middle") if axis.sheet is _WIDE else ("start", "middle", "end")
+    moments = (axis.first, (axis.first + axis.last) / 2, axis.last)
     return "".join(
-        f'<line class="rb-tick" x1="{sheet.names + at * sheet.room:.1f}" x2="{sheet.names + at * sheet.room:.1f}" y1="{_TOP - 4}"'
-        f' y2="{height - 8}"/><text class="rb-small" text-anchor="{anchor}" x="{sheet.names + at * sheet.room:.1f}" y="14">'
-        f"{at * last:.3g} s</text>"
-        for at, anchor in zip((0.0, 0.5, 1.0), anchors, strict=True)
+        f'<line class="rb-tick" x1="{axis.x(at)}" x2="{axis.x(at)}" y1="{_TOP - 4}" y2="{height - 8}"/>'
+        f'<text class="rb-small" text-anchor="{anchor}" x="{axis.x(at)}" y="14">{at:.3g} s</text>'
+        for at, anchor in zip(moments, anchors, strict=True)
     )
 
 
-def _drawn(lane: Lane, top: int, scale: float, sheet: Sheet) -> str:
+def _drawn(lane: Lane, top: int, axis: Axis) -> str:
+    sheet = axis.sheet
     y = top + (sheet.lane // 2 if sheet is _WIDE else sheet.lane - 10)
-    start, end = sheet.names + lane.started * scale, sheet.names + lane.ended * scale
+    start, end = axis.exactly(lane.started), axis.exactly(lane.ended)
     called = f"It called last {lane.called}" if lane.called else ""
     ended = f"{lane.name} {lane.end} {lane.ended:.3g} s after the start of the run"
     about = html.escape(". ".join(filter(None, (ended, lane.said, called))))
     return (
         f'<g class="rb-lane rb-{lane.mark}"><title>{about}</title>{_words(lane, y, sheet)}'
         f'<line x1="{start:.1f}" x2="{max(end, start + 1):.1f}" y1="{y}" y2="{y}"/>'
-        f'<circle class="rb-start" cx="{start:.1f}" cy="{y}" r="3"/>{_entered(lane, y, scale, sheet)}{_called(lane, y, scale, sheet)}'
+        f'<circle class="rb-start" cx="{start:.1f}" cy="{y}" r="3"/>{_entered(lane, y, axis)}{_called(lane, y, axis)}'
         f"{_mark(lane.mark, end, y)}</g>"
     )
 
@@ -178,14 +194,12 @@ def _words(lane: Lane, y: int, sheet: Sheet) -> str:
     return f'<text x="0" y="{y + 4}">{name}</text><text class="rb-small" x="{x}" y="{first}">{end}</text>{below}'
 
 
-def _entered(lane: Lane, y: int, scale: float, sheet: Sheet) -> str:
-    return "" if lane.entered is None else f'<path d="M{sheet.names + lane.entered * scale:.1f} {y - 4}l5 4l-5 4z"/>'
+def _entered(lane: Lane, y: int, axis: Axis) -> str:
+    return "" if lane.entered is None else f'<path d="M{axis.x(lane.entered)} {y - 4}l5 4l-5 4z"/>'
 
 
-def _called(lane: Lane, y: int, scale: float, sheet: Sheet) -> str:
-    return (
-        "" if lane.called_at is None else f'<path class="rb-call" d="M{sheet.names + lane.called_at * scale:.1f} {y - 5}l4 5l-4 5l-4 -5z"/>'
-    )
+def _called(lane: Lane, y: int, axis: Axis) -> str:
+    return "" if lane.called_at is None else f'<path class="rb-call" d="M{axis.x(lane.called_at)} {y - 5}l4 5l-4 5l-4 -5z"/>'
 
 
 def _mark(mark: str, x: float, y: int) -> str:
