@@ -530,6 +530,8 @@ def test_how_to_run_is_right(tmp_path, pack):
             "s/ranks.py": f'import os\nos.environ["LOCAL_RANK"]\n{guard}',
             "s/spawns.py": f'import os\nimport torch.multiprocessing as mp\nos.environ["RANK"] = "0"\nmp.spawn(print)\n{guard}',
             "s/plain it.py": guard,
+            "s/joins.py": f'"""Run with: torchrun joins.py"""\nimport torch.distributed as dist\ndist.init_process_group("gloo")\n{guard}',
+            "s/alone.py": f'import torch.distributed as dist\ndist.init_process_group("gloo", rank=0, world_size=1, store=make())\n{guard}',
             "s/__init__.py": "X = 1\n",
             "s/page.md": "# Page\n",
         },
@@ -544,6 +546,8 @@ def test_how_to_run_is_right(tmp_path, pack):
         "ranks.py": ["torchrun --nproc-per-node=2 s/ranks.py"],
         "spawns.py": ["python s/spawns.py"],
         "plain it.py": ["python 's/plain it.py'"],
+        "joins.py": ["torchrun --nproc-per-node=2 s/joins.py"],
+        "alone.py": ["python s/alone.py"],
         "__init__.py": [],
         "page.md": [],
     }
@@ -736,6 +740,21 @@ def test_sources_do_not_lie_in_the_folder_of_the_pages(tmp_path, monkeypatch, ca
     assert main(["gen", "s", "--out", "s"]) == 2
     assert "s: the source 's' lies in the folder of the pages; name another folder" in capsys.readouterr().err
     assert [path.name for path in tmp_path.rglob("*")] == ["s", "a.py"]
+    assert main(["gen", "s", "--out", "."]) == 2
+    assert "the source 's' lies in the folder of the pages" in capsys.readouterr().err
+
+
+def test_pages_are_not_put_around_those_of_the_book(tmp_path, monkeypatch, capsys):
+    """A folder that holds the book's own is refused, and the book with its notes stays where it is."""
+    plant(tmp_path, {"s/a.py": "x = 1\n", "pyproject.toml": '[tool.rankbook]\nsources = ["s"]\nout = "docs/book"\n'})
+    monkeypatch.chdir(tmp_path)
+    assert main(["gen"]) == 0
+    before = pages(tmp_path, "docs")
+    assert main(["gen", "--out", "docs"]) == 2
+    assert before
+    assert "'docs' holds the pages of the book, which are in 'docs/book'; name a folder beside that" in capsys.readouterr().err
+    assert pages(tmp_path, "docs") == before
+    assert main(["gen", "--out", "docs/other"]) == 0
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,21 @@ def test_an_updated_page_expects_what_was_printed(blocks, texts, end):
     assert updated(after, kept, "p.md") == (after, 0)
 
 
+@pytest.mark.parametrize(
+    ("old", "printed", "after"),
+    [
+        ("x <object at 0x...>\na 3.14\nc\n", "x <object at 0x7f51>\na 3.14159\nb\n", "x <object at 0x...>\na 3.14\nb\n"),
+        ("took 0.5 s\n...\nend\n", "took 0.5 s\none\nend\n", "took 0.5 s\n...\nend\n"),
+        ("a 3.14\nold\nz 0x...\n", "a 3.141\nnew\nmore\nz 0x12\n", "a 3.14\nnew\nmore\nz 0x...\n"),
+        ("a 3.14\nb\n", "a 3.141\n", "a 3.14\n"),
+    ],
+)
+def test_lines_that_agree_stay_as_they_are(old, printed, after):
+    """Of a block that is written anew only the lines change that do not agree with what was printed."""
+    page = "```text {.output}\n%s```\n"
+    assert updated((page % old).encode(), [Block(1, old, printed)], "p.md")[0] == (page % after).encode()
+
+
 def without_outputs(page: bytes) -> list[bytes]:
     """Give a page's lines without its output fences."""
     kept: list[bytes] = []

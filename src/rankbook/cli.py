@@ -142,9 +142,31 @@ def _book_of(chosen: argparse.Namespace) -> Settings:
     }
     root = _root(chosen)
     settings = load(root, overrides)
-    if chosen.sources and not getattr(chosen, "force", False):
-        _refuse_a_part(load(root), settings)
+    if not getattr(chosen, "force", False):
+        book = load(root)
+        if chosen.sources:
+            _refuse_a_part(book, settings)
+        _refuse_what_holds(book, settings)
     return settings
+
+
+def _refuse_what_holds(book: Settings, asked: Settings) -> None:
+    """Make sure that the pages of the book do not go with what else lies in the folder that the command line names.
+
+    Args:
+        book: settings as the project has them.
+        asked: the same with what the command line says.
+
+    Raises:
+        ConfigError: the folder of the pages holds that of the book.
+    """
+    out, named = book.below_root(book.out), asked.below_root(asked.out)
+    if out != named and out.is_relative_to(named) and (out / "index.md").is_file():
+        raise ConfigError(
+            f"'{asked.out}' holds the pages of the book, which are in '{book.out}'",
+            where=book.root / "pyproject.toml",
+            right="name a folder beside that with --out, or change the setting `out` and put its pages there by `git mv`",
+        )
 
 
 def _refuse_a_part(book: Settings, asked: Settings) -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from msgspec import Struct
 
 from rankbook.errors import PageError
-from rankbook.harness.outputs import as_shown, differences
+from rankbook.harness.outputs import as_shown, differences, matches
 from rankbook.listing import ExpectedOutput
 
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -82,11 +83,27 @@ def updated(page: bytes, blocks: Sequence[Block], where: str) -> tuple[bytes, in
     for block in sorted(blocks, key=lambda block: block.line, reverse=True):
         opening = block.line - 1
         closing = _closing(lines, opening, block, where)
-        new = as_shown(block.new).splitlines()
-        if _shown(lines[opening + 1 : closing], lines[opening]) != new:
+        old = _shown(lines[opening + 1 : closing], lines[opening])
+        new = _with_kept(old, as_shown(block.new).splitlines())
+        if old != new:
             lines[opening : closing + 1] = _written(lines[opening], lines[closing], new)
             changed += 1
     return b"".join(lines), changed
+
+
+def _with_kept(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """Give new lines, with an old one in the place of each that agrees with it: line by line, or from the beginning and the end."""
+    if len(old) == len(new):
+        kept = [before if matches(before, after) else after for before, after in zip(old, new, strict=True)]
+    else:
+        head = _agreeing(zip(old, new, strict=False))
+        tail = _agreeing(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
+        kept = [*old[:head], *new[head : len(new) - tail], *old[len(old) - tail :]]
+    return kept if matches("\n".join(kept), "\n".join(new)) else list(new)
+
+
+def _agreeing(pairs: Iterable[tuple[str, str]]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: matches(*pair), pairs))
 
 
 def _closing(lines: Sequence[bytes], opening: int, block: Block, where: str) -> int:

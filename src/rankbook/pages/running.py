@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from rankbook.terminal import word
 
 _STARTS = ("multiprocessing.", "torch.multiprocessing.", "subprocess.")
 _TORCHRUN = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
+_SAYS_TORCHRUN = re.compile(r"\btorchrun\b|\btorch\.distributed\.(?:run|launch)\b")
 _MAINS = ("unittest.main", "torch.testing._internal.common_utils.run_tests")
 """What the main guard of a test file calls to run those of its tests that the command line names."""
 
@@ -73,6 +75,8 @@ def how_to_run(module: Module, tests: tuple[Test, ...]) -> Run | None:
         return Run(
             f"It is a script that is told its place by the environment ({', '.join(variables)}).", f"torchrun --nproc-per-node=2 {path}"
         )
+    if _joins_a_group(module) and _SAYS_TORCHRUN.search(module.docstring or ""):
+        return Run("It is a script that joins a process group, and its docstring names torchrun.", f"torchrun --nproc-per-node=2 {path}")
     return Run("It is a script.", f"python {path}")
 
 
@@ -97,6 +101,13 @@ def how_to_run_one(module: Module, selection: Selection, page: str) -> tuple[One
 def is_run_by_unittest(module: Module) -> bool:
     """Whether it is a script that runs those of its tests that its command line names as unittest does."""
     return module.is_script and any(keyword.kind == "call" and keyword.name in _MAINS for keyword in module.keywords)
+
+
+def _joins_a_group(module: Module) -> bool:
+    """Whether it makes a process group of ranks that somebody else has started."""
+    return not _starts_processes(module) and any(
+        keyword.kind == "call" and keyword.name == "torch.distributed.init_process_group" for keyword in module.keywords
+    )
 
 
 def _starts_processes(module: Module) -> bool:
