@@ -248,6 +248,8 @@ class RankRecord(Struct):
     """File that holds what it wrote; None when it wrote to its parent's streams."""
     exit_code: Callable[[], int | None]
     """Exit status so far: None while it lives, negative for a signal."""
+    ended: Callable[[], float | None]
+    """When it was seen to end, on the machine's monotonic clock; None when it lives or only the main process has seen it."""
 
 
 class Runtime(Protocol):

@@ -36,8 +36,8 @@ from rankbook import last_calls, rank_notes, rewriting
 from rankbook.engines import wire
 from rankbook.listing import RankRecord
 
-NUMBER = struct.Struct("!q")
-"""Process ids and exit statuses, as the supervisor sends them."""
+NUMBER, END = struct.Struct("!q"), struct.Struct("!qd")
+"""Process ids, and exit statuses with the moment of the end, as the supervisor sends them."""
 NAME = 200
 """Characters of a process's name that are told."""
 _SPAWN = "torch.multiprocessing.spawn"
@@ -115,6 +115,8 @@ class ExitStatus:
         self._popen = popen
         self._owner = os.getpid()
         self._status: int | None = None
+        self.ended: float | None = None
+        """When it ended, on the machine's monotonic clock, where the supervisor has seen that."""
 
     def __call__(self) -> int | None:
         """Look, and let go of the handle once the process has ended: it holds descriptors."""
@@ -122,6 +124,7 @@ class ExitStatus:
         if popen is not None and os.getpid() == self._owner:
             self._status = popen.poll()
             if self._status is not None:
+                self.ended = getattr(popen, "ended", None)
                 self._popen = None
         return self._status
 
@@ -142,7 +145,7 @@ def record_starts(records: list[RankRecord], notes: int) -> None:
                 _tell_of(popen, name, notes)
             status = ExitStatus(popen)
             running.append(status)
-            records.append(RankRecord(name, self.pid, getattr(popen, "output", None), status))
+            records.append(RankRecord(name, self.pid, getattr(popen, "output", None), status, lambda: status.ended))
 
     process.BaseProcess.start = start  # type: ignore[method-assign]
 
@@ -269,6 +272,7 @@ class ForkedRank(popen_fork.Popen):
 
     def __init__(self, process_object: process.BaseProcess, setting: Setting, output: str | None) -> None:
         self.output = output
+        self.ended: float | None = None
         self._notes = setting.notes
         self._own = setting.outputs is not None
         self._descriptors: list[int] = []
@@ -336,7 +340,8 @@ class ForkedRank(popen_fork.Popen):
 
     def _read_status(self) -> int:
         try:
-            return int(NUMBER.unpack(os.read(self.sentinel, NUMBER.size))[0])
+            status, self.ended = END.unpack(os.read(self.sentinel, END.size))
+            return int(status)
         except (OSError, struct.error):
             return LOST
 

@@ -24,7 +24,7 @@ from rankbook.engines.isolation import Isolation
 from rankbook.engines.job import Birth, Job
 from rankbook.engines.leftovers import SharedMemory
 from rankbook.engines.roll import Roll
-from rankbook.engines.spawning import NUMBER
+from rankbook.engines.spawning import END, NUMBER
 from rankbook.engines.stacks import Sight
 from rankbook.engines.vain import Vigil
 from rankbook.listing import Event
@@ -341,7 +341,8 @@ class Supervisor:
             self.exit_code = code
         elif pid in self.channels:
             channel = self.channels.pop(pid)
-            _say(channel, code)
+            with contextlib.suppress(OSError):  # whoever asked may have died
+                channel.sendall(END.pack(code, time.monotonic()))
             channel.close()
 
     # Deaths and stacks

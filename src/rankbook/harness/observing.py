@@ -48,7 +48,7 @@ class Observer:
         now = time.monotonic()
         pid = record.pid or 0
         code = record.exit_code()
-        gone = now if code is None else self.gone.setdefault(pid, now)
+        gone = now if code is None else record.ended() or self.gone.setdefault(pid, now)
         own = [note for note in notes if note.pid == pid]
         ended = next((note.at for note in own if note.what == END), gone)
         started = self.started.get(pid) or next((note.at for note in own if note.what == BEGAN), self.began)
