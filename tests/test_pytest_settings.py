@@ -326,6 +326,24 @@ def test_options_of_the_command_line_count_more(tmp_path):
     assert json.loads((folder / "report.json").read_text())["endings"]["failed"] == 4
 
 
+@pytest.mark.parametrize("where", ["command line", "addopts"])
+def test_options_of_a_conftest_file_that_pytest_does_not_load_at_its_start(tmp_path, where):
+    """An option that `tests/conftest.py` defines is known though only `docs` is named; one that nobody defines is an error as ever."""
+    added = 'addopts = "--world-size 2"\n' if where == "addopts" else ""
+    folder = write(tmp_path, {
+        "pyproject.toml": f"{TABLE}{added}testpaths = ['tests']\nmarkers = ['slow: it is', 'known: it is']\n"
+        "[tool.rankbook]\nsources = ['tests']\n",
+        "tests/conftest.py": OWN_OPTIONS,
+        "tests/test_a.py": OPTION_TESTS,
+    })  # fmt: skip
+    words = ["--world-size=2"] if where == "command line" else []
+    assert proved(folder, *words, "-k", "test_size")["test_size"] == "passed"
+    proved(folder, *words, "--run-slow", "-n1", "-k", "test_slow")
+    assert ended(folder)["test_a.py::test_slow"] == "assert False"
+    said = run(folder, "pytest", "--doctest-glob=*.md", "docs", "--unheard-of")
+    assert "unrecognized arguments: --unheard-of" in said
+
+
 STRICTER = """
 import warnings
 

@@ -48,6 +48,11 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
     """Tell which options of the command line are those of conftest files: the listings' own pytest is to have them, too."""
     _, unknown = parser.parse_known_and_unknown_args(list(args))
     yield
+    _, left = parser.parse_known_and_unknown_args(list(args))
+    if any(word.startswith("-") for word in left) and _may_meet_pages(early_config.known_args_namespace, args):
+        from rankbook import conftest_options  # seldom needed
+
+        conftest_options.define(parser, left, early_config.rootpath)
     words = early_config.invocation_params.args
     options = [known(parser, option) for option in options_of(map(str, words)) if option[0] in unknown]
     early_config.stash[GIVEN] = [list(map(str, words)), [option for option in options if option]]
