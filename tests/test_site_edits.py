@@ -121,13 +121,18 @@ def cold(root, monkeypatch):
     return elsewhere(root, monkeypatch, built)
 
 
-@pytest.mark.parametrize(("seed", "directories"), [(1, False), (2, False), (3, True)])
-def test_a_site_that_grew_is_one_from_nothing(tmp_path, monkeypatch, seed, directories):
-    """After any sequence of edits the pages and the site are those of a build that knows nothing."""
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """The tiny project, with a cache of its own."""
     monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
     (tmp_path / "p").mkdir()
-    root = write_project(tmp_path / "p", theme=False)
+    return write_project(tmp_path / "p", theme=False)
+
+
+@pytest.mark.parametrize(("seed", "directories"), [(1, False), (2, False), (3, True)])
+def test_a_site_that_grew_is_one_from_nothing(root, monkeypatch, seed, directories):
+    """After any sequence of edits the pages and the site are those of a build that knows nothing."""
     settings = (root / "mkdocs.yml").read_text()
     (root / "mkdocs.yml").write_text(settings.replace("use_directory_urls: false", f"use_directory_urls: {str(directories).lower()}"))
     built(root)
@@ -140,12 +145,8 @@ def test_a_site_that_grew_is_one_from_nothing(tmp_path, monkeypatch, seed, direc
         assert [path for path in made if made[path] != anew[path]] == [], history
 
 
-def test_a_site_that_was_brought_back_holds_no_page_of_what_is_gone(tmp_path, monkeypatch):
+def test_a_site_that_was_brought_back_holds_no_page_of_what_is_gone(root, tmp_path, monkeypatch):
     """Where a site was kept, as continuous integration does, the times of its files say nothing; pages of people stay."""
-    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
-    (tmp_path / "p").mkdir()
-    root = write_project(tmp_path / "p", theme=False)
     edits = Edits(root, random.Random(0))
     edits.new()
     built(root)
@@ -157,12 +158,8 @@ def test_a_site_that_was_brought_back_holds_no_page_of_what_is_gone(tmp_path, mo
     assert built(root) == cold(root, monkeypatch)
 
 
-def test_a_page_that_somebody_has_copied_is_a_page_like_others(tmp_path, monkeypatch):
+def test_a_page_that_somebody_has_copied_is_a_page_like_others(root, monkeypatch):
     """A copy of a generated page, which the last build did not know, ends no build that shows runs."""
-    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
-    (tmp_path / "p").mkdir()
-    root = write_project(tmp_path / "p", theme=False)
     Edits(root, random.Random(0)).runs()
     built(root)
     page = next(root.glob("docs/**/test_ring.py_docs.md"))
@@ -171,12 +168,8 @@ def test_a_page_that_somebody_has_copied_is_a_page_like_others(tmp_path, monkeyp
     assert built(root) == cold(root, monkeypatch)
 
 
-def test_what_was_kept_of_links_may_be_broken(tmp_path, monkeypatch):
+def test_what_was_kept_of_links_may_be_broken(root, tmp_path, monkeypatch):
     """A file of what pages link to that is no such file costs no build."""
-    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
-    (tmp_path / "p").mkdir()
-    root = write_project(tmp_path / "p", theme=False)
     built(root)
     (kept,) = (tmp_path / "cache").rglob("site-*-facts.sqlite")
     for data in (b"no such thing", kept.read_bytes()[:4096] + b"\0" * 4096):
