@@ -741,7 +741,7 @@ def test_sources_do_not_lie_in_the_folder_of_the_pages(tmp_path, monkeypatch, ca
     assert "s: the source 's' lies in the folder of the pages; name another folder" in capsys.readouterr().err
     assert [path.name for path in tmp_path.rglob("*")] == ["s", "a.py"]
     assert main(["gen", "s", "--out", "."]) == 2
-    assert "the source 's' lies in the folder of the pages" in capsys.readouterr().err
+    assert "the pages would lie among the sources; name another folder" in capsys.readouterr().err
 
 
 def test_pages_are_not_put_around_those_of_the_book(tmp_path, monkeypatch, capsys):

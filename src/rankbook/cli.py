@@ -151,16 +151,19 @@ def _book_of(chosen: argparse.Namespace) -> Settings:
 
 
 def _refuse_what_holds(book: Settings, asked: Settings) -> None:
-    """Make sure that the pages of the book do not go with what else lies in the folder that the command line names.
+    """Make sure that pages do not lie among the sources, and that those of the book do not go with what else lies in a named folder.
 
     Args:
         book: settings as the project has them.
         asked: the same with what the command line says.
 
     Raises:
-        ConfigError: the folder of the pages holds that of the book.
+        ConfigError: the folder of the pages holds that of the book, or is the root.
     """
     out, named = book.below_root(book.out), asked.below_root(asked.out)
+    if named == book.root:
+        right = "name another folder with --out, or in the setting `out`"
+        raise ConfigError("the pages would lie among the sources", where=named, right=right)
     if out != named and out.is_relative_to(named) and (out / "index.md").is_file():
         raise ConfigError(
             f"'{asked.out}' holds the pages of the book, which are in '{book.out}'",

@@ -83,7 +83,7 @@ def _check_folders(settings: Settings, root: Path, out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise SourceError("the folder of the pages is a file", where=out, right="name a folder with --out, or in the setting `out`")
     for source in settings.sources:
-        if real(root / source).is_relative_to(out) and (root == out or not root.is_relative_to(out)):
+        if real(root / source).is_relative_to(out) and not root.is_relative_to(out):
             raise SourceError(f"the source '{source}' lies in the folder of the pages", where=out, right="name another folder with --out")
 
 
