@@ -297,6 +297,27 @@ def test_environment_of_a_grant():
     assert environment_of(program("x")).get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
+def test_environment_while_pytest_changes_it(monkeypatch):
+    """A variable that comes and goes in another thread, as the name of the test that runs, costs no program its start."""
+    ended = threading.Event()
+
+    def change() -> None:
+        while not ended.is_set():
+            monkeypatch.setenv("A_TEST_THAT_RUNS", "x")
+            monkeypatch.delenv("A_TEST_THAT_RUNS")
+
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        assert all("PATH" in environment_of(program("x")) for _ in range(2000))
+    finally:
+        ended.set()
+        changing.join()
+        sys.setswitchinterval(switching)
+
+
 def test_own_leases(engine, tmp_path, monkeypatch):
     """What a program starts is not held up by the lease that its caller holds for it."""
     monkeypatch.setenv("RANKBOOK_LEASES", str(tmp_path / "leases"))
