@@ -73,6 +73,28 @@ def test_wrong_settings(tmp_path, text, message):
     assert ";" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('[project]\nname = "jobs"\n\n[tool.rankbook]\n# jobs = 1\nx."jobs" = 2\n', ":6: unknown setting 'x'"),
+        ('[tool.rankbook]\nout = """\njobs = -3\n"""\njobs = -1\n', ":5: setting 'jobs' is -1"),
+        ('[tool.rankbook]\nout = "a\x0cb"\njobs = -1\n'.replace("\x0c", "\u2028"), ":3: setting 'jobs' is -1"),
+        ('[tool.rankbook]\r\nsources = [\r\n "a",\r\n 3]\r\n', ":2: setting 'sources' is not a list"),
+        ("title = ''\ntool = {rankbook = {jobs = -1}}\n", ":2: setting 'jobs' is -1"),
+        ('[tool.rankbook.requirements]\na = {gpus="2"}\nb = {gpuss = 3}\n', ":3: the row 'b'"),
+        ("[tool.rankbook.requirements.b]\n\ngpuss = 3\n", ":1: the row 'b'"),
+        ('[tool.rankbook]\n"j\\u006fbs" = -1\n', ": setting 'jobs' is -1"),
+    ],
+)
+def test_a_wrong_setting_is_told_with_its_line(tmp_path, text, place):
+    """However TOML writes it; a text that only reads like it is another, and a key with escapes is told without a line."""
+    path = tmp_path.resolve() / "pyproject.toml"
+    path.write_bytes(text.encode())
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path)
+    assert str(caught.value).startswith(f"{path}{place}")
+
+
 def test_every_setting_of_the_wrong_type_is_one_sentence(tmp_path, monkeypatch, capsys):
     """Whatever the type of a setting and whatever stands there instead, the file, the setting and what would be right are named."""
     monkeypatch.chdir(tmp_path)
@@ -85,7 +107,7 @@ def test_every_setting_of_the_wrong_type_is_one_sentence(tmp_path, monkeypatch, 
             if field == "root" or kind not in fitting:
                 assert main(["gen"]) == 2
                 said = capsys.readouterr().err
-                where = f"rankbook: error: {tmp_path / 'pyproject.toml'}: "
+                where = f"rankbook: error: {tmp_path / 'pyproject.toml'}:2: "
                 assert (said.startswith(where), f"'{key}'" in said, said.count("\n"), ";" in said) == (True, True, 1, True), said
 
 

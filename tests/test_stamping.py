@@ -808,8 +808,8 @@ def test_settings_that_cannot_be_read_are_one_sentence(project, file, text, said
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ('repo-forge = "gitlub"', "pyproject.toml: setting 'repo-forge' is 'gitlub'; known are github, gitlab,"),
-        ('repo-url = "javascript://a/b"', "pyproject.toml: no browser opens the address in the setting 'repo-url'; write repo-url ="),
+        ('repo-forge = "gitlub"', "setting 'repo-forge' is 'gitlub'; known are github, gitlab,"),
+        ('repo-url = "javascript://a/b"', "no browser opens the address in the setting 'repo-url'; write repo-url ="),
     ],
 )
 def test_a_forge_that_is_none_is_told_of(project, setting, said):

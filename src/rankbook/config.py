@@ -6,7 +6,8 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -122,16 +123,18 @@ def load(root: Path, overrides: Mapping[str, Any] | None = None) -> Settings:
     known = {name.replace("_", "-"): name for name in Settings.__struct_fields__ if name != "root"}
     values: dict[str, Any] = {}
     for key, value in table.items():
-        if key not in known:
-            raise ConfigError(f"unknown setting '{key}' in [tool.rankbook]", where=path, right=f"known are {', '.join(known)}")
-        values[known[key]] = _rules(value, path) if key == "requirements" else _checked(known[key], key, value, path)
+        with _placed(path, key):
+            if key not in known:
+                raise ConfigError(f"unknown setting '{key}' in [tool.rankbook]", where=path, right=f"known are {', '.join(known)}")
+            values[known[key]] = _rules(value, path) if key == "requirements" else _checked(known[key], key, value, path)
     project = document.get("project")
     if not values.get("title") and isinstance(project, dict) and isinstance(project.get("name"), str):
         values["title"] = project["name"]
     told = {key: value for key, value in (overrides or {}).items() if value is not None}
     settings = replace(Settings(root=root), **{**values, **told})
     for name in {**values, **told}:
-        _check(settings, name, None if name in told else path)
+        with _placed(path, name.replace("_", "-")):
+            _check(settings, name, None if name in told else path)
     return settings
 
 
@@ -177,6 +180,54 @@ def _table(document: dict[str, Any], path: Path) -> dict[str, Any]:
     return table
 
 
+@contextmanager
+def _placed(path: Path, *keys: str) -> Iterator[None]:
+    """Add the line to what is said of a setting.
+
+    Args:
+        path: of the file of settings.
+        keys: of the setting, from `[tool.rankbook]` on.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        if error.where != path or error.line is not None:
+            raise
+        raise ConfigError(error.what, where=path, line=_line(path, ("tool", "rankbook", *keys)), right=error.right) from error.__cause__
+
+
+def _line(path: Path, keys: tuple[str, ...]) -> int | None:
+    """Find the line that sets a value: the first that the file has it with, and has not without.
+
+    Args:
+        path: of a file of TOML.
+        keys: of the value, from the outermost table on.
+
+    Returns:
+        The line, counted from 1; None where the key is written in a way of its own, as a joined `a.b` or with escapes.
+    """
+    lines = [f"{line}\n" for line in path.read_text(encoding="utf-8").split("\n")]
+    for count, line in enumerate(lines):
+        if keys[-1] in line and _sets("".join(lines[:count]), keys) is False:
+            grown = (_sets("".join(lines[:end]), keys) for end in range(count + 1, len(lines) + 1))
+            if next((known for known in grown if known is not None), False):
+                return count + 1
+    return None
+
+
+def _sets(text: str, keys: tuple[str, ...]) -> bool | None:
+    """Tell whether a text of TOML sets a value; None when it ends in the middle of another."""
+    try:
+        found: object = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
+    for key in keys:
+        if not isinstance(found, dict) or key not in found:
+            return False
+        found = found[key]
+    return True
+
+
 def _document(path: Path) -> dict[str, Any]:
     """Read a file of TOML; empty where there is none."""
     line = None
@@ -207,10 +258,12 @@ def _rules(rows: object, path: Path) -> dict[str, Rule]:
 
     rules = {}
     for name, row in rows.items():
-        try:
-            rules[name] = rule_of(row)
-        except ValueError as error:
-            raise ConfigError(f"the row '{name}' of [tool.rankbook.requirements] {error}", where=path, right=f"write {ROW}, say") from error
+        with _placed(path, "requirements", name):
+            try:
+                rules[name] = rule_of(row)
+            except ValueError as error:
+                what = f"the row '{name}' of [tool.rankbook.requirements] {error}"
+                raise ConfigError(what, where=path, right=f"write {ROW}, say") from error
     return rules
 
 

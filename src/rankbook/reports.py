@@ -129,7 +129,7 @@ def on_page(job: Job, program: Program, text: str) -> str:
     """Put the page's path and lines in the place of those of the mirror tree; lone surrogates, which no file takes, are written out."""
     text = text.encode(errors="backslashreplace").decode()
     shift = job.listing.file_line - 1
-    inside = rf"(?<![\w/.])(?:{re.escape(program.root)}/)?{re.escape(program.path)}(\", line |:)(\d+)"
+    inside = rf"(?<![\w/.])(?:{re.escape(program.root)}/)?{re.escape(program.path)}(\", line |: line |:)(\d+)"
     text = re.sub(inside, lambda match: f"{job.listing.page}{match[1]}{int(match[2]) + shift}", text)
     text = text.replace(f"{program.root}/{program.path}", job.listing.page)
     return text.replace(f"{program.root}/", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,7 +23,10 @@ def _xml(text: str) -> None:
 
 
 def _ini(text: str) -> None:
-    configparser.RawConfigParser(strict=False, allow_no_value=True).read_string(text)
+    try:
+        configparser.RawConfigParser(strict=False, allow_no_value=True).read_string(text)
+    except AttributeError as error:  # what the parser itself fails with there
+        raise ValueError("a value goes on below a key that has none") from error
 
 
 def _yaml(text: str) -> None:
@@ -65,7 +69,33 @@ def run(program: Program, runtime: Runtime) -> int:
 
 
 def _failure(error: Exception, parser: str) -> dict[str, Any]:
-    mark = getattr(error, "problem_mark", None)
-    line = mark.line + 1 if mark is not None else getattr(error, "lineno", None)
-    reason = f"not valid {parser.upper()}: {' '.join(str(error).split())}"
+    what, line, column = _told(error)
+    reason = f"not valid {parser.upper()}: {' '.join(what.split())}{f' (column {column})' if column else ''}"
     return {"reason": reason, "line": line, "text": reason}
+
+
+_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
+"""What the reader of TOML says of a place."""
+
+
+def _told(error: Exception) -> tuple[str, int | None, int | None]:
+    """Take apart what a parser says.
+
+    Returns:
+        What is wrong, the line, and the column, both counted from 1; None for each that the parser does not tell.
+    """
+    what, line, column = str(error), None, None
+    match error:
+        case json.JSONDecodeError():
+            what, line, column = error.msg, error.lineno, error.colno
+        case tomllib.TOMLDecodeError() if found := _PLACE.search(what):
+            what, line, column = what[: found.start()], int(found[1]), int(found[2])
+        case yaml.MarkedYAMLError(problem_mark=yaml.Mark() as mark):
+            what, line, column = ": ".join(filter(None, (error.context, error.problem))), mark.line + 1, mark.column + 1
+        case expat.ExpatError():
+            what, line, column = expat.ErrorString(error.code), error.lineno, error.offset + 1
+        case configparser.MissingSectionHeaderError():
+            what, line = "no section begins above it", error.lineno
+        case configparser.ParsingError(errors=[(line, text), *_]):
+            what = f"neither a section nor a key: {text}"
+    return what, line, column

@@ -130,21 +130,48 @@ def environment() -> dict[str, str]:
 
 
 def _script(path: Path, comparison: outputs.Comparison) -> dict[str, Any] | None:
-    # The trap names the line: bash itself would only give a status.
-    prelude = f"trap 'status=$?; echo \"line $LINENO: exit status $status: $BASH_COMMAND\" > {shlex.quote(str(path))}.failed' ERR"
-    command = f"{prelude}; set -E; . {shlex.quote(str(path))}"
     errors = Tee(2) if LAUNCHER.search(path.read_text(encoding="utf-8", errors="replace")) else None
+    traps = "; ".join(f"trap {shlex.quote(_NOTE + shlex.quote(f'{path}.{signal}'))} {signal}" for signal in ("ERR", "EXIT"))
+    command = f"{traps}; set -E; . {shlex.quote(str(path))}"
     with comparison.capture():
         done = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", command, path], check=False, stderr=errors.end if errors else None)
     said, status = errors.close() if errors else "", done.returncode
     if status == 0:
         return None
-    note = Path(f"{path}.failed")
-    where = note.read_text(encoding="utf-8", errors="replace").strip() if note.exists() else ""
-    line = where.removeprefix("line ").partition(":")[0]
-    reason = f"exit status {status}" + (f": {where.partition(': ')[2].partition(': ')[2]}" if where else "")
-    reason = "; ".join((reason, *dead_rank(said)))
-    return {"reason": reason, "text": reason, "line": int(line) if line.isdigit() else None}
+    told, line = _failed(path, status)
+    reason = "; ".join((f"exit status {status}{told and f': {told}'}", *dead_rank(said)))
+    return {"reason": reason, "text": reason, "line": line}
+
+
+_NOTE = 'printf "%s\\n" "$?" "$LINENO" "$BASH_COMMAND" > '
+"""Command of a trap: it notes what failed, of which bash itself would only give the status."""
+
+
+def _failed(path: Path, status: int) -> tuple[str, int | None]:
+    """Tell what ended a script, and its line where it is known.
+
+    Args:
+        path: of the script, beside which the traps have left their notes.
+        status: that it ended with.
+
+    Returns:
+        The command that failed, or what bash does not understand; empty for a script that ended itself.
+    """
+    notes = [Path(f"{path}.{signal}") for signal in ("ERR", "EXIT")]
+    (error, line, failed), (_, _, last) = (
+        note.read_text(encoding="utf-8", errors="replace").split("\n", 2) if note.exists() else _NOTHING for note in notes
+    )
+    if error == str(status):
+        return failed.strip(), int(line) if line.isdigit() else None
+    checked = subprocess.run(
+        ["bash", "-n", path], check=False, capture_output=True, text=True, errors="replace", env={**os.environ, "LC_ALL": "C"}
+    )
+    if found := re.match(rf"{re.escape(str(path))}: line (\d+): (.*)", checked.stderr):
+        return found[2], int(found[1])
+    return "" if last.startswith((". ", "exit")) else last.strip(), None
+
+
+_NOTHING = ("", "", "")
 
 
 _ROOT_CAUSE = re.compile(r"Root Cause.*?\n\s*rank\s*:\s*(\d+).*?\n\s*exitcode\s*:\s*(-?\d+)", re.DOTALL)
