@@ -197,7 +197,7 @@ def test_a_page_that_a_person_made_is_kept(tmp_path, capsys):
     assert pages(tmp_path)["x.py_docs.md"] == b"---\ntitle: Mine\n---\n# Mine\n"
     assert pages(tmp_path)["index.md"] == b""
     said = capsys.readouterr()
-    assert "rankbook: warning: x.py_docs.md is kept: a person made it" in said.err
+    assert "rankbook: warning: out/x.py_docs.md is kept: a person made it" in said.err
     assert "1 source, 6 pages: 4 written, 0 unchanged, 2 kept, 1 other file written" in said.out
 
 
@@ -644,8 +644,8 @@ def test_a_folder_whose_keywords_are_all_in_one_child_leads_to_its_page(tmp_path
     assert "All of them" not in (out / "s/a/b/sub.md").read_text()
 
 
-def test_a_source_that_cannot_be_read_or_parsed_costs_only_itself(tmp_path):
-    """A broken file has its page with the error and its listing; the others have theirs."""
+def test_a_source_that_cannot_be_read_or_parsed_costs_only_itself(tmp_path, capsys):
+    """A broken file has its page with the error and its listing, and a warning until it is mended; the others have theirs."""
     plant(tmp_path, {"s/bad.py": "def f(:\n", "s/good.py": "x = 1\n", "s/bin.dat": b"\0\1"})
     assert gen(tmp_path, sources=("s",)) == 0
     bad = (tmp_path / "out/s/bad.py_docs.md").read_bytes()
@@ -653,6 +653,20 @@ def test_a_source_that_cannot_be_read_or_parsed_costs_only_itself(tmp_path):
     assert listing_of(bad) == b"def f(:\n"
     assert "The listing is left out: it" in (tmp_path / "out/s/bin.dat_docs.md").read_text()
     assert listing_of((tmp_path / "out/s/good.py_docs.md").read_bytes()) == b"x = 1\n"
+    told = "rankbook: warning: s/bad.py:1: invalid syntax; it could not be parsed, so its page tells what its other statements hold\n"
+    assert capsys.readouterr().err == told
+    for text in ("x = 2\n", "x = 3\n"):  # of a file that is not read again, and when nothing is
+        assert gen(tmp_path, sources=("s",)) == 0
+        assert capsys.readouterr().err == told
+        plant(tmp_path, {"s/good.py": text})
+    plant(tmp_path, {f"s/bad_{number}.py": "\0" for number in range(6)})
+    assert gen(tmp_path, sources=("s",)) == 0
+    *said, last = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[2].strip() for line in said] == ["s/bad.py", *(f"s/bad_{number}.py" for number in range(4))]
+    assert last == "rankbook: warning: 2 more files could not be parsed; the page of each says why"
+    for name in ("bad", *(f"bad_{number}" for number in range(6))):
+        (tmp_path / f"s/{name}.py").write_text("y = 1\n")
+    assert (gen(tmp_path, sources=("s",)), capsys.readouterr().err) == (0, "")
 
 
 ABOUT = ("s/x.py_docs.md", "s/x.py_kw.md", "s/y.py_docs.md", "s/y.py_kw.md")

@@ -68,7 +68,7 @@ def check(chosen: Namespace, settings: Settings, progress: Progress, say: Say, w
         staged = Path(folder) if chosen.diff or chosen.stat else None
         report = document(settings, check=True, staged=staged, progress=progress, changes=changes)
         found = drifted(settings, report)
-        said = {each.page for each in found}
+        said = {settings.place_of(each.page) for each in found}
         for warning in report.warnings:
             if _KEPT.split(warning, 1)[0] not in said:
                 warn(warning)

@@ -16,7 +16,7 @@ from rankbook import __version__, freshness
 from rankbook.config import Settings, find_root, load
 from rankbook.errors import ConfigError, RankbookError, refused
 from rankbook.garbage import leave_at_exit
-from rankbook.report import Report, others_among, pages_among, plural
+from rankbook.report import Report, others_among, pages_among, plural, told_of_unparsed
 from rankbook.terminal import harmless, heard, one_line
 
 _DRAWN_EVERY = 0.1
@@ -123,7 +123,7 @@ def _gen(chosen: argparse.Namespace) -> int:
 
         with _progress() as progress:
             report = document(settings, force=chosen.force, progress=progress, changes=changes)
-    for warning in report.warnings:
+    for warning in (*report.warnings, *told_of_unparsed(report.unparsed)):
         _warn(warning)
     _say(summary(report))
     return 1 if chosen.exit_code and report.changes else 0
@@ -284,7 +284,7 @@ def _book(chosen: argparse.Namespace) -> int:
     settings = load(_root(chosen))
     with _progress() as progress:
         made = book.make_book(settings, chosen.docs, progress)
-    for warning in made.generated.warnings:
+    for warning in (*made.generated.warnings, *told_of_unparsed(made.generated.unparsed)):
         _warn(warning)
     for line in book.summary(made):
         _say(line)

@@ -96,6 +96,15 @@ class Settings(Struct, frozen=True):
         """Give the absolute form of a path that a setting names."""
         return real(self.root / path)
 
+    def place_of(self, page: str) -> str:
+        """Give the path of a page as a user names it: below the root where it lies there.
+
+        Args:
+            page: below the folder of all pages.
+        """
+        path = self.below_root(self.out) / page
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else os.fspath(path)
+
 
 def real(path: Path) -> Path:
     """Give the absolute form of a path without links; one that goes round in circles is left as it is, for no file is there.

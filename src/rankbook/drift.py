@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import enum
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -169,11 +168,10 @@ def printable(line: str) -> str:
 
 
 def place_of(settings: Settings, page: str) -> str:
-    """Give the path of a page as a user names it: below the root where it lies there.
+    """Give the path of a page as a user names it, on one line.
 
     Args:
         settings: of the project.
         page: below the folder of all pages.
     """
-    path = settings.below_root(settings.out) / page
-    return printable(path.relative_to(settings.root).as_posix() if path.is_relative_to(settings.root) else os.fspath(path))
+    return printable(settings.place_of(page))

@@ -544,21 +544,16 @@ class _Run:
             return set(), set()
         return (set(), {homes.ORPHANS}) if self.orphans_after is None else ({homes.ORPHANS}, set())
 
-    @property
-    def _out(self) -> str:
-        """The folder of the pages as a user names it."""
-        return os.path.relpath(self.writer.out, self.settings.root)
-
     def _told_of_orphans(self, lost: Sequence[Note]) -> Iterator[str]:
-        out = self._out
         if self.writer.dry:
             for note in lost:
                 if note not in self.homes.orphans:
                     what = f"this note is about {homes.describe(note)}, which is gone"
-                    yield f"{out}/{note.page}:{note.line}: {what}; `rankbook gen` moves it to {homes.ORPHANS}"
+                    yield f"{self.settings.place_of(note.page)}:{note.line}: {what}; `rankbook gen` moves it to {homes.ORPHANS}"
         data = self.orphans_before if self.writer.dry else self.orphans_after
         for note in homes.orphans_of(data or b""):
-            yield f"{out}/{homes.ORPHANS}:{note.line}: this note is about {homes.describe(note)}, which is gone; move it, or delete it"
+            place = f"{self.settings.place_of(homes.ORPHANS)}:{note.line}"
+            yield f"{place}: this note is about {homes.describe(note)}, which is gone; move it, or delete it"
 
     # What is left for the next run
 
@@ -588,6 +583,7 @@ class _Run:
                 *self._told_of_markers(),
                 *self.orphans,
             ),
+            unparsed=tuple(f"{path}:{brief.error}" for path, brief in sorted(self.knowledge.briefs.items()) if brief.error),
             seconds=self.clock.seconds,
         )
 
@@ -598,27 +594,27 @@ class _Run:
         for note in (*notes, *(replace(note, page=homes.ORPHANS) for note in orphans)):
             if conflicts.shows_conflict(note.text):
                 what = "this note shows conflict markers of Git; where they are not meant, choose a side"
-                yield f"{self._out}/{note.page}:{note.line}: {what}"
+                yield f"{self.settings.place_of(note.page)}:{note.line}: {what}"
 
     def _told_of_merges(self) -> Iterator[str]:
         merged = sorted(path for path, fate in self.fates.items() if fate is Fate.MERGED and not self.writer.dry)
         noted = [path for path in merged if path in self.conflicts and self.homes.by_page.get(path)]
         for path in noted:
             what = "it had unresolved conflicts of Git, and is written anew with the notes of both sides; look them through"
-            yield f"{self._out}/{path}:{self.conflicts[path].line}: {what}"
+            yield f"{self.settings.place_of(path)}:{self.conflicts[path].line}: {what}"
         if others := len(merged) - len(noted):
             verb = "is" if others == 1 else "are"
             yield f"{plural(others, 'page')} without notes had unresolved conflicts of Git, and {verb} written anew"
 
     def _kept_sentence(self, path: str) -> str:
-        data = self.writer.read(path)
+        data, page = self.writer.read(path), self.settings.place_of(path)
         conflict = None if data is None else self.writer.conflict_on(path, data)
         if data is None or not pages.is_ours(data, conflict):
-            return f"{path} is kept: {self.writer.what_stands(path)}, and a page is to stand in its place"
+            return f"{page} is kept: {self.writer.what_stands(path)}, and a page is to stand in its place"
         if conflict is None:
-            return f"{path} is left as it is: somebody has edited it; see `rankbook check`, or write it anew by `rankbook gen --force`"
+            return f"{page} is left as it is: somebody has edited it; see `rankbook check`, or write it anew by `rankbook gen --force`"
         way = "see `rankbook check`, or write it anew, with the notes of both sides, by `rankbook gen --force`"
-        return f"{path} is left as it is: it has unresolved conflicts of Git from line {conflict.line} on; {way}"
+        return f"{page} is left as it is: it has unresolved conflicts of Git from line {conflict.line} on; {way}"
 
     def keep(self, started: int, report: Report) -> None:
         """Leave for the next run what this one found."""
@@ -732,7 +728,8 @@ def _surveyed_alone(draft: Draft, path: str) -> tuple[Survey, str]:
 def _brief(module: Module) -> Brief:
     source = module.source
     is_python = source.language == "python"
-    return Brief(source.sha256, pages.title(module), is_python, is_python or bool(module.imports), pages.has_listing(source))
+    error = "" if module.error is None else f"{f'{module.error_line}: ' if module.error_line else ' '}{module.error}"
+    return Brief(source.sha256, pages.title(module), is_python, is_python or bool(module.imports), pages.has_listing(source), error)
 
 
 def _gist(made: Survey) -> Survey:

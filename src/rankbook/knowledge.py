@@ -31,6 +31,8 @@ class Brief(Struct, frozen=True):
     """Whether it may say something of other files."""
     is_listed: bool
     """Whether its page has a listing."""
+    error: str = ""
+    """Why it could not be parsed, after its line; empty when it could."""
 
 
 class Knowledge(Struct):

@@ -31,6 +31,7 @@ from rankbook.front_matter import OVERVIEWS
 from rankbook.garbage import leave_at_exit, pass_over, uncollected
 from rankbook.markers import LAST_RUN, LAST_RUN_MARKER, LAST_RUN_NOTE, PROOF_MARKER, ROLLUP
 from rankbook.publish import SCRIPT, STYLE, Docs, Ledgered, Site, publish, shown_at
+from rankbook.report import Report, told_of_unparsed
 from rankbook.site import markdown
 from rankbook.site.addresses import Addresses
 from rankbook.site.assets import script, style
@@ -128,8 +129,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         try:
             self._settings = load(Path(config.config_file_path or "mkdocs.yml").resolve().parent)
             if self.config.gen and self._settings.sources:
-                for warning in document(self._settings).warnings:
-                    _log.warning("%s", harmless(warning))
+                _tell_of_pages(document(self._settings))
                 manifest = None if self._serving else freshness.load(self._settings)
         except (RankbookError, OSError) as caught:
             error = refused(caught) if isinstance(caught, OSError) else caught
@@ -420,6 +420,13 @@ def _reloads() -> bool:
     context = click.get_current_context(silent=True)
     chosen = context.params if context is not None else {}
     return not chosen["no_livereload"] if "no_livereload" in chosen else bool(chosen.get("livereload"))
+
+
+def _tell_of_pages(report: Report) -> None:
+    for warning in report.warnings:
+        _log.warning("%s", harmless(warning))
+    for place in told_of_unparsed(report.unparsed):  # no reason to refuse the site, as `--strict` does at a warning
+        _log.info("%s", harmless(place))
 
 
 def _tell(problems: Iterable[str], level: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -28,6 +28,8 @@ class Report(Struct, frozen=True):
     """Pages, and other files, not written because a person made what stands in their place."""
     warnings: tuple[str, ...] = ()
     """What a user should know, a sentence each."""
+    unparsed: tuple[str, ...] = ()
+    """Sources that could not be parsed, in the order of their paths: `tests/a.py:3: invalid syntax`."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Time of each step."""
 
@@ -35,6 +37,23 @@ class Report(Struct, frozen=True):
     def changes(self) -> tuple[str, ...]:
         """Pages written and removed."""
         return tuple(sorted((*self.written, *self.removed)))
+
+
+def told_of_unparsed(places: Sequence[str]) -> Iterator[str]:
+    """Say which sources could not be parsed: of many the first, and how many more there are.
+
+    Args:
+        places: as in `Report.unparsed`.
+    """
+    for place in places[:MOST_TOLD]:
+        yield f"{place}; it could not be parsed, so its page tells what its other statements hold"
+    more = len(places) - MOST_TOLD
+    if more > 0:
+        yield f"{plural(more, 'more file')} could not be parsed; the page of each says why"
+
+
+MOST_TOLD = 5
+"""Files that could not be parsed of which a run speaks each by itself."""
 
 
 def pages_among(paths: Collection[str], suffix: str = ".md") -> int:

@@ -84,7 +84,9 @@ def _told(error: Exception) -> tuple[str, int | None, int | None]:
     Returns:
         What is wrong, the line, and the column, both counted from 1; None for each that the parser does not tell.
     """
-    what, line, column = str(error), None, None
+    what = str(error)
+    line: Any = None  # of exceptions whose attributes have no types
+    column: int | None = None
     match error:
         case json.JSONDecodeError():
             what, line, column = error.msg, error.lineno, error.colno
