@@ -137,6 +137,22 @@ def test_lines_are_picked_by_the_keyboard(visit):
     assert picked(page) == [*range(3, 10)]
 
 
+def test_the_keys_of_the_theme_turn_the_pages(visit):
+    """Material's keys n and p lead to the file behind and the file before, as they do on pages that MkDocs builds."""
+    page = visit()
+    page.wait_for_selector("link[rel=next], link[rel=prev]", state="attached")
+    steps = {each.get_attribute("rel"): each.evaluate("each => each.href") for each in page.locator(".rankbook-steps a").all()}
+    assert {"next": "n", "prev": "p"}.keys() & steps.keys()
+    for rel, key, back in (("next", "n", "p"), ("prev", "p", "n")):
+        if rel in steps:
+            here = page.url
+            page.keyboard.press(key)
+            page.wait_for_url(steps[rel])
+            page.wait_for_selector(f"link[rel={'prev' if rel == 'next' else 'next'}]", state="attached")
+            page.keyboard.press(back)
+            page.wait_for_url(here)
+
+
 def test_the_permalink_names_the_commit_and_the_lines(visit):
     """The link to the branch becomes one to the commit, with the lines that are picked; the key y follows it, but not while one types."""
     page = visit(f"{PAGE}#L3-L9")

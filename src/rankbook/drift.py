@@ -106,7 +106,7 @@ def _why_edited(settings: Settings, page: str, seen: Seen) -> str:
         return f"{what}; move what is yours into a note, then run `rankbook gen --force`"
     now = _digest(settings.root / source)
     if now is None:
-        return f"its listing was edited, and {source} is gone"
+        return f"its listing was edited, and {source} is gone; take what is yours elsewhere, then `rankbook gen --force` removes the page"
     if now != seen.stamp.sha256:
         return f"its listing was edited, and {source} has changed as well; bring the edit there by hand, then run `rankbook gen --force`"
     if Edited.TEXT in seen.edited:

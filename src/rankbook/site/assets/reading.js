@@ -33,6 +33,16 @@
     heading.append(made);
   });
 
+  // The keys with which a theme turns pages (`n` and `p` of Material) follow such links in the head.
+  const turn = () => {
+    document.head.querySelectorAll("link[data-rankbook]").forEach((old) => old.remove());
+    document.querySelectorAll(".rankbook-steps a[rel]").forEach(({ rel, href }) => {
+      const made = document.createElement("link");
+      Object.assign(made, { rel, href }).dataset.rankbook = "";
+      document.head.append(made);
+    });
+  };
+
   // A long name breaks behind one of its words before it breaks anywhere.
   const NAMES = [
     "article :is(td, th) code",
@@ -58,6 +68,7 @@
   // The theme puts its boxes around the tables when the page is there: a moment later they are.
   const start = () => {
     link();
+    turn();
     setTimeout(look, 50);
     setTimeout(loosen);
   };
