@@ -420,6 +420,28 @@ def test_one_run_is_no_history(proof_of):
     assert "last 2 runs: 2 passed" in proof_of(a_run(day=2)).page(PAGE).last_run
 
 
+def test_the_words_of_a_history_are_those_of_its_signs(proof_of):
+    """What left no evidence is called by the word of its badge, however it ended: its sign says that nothing ran."""
+    skipped, promised = a_run(outcome=Outcome.SKIPPED, day=18), a_run(outcome=Outcome.FAILED, day=19, reason="`gpu=2` promises it")
+    page = proof_of(skipped, promised, a_run(day=20, machine=DECLARED)).page(PAGE).last_run
+    assert 'aria-label="last 2 runs: 1 skipped, 1 no proof"><b class="rb-none">––</b>' in page
+    assert "(1 run: 1 no proof)" in page
+    assert "so since 2026-11-19, skipped on 2026-11-18" in page
+
+
+def test_the_command_of_a_page_whose_tests_never_ran_is_of_this_version(proof_of):
+    """What is skipped, or fails because its need was promised, is no older version of what stands there."""
+    reason = "needs 2 GPUs, and this machine has none; --require gpu=2 promises it"
+    text = hashlib.sha256(b"pytest a.py\n").hexdigest()
+    command = run(
+        f"docs/{PAGE}::how-to-run-it", Outcome.FAILED, source="", kind="shell", listing=text,
+        when="2026-11-20T10:00:00+00:00", reason=f"the same run as docs/{PAGE}: {reason}",
+    )  # fmt: skip
+    proof = proof_of(a_run(outcome=Outcome.FAILED, reason=reason), command)
+    assert "older version" not in proof.page(PAGE, [text]).last_run
+    assert "older version" in proof_of(stamps=stamps_of(sha256=BEFORE)).page(PAGE, [text]).last_run
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.lists(runs, max_size=8), st.lists(runs, max_size=4))
 def test_what_is_added_is_found_without_reading_all(tmp_path_factory, first, second):

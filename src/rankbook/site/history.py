@@ -18,6 +18,8 @@ OUTCOMES = tuple(Outcome)
 _NUMBERS = {outcome.value: number for number, outcome in enumerate(OUTCOMES)}
 _LONGEST = 1e9
 _EXPECTED_WORD = "failed as expected"
+UNPROVED_WORD = "no proof"
+"""What a run is called that ended as one does that proves something, and left no evidence: with GPUs that were only declared, say."""
 _BEAT = struct.Struct("<BBHHIf")
 """Outcome, whether it left evidence, what it ran, version of torch, seconds since 1970, seconds that it took."""
 
@@ -38,8 +40,10 @@ class Beat(NamedTuple):
 
     @property
     def word(self) -> str:
-        """How it ended; what is skipped and leaves evidence has failed as a mark expects."""
-        return _EXPECTED_WORD if self.is_real and self.outcome is Outcome.SKIPPED else self.outcome.value
+        """How it ended, in the words of its badge: what is skipped and leaves evidence has failed as a mark expects."""
+        if self.is_real:
+            return _EXPECTED_WORD if self.outcome is Outcome.SKIPPED else self.outcome.value
+        return UNPROVED_WORD if self.outcome is Outcome.PASSED or self.outcome.is_failure else self.outcome.value
 
 
 class Recorded(Struct, frozen=True):

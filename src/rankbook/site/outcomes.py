@@ -10,7 +10,7 @@ from enum import Enum
 from msgspec import Struct
 
 from rankbook.listing import Outcome, Run
-from rankbook.site.history import Recorded, in_short, time_of
+from rankbook.site.history import UNPROVED_WORD, Recorded, in_short, time_of
 
 
 class Group(Enum):
@@ -21,7 +21,7 @@ class Group(Enum):
     FAILED = ("failed", "failed", True)
     OLDER = ("older version", "older", False)
     SKIPPED = ("skipped", "skipped", False)
-    UNPROVED = ("no proof", "unproved", False)
+    UNPROVED = (UNPROVED_WORD, "unproved", False)
     NEVER = ("never run", "never", False)
 
     def __init__(self, word: str, css: str, ran: bool) -> None:  # noqa: FBT001 - a row of a table

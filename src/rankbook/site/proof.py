@@ -217,10 +217,14 @@ class Proof:
             if current_too or not any(is_current) or expected.is_expected(wanted, found.name)
         ]
         entries = [self._entry(found, current) for found in kept]
-        has_lost = bool(entries) and not any(entry.one.group.ran for entry in entries)
+        has_lost = bool(entries) and not any(entry.one.group.ran or self._is_present(entry.one.run, current) for entry in entries)
         others = list(self._beside(path, () if has_lost else fences, fences))
         seen = {entry.name for entry in entries if entry.is_test}
         return _View(tuple(sorted((*entries, *others), key=_place)), expected.missing(wanted, seen), wanted)
+
+    def _is_present(self, run: Run, current: Collection[str]) -> bool:
+        """Tell whether a run was of a present text, beside the present files."""
+        return run.listing in current and not self._besides.changed(run)
 
     def _beside(self, path: str, of_source: Collection[str] | None, fences: Collection[str] | None) -> Iterator[Entry]:
         """Yield the listings of a generated page that are not its source: its command, and those inside of a Markdown source.
