@@ -18,7 +18,7 @@ from proving import Result, prove, read_case
 
 CASES = Path(__file__).parent / "cases" / "proof"
 NAMES = sorted(path.stem for path in CASES.glob("*.md"))
-NEED_TORCH = {"ranks", "false_green"}
+NEED_TORCH = {"ranks", "false_green", "unimported"}
 
 
 @pytest.fixture(scope="module", params=["local", "fresh"])

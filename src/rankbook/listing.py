@@ -232,6 +232,8 @@ class Program(Struct, frozen=True):
     """GPUs that it may use, as `CUDA_VISIBLE_DEVICES` names them; None leaves that variable as the caller has it."""
     fresh: str = ""
     """Why it must be run by new interpreters, as a clause; empty when it need not."""
+    taken: tuple[str, ...] = ()
+    """Dotted names that it takes from packages by attributes and imports nowhere; whether they are modules an engine knows."""
     imports_first: tuple[str, ...] = ()
     """Folders in which its imports are looked up before those of the interpreter."""
     imports_last: tuple[str, ...] = ()

@@ -24,6 +24,7 @@ from rankbook.errors import PageError
 from rankbook.harness import preloaded, shell
 from rankbook.harness.import_path import ImportPath
 from rankbook.harness.mirror import Mirror, Placed, is_inside
+from rankbook.harness.unimported import taken
 from rankbook.harness.without_torch import may_import_torch
 from rankbook.jobs import Case, Collected, Job
 from rankbook.leases import Leases
@@ -184,6 +185,7 @@ class Prover:
             torch=may_import_torch(job.placed, placed.others.values()),
             gpus=granted,
             fresh=fresh or _why_fresh(job, placed.others.values()),
+            taken=taken(job.placed.data()) if job.kind.preload else (),
             imports_first=self._looked_up(sources.import_path.first, placed),
             imports_last=self._looked_up(sources.import_path.last, placed),
         )

@@ -130,8 +130,10 @@ class LocalEngine:
     def _reason_against(self, program: Program, zygote: Zygote | None) -> str:
         if zygote is None:
             return self._hindrances[program.torch]
-        differing = differing_at_import(zygote.environment, environment_of(program))
-        return f"{differing} is set for it, which is read when torch is imported" if differing else ""
+        if differing := differing_at_import(zygote.environment, environment_of(program)):
+            return f"{differing} is set for it, which is read when torch is imported"
+        hidden = next(filter(zygote.hidden.__contains__, program.taken), "")
+        return f"it uses {hidden} and does not import it" if hidden else ""
 
     def _zygote(self, key: _Key, environment: Mapping[str, str]) -> Zygote | None:
         """Give the zygote for a program, None when there must be none; other threads that want it wait while it is started."""
@@ -231,10 +233,13 @@ class Zygote:
                 self._control.close()
                 leftovers.remove_folder(self._temporary)
                 raise
-        self.hindrance = self._first_word()
+        said = self._first_word()
+        self.hindrance = str(said["hindrance"])
         """Why it must not be forked."""
+        self.hidden = frozenset[str](said["hidden"])
+        """Modules that are there in a fork, and that importing the packages above them may not bring."""
 
-    def _first_word(self) -> str:
+    def _first_word(self) -> wire.Message:
         self._control.settimeout(IMPORT_LIMIT)
         try:
             received = wire.receive(self._control)
@@ -247,7 +252,7 @@ class Zygote:
                 f"the process that listings are forked from ended with status {self._process.returncode}",
                 right="`python -c 'import torch'` must work in this environment",
             )
-        return str(received[0]["hindrance"])
+        return received[0]
 
     def launch(self, job: Job, control: socket.socket, events: int) -> None:
         """Have a supervisor forked."""

@@ -7,7 +7,9 @@ A fork differs from a new interpreter in one thing that cannot be mended: all fo
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import functools
 import gc
 import importlib
 import json
@@ -16,7 +18,9 @@ import select
 import signal
 import socket
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import NoReturn
 
 from rankbook import rank_notes
@@ -25,6 +29,7 @@ from rankbook.engines.job import Birth, Job
 from rankbook.engines.roles import received
 from rankbook.engines.supervisor import Nursery, supervise
 from rankbook.errors import EngineError
+from rankbook.syntax import syntax_tree
 
 TORCH = (
     "numpy",
@@ -83,9 +88,9 @@ def main(control: str, scratch: str, *others: str) -> NoReturn:
     isolation.allowed()  # what is found holds for all forks
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors report to the caller; nobody waits for them here
     rank_notes.observe_calls()
-    preload((*PRELOAD, *others))
+    hidden = preload((*PRELOAD, *others))
     with contextlib.suppress(OSError):  # the engine was killed in the meantime: there is no request
-        wire.send(engine, {"hindrance": hindrance()})
+        wire.send(engine, {"hindrance": hindrance(), "hidden": sorted(hidden)})
     steps, count = huge_pages.gather(), 0
     while (request := wire.receive(engine)) is not None:
         message, descriptors = request
@@ -117,17 +122,60 @@ def _clean_up(folders: Iterable[str]) -> None:
         leftovers.remove_folder(folder)
 
 
-def preload(names: Iterable[str]) -> None:
-    """Import what programs need, and take it out of the collector's sight, so that forks share it."""
+def preload(names: Iterable[str]) -> set[str]:
+    """Import what programs need, and take it out of the collector's sight, so that forks share it.
+
+    Returns:
+        The modules among it that importing the packages above them may not bring: a program may use them without importing them, and
+        would not notice.
+    """
     gc.disable()  # imports make much that stays
+    brought = set[str]()
     for name in names:
         with contextlib.suppress(Exception):  # a program that needs it will say why it cannot be imported
+            importlib.import_module(name.partition(".")[0])
+            before = set(sys.modules)
             importlib.import_module(name)
+            brought |= sys.modules.keys() - before
+    hidden = {name for name in brought if "." in name and not _comes_with_package(name)}
     spawning.disown_finalizers()
     spawning.clear_main()
     gc.collect()
     gc.freeze()
     gc.enable()
+    return hidden
+
+
+def _comes_with_package(name: str) -> bool:
+    """Tell whether a module is surely there when the package above it is: that one imports it, or gives it when it is asked for."""
+    package, _, child = name.rpartition(".")
+    module = sys.modules.get(package)
+    if module is None:
+        return False
+    if name in _imported_by(package, getattr(module, "__file__", None) or ""):
+        return True
+    with contextlib.suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return module.__getattr__(child) is sys.modules[name]
+    return False
+
+
+@functools.cache
+def _imported_by(package: str, file: str) -> frozenset[str]:
+    """Name what the file of a package imports whenever it is executed, as far as it stands there plainly."""
+    try:
+        tree = syntax_tree(Path(file).read_bytes(), file)
+    except (OSError, SyntaxError, ValueError):
+        return frozenset()
+    found = set[str]()
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            module = ".".join((*above, *filter(None, [node.module])))
+            found.update((module, *(f"{module}.{alias.name}" for alias in node.names)))
+    return frozenset(found)
 
 
 def hindrance() -> str:
