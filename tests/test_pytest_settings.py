@@ -506,3 +506,51 @@ def test_the_way_of_importing_counts(tmp_path):
         "test_behind.py::test_it": "passed",
         "test_alone.py::test_alone.py": "ModuleNotFoundError: No module named 'alone_helper'",
     }
+
+
+EXAMPLES = '''"""About `twice`.
+
+>>> print(list(range(20)))
+[0, 1, ..., 19]
+"""
+
+
+def twice(number):
+    """Double.
+
+    >>> twice(2)
+    {}
+    """
+    return number * 2
+'''
+
+
+def test_examples_of_docstrings_run_where_the_project_says_so(tmp_path):
+    """With `--doctest-modules` in `addopts` they are tests of any module; a program stays one, and a prompt is no example."""
+    program = f"{EXAMPLES.format(5)}\n\nif __name__ == '__main__':\n    print(twice(1))\n"
+    files = {
+        "tests/test_a.py": f"{EXAMPLES.format(5)}\n\ndef test_twice():\n    assert twice(1) == 2\n",
+        "tests/tools.py": EXAMPLES.format(4),
+        "tests/broken.py": EXAMPLES.format("4\n    >>> twice()"),
+        "tests/program.py": program,
+        "tests/prompt.py": 'PROMPT = ">>> "\n',
+    }
+    told = f'{TABLE}addopts = "--doctest-modules"\ndoctest_optionflags = "ELLIPSIS"\n'
+    folder = write(tmp_path, {"pyproject.toml": f"{told}[tool.rankbook]\nsources = ['tests']\n", **files})
+    proved(folder)
+    same = "an example gave another output than the one shown"
+    found = ended(folder)
+    assert found.pop("broken.py::broken.twice").startswith('an example raised TypeError("twice() missing 1 required positional argument')
+    assert {name: said for name, said in found.items() if not name.endswith("how-to-run-it")} == {
+        "test_a.py::test_a": "passed",
+        "test_a.py::test_a.twice": same,
+        "test_a.py::test_twice": "passed",
+        "tools.py::tools": "passed",
+        "tools.py::tools.twice": "passed",
+        "broken.py::broken": "passed",
+        "program.py::program.py": "passed",
+        "prompt.py::prompt.py": "passed",
+    }
+    (folder / "pyproject.toml").write_text("[tool.rankbook]\nsources = ['tests']\n")
+    proved(folder)
+    assert ended(folder)["tools.py::tools.py"] == "passed"

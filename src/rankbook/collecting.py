@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from rankbook.pytest_settings import settings_in
+from rankbook.pytest_settings import DOCTESTS, given_always, settings_in
+from rankbook.syntax import syntax_tree
 
 
 class Rules(Struct, frozen=True):
@@ -20,6 +22,18 @@ class Rules(Struct, frozen=True):
     """Beginnings of names, or patterns."""
     functions: tuple[str, ...] = ("test",)
     """Beginnings of names, or patterns."""
+    doctests: bool = False
+    """Whether pytest is always told to collect the examples of docstrings, too: `--doctest-modules`."""
+
+    def holds_doctests(self, path: str, text: str) -> bool:
+        """Tell whether pytest collects examples of the docstrings of a file of Python."""
+        if not (self.doctests and _PROMPT in text and path.rpartition("/")[2] not in _NEVER_IMPORTED):
+            return False
+        try:
+            nodes = ast.walk(syntax_tree(text))
+        except (SyntaxError, ValueError, RecursionError):
+            return False
+        return any(_PROMPT in (ast.get_docstring(node, clean=False) or "") for node in nodes if isinstance(node, _DOCUMENTED))
 
     def is_test_file(self, path: str) -> bool:
         """Tell whether pytest collects plain functions and classes of a file, as it comes."""
@@ -35,6 +49,11 @@ class Rules(Struct, frozen=True):
         return _matches(name, self.functions)
 
 
+_PROMPT = ">>> "
+"""What an example begins with."""
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_NEVER_IMPORTED = ("setup.py", "__main__.py")
+"""Files whose examples pytest leaves out."""
 USUAL = Rules()
 """The rules of a project that has none of its own."""
 
@@ -53,6 +72,7 @@ def _rules(table: Mapping[str, Any]) -> Rules:
         files=_words(table.get("python_files")) or USUAL.files,
         classes=_words(table.get("python_classes")) or USUAL.classes,
         functions=_words(table.get("python_functions")) or USUAL.functions,
+        doctests=DOCTESTS in given_always(table),
     )
 
 

@@ -131,13 +131,19 @@ def pytest_settings_of(root: Path, path: str) -> PytestSettings:
 def _settings(file: str, section: str, found: Mapping[str, Any]) -> PytestSettings:
     is_native = file.endswith(".toml") and not section.endswith("ini_options")
     table = {name: value for name, value in sorted(found.items()) if _bears(name) and _is_plain(value)}
-    given = list(options_of(_words(found.get("addopts", ""))))
+    given = list(options_of(given_always(found)))
     options, chosen = (tuple(word for each in given for word in _short(each, known)) for known in (_WITH_VALUE, _CHOOSING))
     own = tuple(each for each in given if _is_own(each[0]))
     return PytestSettings(file, "tool.pytest" if is_native else "tool.pytest.ini_options", table, options, own, chosen)
 
 
-def _words(added: Any) -> list[str]:
+def given_always(found: Mapping[str, Any]) -> list[str]:
+    """Give the words of `addopts`.
+
+    Args:
+        found: settings of a file, by name.
+    """
+    added = found.get("addopts", "")
     try:
         return [str(word) for word in added] if isinstance(added, list) else shlex.split(str(added))
     except ValueError:
@@ -177,12 +183,14 @@ _ELSEWHERE = frozenset({
     "testpaths",
 })  # fmt: skip
 """Settings of the project's own run of pytest: where tests and modules lie, what is shown and kept. Rankbook itself looks imports up."""
-_STARTS_ELSEWHERE = ("doctest_", "junit_", "log_cli", "log_file", "tmp_path_retention_", "truncation_", "verbosity_")
+_STARTS_ELSEWHERE = ("junit_", "log_cli", "log_file", "tmp_path_retention_", "truncation_", "verbosity_")
 """How names of others begin."""
 _SHORT_FLAGS = frozenset("dfhlqsvxV")
 """Letters of the options of pytest and of xdist that take no value."""
 _STRICT = frozenset({"--strict", "--strict-markers", "--runxfail"})
-_FLAGS = _STRICT | {"--noconftest"}
+DOCTESTS = "--doctest-modules"
+"""Option by which pytest collects the examples of docstrings."""
+_FLAGS = _STRICT | {"--noconftest", DOCTESTS, "--doctest-ignore-import-errors", "--doctest-continue-on-failure"}
 _WITH_VALUE = {
     "-W": "-W", "--pythonwarnings": "-W", "-p": "-p", "-o": "-o", "--override-ini": "-o", "--import-mode": "--import-mode",
 }  # fmt: skip

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 
 from rankbook.collecting import Rules
+from rankbook.harness import script
 from rankbook.languages import by_fence
 from rankbook.listing import Listing
 from rankbook.syntax import syntax_tree
@@ -29,7 +30,8 @@ def accepts(listing: Listing, rules: Rules) -> bool:
     if language is None or language.name != "python":
         return False
     if listing.about is not None:
-        return rules.is_test_file(listing.about.source)
+        source = listing.about.source
+        return rules.is_test_file(source) or (rules.holds_doctests(source, listing.text) and not script.accepts(listing))
     try:
         statements = list(_statements(syntax_tree(listing.data())))
     except (SyntaxError, ValueError, RecursionError):

@@ -448,12 +448,23 @@ def _skip_reason(report: Any) -> str:
     return text.removeprefix("Skipped: ")
 
 
+_FAILED_EXAMPLE = re.compile(r":\d+: (?:DocTestFailure|UnexpectedException)$")
+"""End of what pytest says of an example of a docstring that failed."""
+_RAISED = re.compile(r"^UNEXPECTED EXCEPTION: (.+)$", re.MULTILINE)
+
+
+def _of_example(text: str) -> str:
+    raised = _RAISED.search(text)
+    return f"an example raised {raised[1]}" if raised else "an example gave another output than the one shown"
+
+
 def _crash(report: Any, path: str) -> dict[str, Any]:
     """Give a failure's reason, its text and the listing's own line."""
     longrepr = report.longrepr
     text = str(longrepr)
     crash = getattr(longrepr, "reprcrash", None)
-    reason = crash.message if crash is not None else (text.strip().splitlines() or [""])[-1].removeprefix("E ").strip()
+    last = (text.strip().splitlines() or [""])[-1].removeprefix("E ").strip()
+    reason = crash.message if crash is not None else _of_example(text) if _FAILED_EXAMPLE.search(last) else last
     # pytest shortens paths below the working directory, which is the tree's root; a rank's traceback has the whole path.
     own = rf"(?<![\w/.])(?:{re.escape(path)}|{re.escape(os.path.relpath(path))})"
     lines = re.findall(own + r'(?:", line |:)(\d+)', text)
