@@ -300,6 +300,13 @@ def around(request):
             ["1 GPU", "package yaml"],
         ),
         ("def test_x(): ...", ["package yaml"]),
+        # Pytest fills what has no default, and what a keyword can give.
+        ("def test_x(gpu=None): ...", ["package yaml"]),
+        ("def test_x(odd=1, *, gpu=None, **ranks): ...", ["package yaml"]),
+        ("def test_x(odd, gpu=1, /): ...", ["package yaml"]),
+        ("def test_x(odd=1, *, gpu): ...", ["1 GPU", "package yaml"]),
+        ("def test_x(ranks=1, odd=2, /, gpu=3): ...", ["package yaml"]),
+        ("@pytest.fixture\ndef device(gpu=0): ...\ndef test_x(device): ...", ["package yaml"]),
     ],
 )
 def test_fixtures_that_skip(text: str, expected: list[str]) -> None:

@@ -136,6 +136,13 @@ class Function(Struct, frozen=True):
     """What it comes to whatever happens, and what fails where there is no GPU: the first such call, and the first of name `nccl`."""
     text: str = ""
     """All of it as written, of a module's function that is worth following: plain statements, or one that parametrises or sets names."""
+    settled: tuple[str, ...] = ()
+    """Those of its parameters that have a default, or that are only told apart by their places: pytest gives them no fixture."""
+
+    @property
+    def requested(self) -> tuple[str, ...]:
+        """Names of its parameters for which pytest looks up fixtures."""
+        return tuple(name for name in self.parameters if name not in self.settled) if self.settled else self.parameters
 
 
 class Class(Struct, frozen=True):

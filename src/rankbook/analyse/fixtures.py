@@ -124,7 +124,7 @@ def _fixture(path: str, function: Function, written: Expression) -> Fixture:
     autouse = named.get("autouse")
     return Fixture(
         name=_string(named.get("name")) or function.name,
-        asks=tuple(name for name in function.parameters if name != function.name),
+        asks=tuple(name for name in function.requested if name != function.name),
         params=named.get("params"),
         ids=named.get("ids"),
         frame=Frame(path, written.line),

@@ -72,7 +72,7 @@ def _is_open(draft: Draft, frame: Frame, function: Function, lineages: Lineages,
     """Tell whether a test asks for something that is no fixture of the tree, and that no mark gives."""
     known = fixtures_of(draft, frame.path, tuple(ancestor for lineage in lineages for ancestor in lineage))
     given = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
-    return any(name not in given and name not in known and name not in _BUILT_IN for name in function.parameters)
+    return any(name not in given and name not in known and name not in _BUILT_IN for name in function.requested)
 
 
 _BUILT_IN = frozenset({
@@ -98,7 +98,7 @@ def needy_fixtures(draft: Draft, path: str, collected: Collected) -> list[Fixtur
     marks = list(_marks(draft, Frame(path, test.line), function, test.path, (lineage,) if lineage else ()))
     taken = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
     used = [name for each in marks if each.last == "usefixtures" and each.call for name in _strings(each.call.args)]
-    asked = function.parameters if test.harness == "pytest" else ()
+    asked = function.requested if test.harness == "pytest" else ()
     wanted = [*(fixture.name for fixture in known.values() if fixture.autouse), *used, *asked]
     return [fixture for fixture in _closure(known, wanted, taken) if (fixture.skips or fixture.gpu_calls) and fixture.name not in taken]
 
@@ -149,7 +149,7 @@ def _fixture_axes(draft: Draft, frame: Frame, function: Function, lineages: Line
         return
     taken = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
     used = [name for each in marks if each.last == "usefixtures" and each.call for name in _strings(each.call.args)]
-    wanted = [*(fixture.name for fixture in known.values() if fixture.autouse), *used, *function.parameters]
+    wanted = [*(fixture.name for fixture in known.values() if fixture.autouse), *used, *function.requested]
     for fixture in _closure(known, wanted, taken):
         if fixture.params is not None and fixture.name not in taken:
             yield Axis((fixture.name,), fixture.params, fixture.ids, fixture.frame, f"fixture {fixture.name}")

@@ -243,7 +243,7 @@ def _fixtures(draft: Draft, function: Function, path: str, lines: _Lines) -> lis
     places = draft.remember(("fixture places", path, lines), lambda: _places(draft, path, lines))
     if not places:
         return []
-    asked = [*(name for place in places for name in place.automatic), *function.parameters, *_asked_by_marks(function.decorators)]
+    asked = [*(name for place in places for name in place.automatic), *function.requested, *_asked_by_marks(function.decorators)]
     waiting = [(name, 0) for name in asked]
     found: set[Node] = set()
     while waiting:
@@ -252,7 +252,7 @@ def _fixtures(draft: Draft, function: Function, path: str, lines: _Lines) -> lis
             if name in place.named:
                 node, fixture = place.named[name]
                 # A fixture that asks for its own name means the one that it hides.
-                waiting += [(inner, index + 1 if inner == name else 0) for inner in fixture.parameters if node not in found]
+                waiting += [(inner, index + 1 if inner == name else 0) for inner in fixture.requested if node not in found]
                 found.add(node)
                 break
     return sorted(found)

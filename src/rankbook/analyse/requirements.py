@@ -324,7 +324,7 @@ def _closest_sizes(found: list[Requirement]) -> list[Requirement]:
 def _of_rank_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requirement]:
     """Give the GPUs for whose want a fixture skips that is a class and starts ranks of its own."""
     harness = HARNESSES.get(collected.test.harness or "")
-    for name in collected.function.parameters if harness is not None and harness.fixture else ():
+    for name in collected.function.requested if harness is not None and harness.fixture else ():
         place = draft.names.find(path, name)
         if harness is None or place is None or not isinstance(place.definition, Class):
             continue

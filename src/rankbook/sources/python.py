@@ -200,6 +200,7 @@ class _FunctionDraft(Struct):
             spawns=tuple([_spawned(call, node, text) for call in self.spawns]) if self.spawns else (),
             gpu_calls=gpus.told(Held(holder, node)) if gpus is not None and (holder or node.name == self.qualname) else (),
             text=text.whole(node) if self.is_followed or (returns is None and "." not in self.qualname and _is_plain(node)) else "",
+            settled=_settled(node.args),
         )
 
     def _sure_skips(self, text: Text) -> list[Expression]:
@@ -858,6 +859,15 @@ def _parameters(arguments: ast.arguments) -> tuple[str, ...]:
     if arguments.kwarg:
         names.append(f"**{arguments.kwarg.arg}")
     return tuple(names)
+
+
+def _settled(arguments: ast.arguments) -> tuple[str, ...]:
+    """Name the parameters that have a default, or that no keyword gives."""
+    if not (arguments.defaults or arguments.posonlyargs or arguments.kw_defaults):
+        return ()
+    named = arguments.args[max(0, len(arguments.args) - len(arguments.defaults)) :] if arguments.defaults else []
+    by_keyword = [argument for argument, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value is not None]
+    return tuple(argument.arg for argument in (*arguments.posonlyargs, *named, *by_keyword))
 
 
 def _assignments(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[ast.Name, ast.expr | None]]:
