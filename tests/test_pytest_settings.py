@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -324,6 +325,20 @@ def test_options_of_the_command_line_count_more(tmp_path):
     assert json.loads((folder / "report.json").read_text())["endings"] == {"failed": 5, "proved earlier": 1}
     proved(folder, "--stale", "--listings-report=report.json", "--world-size=1")
     assert json.loads((folder / "report.json").read_text())["endings"]["failed"] == 4
+
+
+def test_options_of_the_environment_count(tmp_path, monkeypatch):
+    """What `PYTEST_ADDOPTS` says counts as if the command line said it, which comes behind it; a program does not see the variable."""
+    test = (
+        "import os\nimport warnings\n\n\ndef test_warns():\n    warnings.warn('here')\n\n\n"
+        "def test_size(pytestconfig):\n    assert 'PYTEST_ADDOPTS' not in os.environ\n"
+        "    assert pytestconfig.getoption('--world-size') == '2'\n"
+    )
+    own = "def pytest_addoption(parser):\n    parser.addoption('--world-size')\n"
+    folder = write(tmp_path, {"pyproject.toml": "[tool.rankbook]\nsources = ['tests']\n", "conftest.py": own, "tests/test_a.py": test})
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"{os.environ.get('PYTEST_ADDOPTS', '')} -W 'error:here' --world-size 2")
+    assert proved(folder) == {"test_warns": "failed", "test_size": "passed"}
+    assert proved(folder, "-W", "ignore:here", "--world-size", "3") == {"test_warns": "passed", "test_size": "failed"}
 
 
 @pytest.mark.parametrize("where", ["command line", "addopts"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
 from collections.abc import Generator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -25,6 +24,7 @@ from rankbook.proofs import Proofs
 from rankbook.prove import Prover
 from rankbook.pytest_items import STASH, ListingItem, PageFile, Session, sections_of
 from rankbook.pytest_private import GIVEN, SUFFIXES, is_ignored_by_name, is_text_doctest, wanted_by_glob
+from rankbook.pytest_settings import called_by
 from rankbook.recording import Recorder
 from rankbook.reports import Report
 from rankbook.required import Required
@@ -135,7 +135,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _is_chosen_for(config: pytest.Config) -> bool:
     """Tell whether tests are chosen by the project's settings, and not for this run: on its command line, or in `PYTEST_ADDOPTS`."""
-    words = [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
+    words = called_by(config.invocation_params.args)
     return bool(config.option.markexpr or config.option.keyword) and not any(word.startswith(("-m", "-k")) for word in words)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from rankbook.config import ENGINES
 from rankbook.pytest_private import GIVEN, SUFFIXES
-from rankbook.pytest_settings import known, options_of
+from rankbook.pytest_settings import called_by, known, options_of
 
 _OPTIONS = (
     "engine", "ray_address", "listing_jobs", "listing_timeout", "source_path", "gpus", "no_plan", "require", "canary", "stale",
@@ -53,9 +53,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
         from rankbook import conftest_options  # seldom needed
 
         conftest_options.define(parser, left, early_config.rootpath)
-    words = early_config.invocation_params.args
-    options = [known(parser, option) for option in options_of(map(str, words)) if option[0] in unknown]
-    early_config.stash[GIVEN] = [list(map(str, words)), [option for option in options if option]]
+    words = called_by(early_config.invocation_params.args)
+    options = [known(parser, option) for option in options_of(words) if option[0] in unknown]
+    early_config.stash[GIVEN] = [words, [option for option in options if option]]
 
 
 @pytest.hookimpl(optionalhook=True)

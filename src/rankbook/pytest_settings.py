@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import os
 import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -148,6 +149,15 @@ def given_always(found: Mapping[str, Any]) -> list[str]:
         return [str(word) for word in added] if isinstance(added, list) else shlex.split(str(added))
     except ValueError:
         return []
+
+
+def called_by(words: Iterable[object]) -> list[str]:
+    """Give the words that pytest is called with: those of the variable `PYTEST_ADDOPTS`, and then those of the command line.
+
+    Args:
+        words: of the command line.
+    """
+    return [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *map(str, words)]
 
 
 def options_of(words: Iterable[str]) -> Iterator[tuple[str, ...]]:
