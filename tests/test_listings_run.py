@@ -6,6 +6,7 @@ import contextlib
 import html
 import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -236,7 +237,7 @@ class Files(dict):
     def is_data(self, path: str) -> bool:
         return False
 
-    def data_in(self, folder: str, *, deep: bool) -> list[str]:
+    def data_in(self, folder: str, *, deep: bool, patterns: Sequence[str] = ()) -> list[str]:
         return []
 
     def names(self, folder: str) -> list[str]:

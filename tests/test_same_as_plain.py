@@ -184,6 +184,7 @@ def test_data_that_a_test_goes_through_is_there(tmp_path):
 
 
 FURTHER = """
+import glob
 import os
 from pathlib import Path
 
@@ -215,6 +216,16 @@ def test_upwards_in_one():
         assert case.read_text() == "1"
 
 
+def test_pattern():
+    for case in ROOT.glob("*.json"):
+        assert case.read_text() == "1"
+
+
+def test_pattern_from_where_it_runs():
+    for case in glob.glob("*.yaml"):
+        assert Path(case).read_text() == "1"
+
+
 def test_looked_for():
     if (ROOT / "VERSION").exists():
         assert (ROOT / "VERSION").read_text() == "1"
@@ -234,7 +245,7 @@ def test_outside():
 """
 FAR = [
     "assets/one.json", "assets/inner/one.json", "words/a", "tests/cases/small/one.json", "tests/cases/large/one.json", "VERSION",
-    "tests/deep/beside.txt",
+    "tests/deep/beside.txt", "one.json", "one.yaml",
 ]  # fmt: skip
 
 

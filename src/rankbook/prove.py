@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import shutil
 import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -384,14 +386,24 @@ class PageSources(Struct):
             names |= {entry.name for entry in place.iterdir() if entry.is_file()} if place.is_dir() else set()
         return sorted(names)
 
-    def data_in(self, folder: str, *, deep: bool) -> list[str]:
-        """Give the paths of the files of a folder of the tree, or of all below it, that are no Python; the project's need no page."""
+    def data_in(self, folder: str, *, deep: bool, patterns: Sequence[str] = ()) -> list[str]:
+        """Give the paths of the files of a folder of the tree, or of all below it, that are no Python; the project's need no page.
+
+        Of many, or of much, nothing is given, and that is remembered.
+
+        Args:
+            folder: below the root.
+            deep: whether what is in folders below it counts.
+            patterns: of names of files; none for all.
+        """
         if folder and not is_inside(folder):
             return []
         found: dict[str, bool] = {}
         size = 0
         for is_file, path, data in self._data_below(folder, deep=deep):
             if path.endswith((".py", ".pyc")) or found.get(path):
+                continue
+            if patterns and not any(fnmatchcase(posixpath.basename(path), pattern) for pattern in patterns):
                 continue
             size += data
             found[path] = is_file

@@ -6,7 +6,7 @@ import ast
 import re
 import shutil
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -35,8 +35,8 @@ class Sources(Protocol):
     def names(self, folder: str) -> list[str]:
         """Give the names of the files of a folder that can be had."""
 
-    def data_in(self, folder: str, *, deep: bool) -> list[str]:
-        """Give the paths of the files of a folder of the tree, or of all below it, that can be had and are no Python."""
+    def data_in(self, folder: str, *, deep: bool, patterns: Sequence[str] = ()) -> list[str]:
+        """Give the paths of the files of a folder of the tree, or of all below it, that can be had, fit a pattern and are no Python."""
 
     def is_data(self, path: str) -> bool:
         """Say whether a path is that of a file of the tree that can be had and is no Python."""
@@ -284,6 +284,12 @@ _LOOKING = re.compile(rb"\b(?:exists|lexists|is_file|isfile)\(")
 """A call that looks whether a file is there."""
 _PATH = re.compile(rb"""["'/](?:\./)?([\w-][\w.-]*(?:/[\w-][\w.-]*)*)[/"']""")
 """A string, or a part of one, that may name a folder or a file; what stands before it may lead upwards."""
+_GLOB = re.compile(rb"""\bi?glob\(\s*r?["']([^"'/]+)["']""")
+"""A call that looks for files of one folder by a pattern."""
+_UPWARDS = re.compile(
+    rb"""\.parents\b|\.parent\s*\.parent\b|dirname\(.*dirname\(|["'/]\.\.|\bpardir\b|cwd\w*\(|\bglob\.i?glob\(|\bPath\((?:["']\.["'])?\)"""
+)
+"""A way to a folder above the file's own, or to the one where it runs."""
 _ON_A_WAY = re.compile(
     rb"""^.*(?:/\s*["']|["']\s*/|\b(?:Path|PurePath|i?glob|rglob|listdir|scandir|f?walk|join(?:path)?|exists|lexists|is_?file|is_?dir)\().*$""",
     re.MULTILINE,
@@ -297,8 +303,9 @@ def _listed(path: str, data: bytes, sources: Sources) -> Iterator[str]:
     """Yield data that a file finds by listing folders or by looking for files: that of its own folder, and what it names.
 
     That is all below folders that it names, and files, from its own folder or, as parts of paths, from one above it: there is the root,
-    where it runs, and tests go up there by many ways. A folder in which it lies itself is only on the way to others. Without them a test
-    that goes through what it finds would go through nothing, and pass.
+    where it runs, and tests go up there by many ways. A folder in which it lies itself is only on the way to others; of its files count
+    those that fit a pattern of the file, where that goes upwards. Without them a test that goes through what it finds would go through
+    nothing, and pass.
     """
     lists = _LISTING.search(data) is not None
     if not lists and not _LOOKING.search(data):
@@ -306,6 +313,9 @@ def _listed(path: str, data: bytes, sources: Sources) -> Iterator[str]:
     folders = ["" if str(folder) == "." else f"{folder}/" for folder in PurePosixPath(path).parents]
     if lists:
         yield from sources.data_in(folders[0].removesuffix("/"), deep=False)
+        patterns = [pattern.decode(errors="replace") for pattern in _GLOB.findall(data)] if _UPWARDS.search(data) else []
+        for folder in folders[1:] if patterns else ():
+            yield from sources.data_in(folder.removesuffix("/"), deep=False, patterns=patterns)
     on_ways = _names_in(b"\n".join(_ON_A_WAY.findall(data)))
     for named in sorted(_names_in(data)):
         for place in (folder + named for folder in (folders if named in on_ways else folders[:1])):
