@@ -629,7 +629,7 @@ def test_pages(proved, name):
     ends = {node.removeprefix(prefix): report for node, report in result.ends().items() if node.startswith(prefix)}
     assert {line.name: line.outcome for line in lines} == {node: report["outcome"] for node, report in ends.items()}, result.output[-3000:]
     for line in lines:
-        assert re.search(line.reason, ends[line.name]["text"].partition("\n\n")[0]), ends[line.name]["text"]
+        assert re.search(line.reason, ends[line.name]["text"].partition("\n\n")[0]), everything(ends[line.name])
 
 
 def test_stacks_on_pages(proved):
@@ -645,6 +645,14 @@ def test_stacks_on_pages(proved):
         text = everything(ends[f"docs/{name}"])
         assert f"--- stacks of rank '{rank}'" in text, name
         assert "leaked semaphore" not in text, name  # said of what was killed
+
+
+def test_a_rank_that_waits_for_nobody_is_ended_with_its_stacks(proved):
+    """Where one has died and the other does something else, that one is given half the listing's timeout, and then tells what it does."""
+    text = everything(proved[0].ends()["docs/sleeping_rank.md::sleeps-on"])
+    assert re.search(
+        r'rank 0 still ran, and was ended:\n(?:.*\n)?.*most recent call first\):\n  File "docs/sleeping_rank.md", line 12', text
+    ), text
 
 
 def test_flood_on_a_page(proved):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.connection
 import os
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -22,7 +23,10 @@ dying rank never waits for its reader."""
 SKIPPED = 86
 """Exit status of a rank that skips, as in torch's own harness."""
 PATIENCE = 45.0
-"""Seconds after a death in which the engine may end the others, with their stacks; then they are ended here."""
+"""Seconds after a death in which the engine may end the others, with their stacks; then they are ended here. At most half of the listing's
+timeout: what died shall not count as hung."""
+MOMENT = 1.0
+"""Seconds in which a rank that is ended here writes its stacks."""
 
 
 class Order(Struct, frozen=True):
@@ -43,11 +47,13 @@ class Launch(Struct):
         order: what they are told.
         count: the number.
         runtime: of the program.
+        timeout: of the program, in seconds.
     """
 
     order: Order
     count: int
     runtime: Runtime
+    timeout: float
     processes: list[Any] = field(default_factory=list)
     store: Any = None
     """Where they meet; up until the last has ended, or one that waits there would come to an end of its own."""
@@ -102,15 +108,25 @@ class Launch(Struct):
         Args:
             crashed: whether one has died without a word; the engine then ends the others, and says what each of them was doing.
         """
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + min(PATIENCE, self.timeout / 2)
         while crashed and (living := [process.sentinel for process in self.processes if process.exitcode is None]):
             if (rest := end - time.monotonic()) <= 0:
+                self._show_stacks()
                 break
             multiprocessing.connection.wait(living, rest)
         self.runtime.pardon(None)
         for process in self.processes:
             process.kill()
             process.join()
+
+    def _show_stacks(self) -> None:
+        """Have the ranks that still run write what they are doing: nothing that the engine knows as waiting for the dead one."""
+        for process in self.processes:
+            if process.exitcode is None:
+                sys.stderr.write(f"{process.name} still ran, and was ended:\n")
+                sys.stderr.flush()
+                os.kill(process.pid, signal.SIGUSR2)
+                time.sleep(MOMENT)
 
 
 def environment(rank: int, count: int, port: int) -> dict[str, str]:

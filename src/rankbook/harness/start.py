@@ -63,7 +63,8 @@ def _launched(program: Program, runtime: Runtime, folder: str) -> tuple[Launch, 
     said = program.arguments
     for count in sorted(said["ranks"]):
         backend = backend_for(said.get("backend", ""), count, program.gpus) if said.get("init") else ""
-        launch = Launch(Order(str(Path(program.root) / program.path), said.get("raises", ""), backend, folder), count, runtime)
+        order = Order(str(Path(program.root) / program.path), said.get("raises", ""), backend, folder)
+        launch = Launch(order, count, runtime, program.timeout)
         failure = launch.run()
         if failure:
             break
