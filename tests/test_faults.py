@@ -651,7 +651,7 @@ def test_a_rank_that_waits_for_nobody_is_ended_with_its_stacks(proved):
     """Where one has died and the other does something else, that one is given half the listing's timeout, and then tells what it does."""
     text = everything(proved[0].ends()["docs/sleeping_rank.md::sleeps-on"])
     assert re.search(
-        r'rank 0 still ran, and was ended:\n(?:.*\n)?.*most recent call first\):\n  File "docs/sleeping_rank.md", line 12', text
+        r'rank 0 still ran, and was ended:\n(?:.*\n)?.*most recent call first\):\n  File "docs/sleeping_rank.md", line 16', text
     ), text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -15,6 +16,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from rankbook.harness import observing, outputs, script
+from rankbook.last_calls import last_call
 from rankbook.listing import Runtime
 
 MESSAGE_SHOWN = 7_000
@@ -22,7 +24,7 @@ MESSAGE_SHOWN = 7_000
 dying rank never waits for its reader."""
 SKIPPED = 86
 """Exit status of a rank that skips, as in torch's own harness."""
-PATIENCE = 45.0
+PATIENCE = 90.0
 """Seconds after a death in which the engine may end the others, with their stacks; then they are ended here. At most half of the listing's
 timeout: what died shall not count as hung."""
 MOMENT = 1.0
@@ -102,31 +104,36 @@ class Launch(Struct):
         reason = f"rank {rank} of {self.count} {script.death(end.exit_code)} after {end.duration:.1f} s"
         return {"outcome": "crashed", "reason": reason, "text": reason}
 
-    def end(self, *, crashed: bool) -> None:
-        """End the ranks that still run.
+    def wait_for_engine(self) -> str:
+        """Let the engine end the ranks that still run when one has died without a word, and say what each was doing: it has more to say.
 
-        Args:
-            crashed: whether one has died without a word; the engine then ends the others, and says what each of them was doing.
+        Returns:
+            Clauses about those that it has left alone, each behind a semicolon: nothing that it knows as waiting for the dead one.
         """
         end = time.monotonic() + min(PATIENCE, self.timeout / 2)
-        while crashed and (living := [process.sentinel for process in self.processes if process.exitcode is None]):
-            if (rest := end - time.monotonic()) <= 0:
-                self._show_stacks()
-                break
-            multiprocessing.connection.wait(living, rest)
+        while (rest := end - time.monotonic()) > 0 and (living := self._living()):
+            multiprocessing.connection.wait([process.sentinel for process in living], rest)
+        return "".join(map(self._doing, self._living()))
+
+    def _living(self) -> list[Any]:
+        return [process for process in self.processes if process.exitcode is None]
+
+    def _doing(self, process: Any) -> str:
+        """Say what a rank has called last, and have it write where it is."""
+        sys.stderr.write(f"{process.name} still ran, and was ended:\n")
+        sys.stderr.flush()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGUSR2)
+        time.sleep(MOMENT)
+        call = last_call(process.pid)
+        return f"; {process.name} still ran{f', and had called {call} last' if call.name else ''}"
+
+    def end(self) -> None:
+        """End the ranks that still run."""
         self.runtime.pardon(None)
         for process in self.processes:
             process.kill()
             process.join()
-
-    def _show_stacks(self) -> None:
-        """Have the ranks that still run write what they are doing: nothing that the engine knows as waiting for the dead one."""
-        for process in self.processes:
-            if process.exitcode is None:
-                sys.stderr.write(f"{process.name} still ran, and was ended:\n")
-                sys.stderr.flush()
-                os.kill(process.pid, signal.SIGUSR2)
-                time.sleep(MOMENT)
 
 
 def environment(rank: int, count: int, port: int) -> dict[str, str]:

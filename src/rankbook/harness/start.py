@@ -48,9 +48,11 @@ def _on_ranks(program: Program, runtime: Runtime, report: dict[str, Any]) -> int
     comparison = outputs.Comparison.of(program.arguments)
     with tempfile.TemporaryDirectory() as folder:
         launch, failure = _launched(program, runtime, folder if comparison.expected else "")
+        if failure is not None and failure["outcome"] == "crashed":
+            reason = failure["reason"] + launch.wait_for_engine()
+            failure |= {"reason": reason, "text": reason}
         receipt = observing.receipt(runtime)
-        # Where others wait for a rank that died, the engine ends them and this process, and has more to say than it.
-        launch.end(crashed=failure is not None and failure["outcome"] == "crashed")
+        launch.end()
         comparison.outputs = {str(rank): outputs.as_shown(outputs.read(outputs.file_of(folder, rank))) for rank in range(launch.count)}
         sections = [*script.sections(runtime.ranks), *_printed(comparison)]
     report |= {"ranks": launch.count, "sections": sections, **comparison.judged(failure), "receipt": receipt}
