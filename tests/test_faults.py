@@ -655,6 +655,31 @@ def test_a_rank_that_waits_for_nobody_is_ended_with_its_stacks(proved):
     ), text
 
 
+LATE = """# Late
+
+```python {ranks=16 timeout=200}
+import os
+import signal
+
+import torch.distributed as dist
+
+if os.environ["RANK"] == "0":
+    os.kill(os.getpid(), signal.SIGSEGV)
+dist.init_process_group("gloo")
+```
+"""
+
+
+def test_a_rank_that_begins_when_another_has_died(tmp_path):
+    """What ranks share is there until the last has ended: one that is slow to begin waits for the dead one as the others do."""
+    pytest.importorskip("torch")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/late.md").write_text(LATE)
+    report = prove(tmp_path, "--engine=local", "docs").ends()["docs/late.md::late"]
+    assert re.search(r"rank 0 died by SIGSEGV .*rank 15 waits in init_process_group", everything(report), re.DOTALL), everything(report)
+    assert "FileNotFoundError" not in everything(report)
+
+
 def test_flood_on_a_page(proved):
     """Of 200 MB that a rank writes the reader sees the beginning and the end."""
     text = everything(proved[0].ends()["docs/left.md::a-rank-writes-200-mb"])

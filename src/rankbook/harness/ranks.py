@@ -57,6 +57,8 @@ class Launch(Struct):
     runtime: Runtime
     timeout: float
     processes: list[Any] = field(default_factory=list)
+    errors: list[Any] = field(default_factory=list)
+    """What each of them may tell of itself; up until the last has ended, for one that begins late finds no queue that is gone."""
     store: Any = None
     """Where they meet; up until the last has ended, or one that waits there would come to an end of its own."""
 
@@ -68,7 +70,7 @@ class Launch(Struct):
         # As under torchrun, the store is up before the ranks are: no two listings can race for a port.
         self.store = dist.TCPStore("127.0.0.1", 0, self.count, is_master=True, wait_for_workers=False)
         context = multiprocessing.get_context("spawn")
-        errors = [context.SimpleQueue() for _ in range(self.count)]
+        errors = self.errors = [context.SimpleQueue() for _ in range(self.count)]
         self.processes = [
             context.Process(target=rank_main, name=f"rank {rank}", args=(self.order, rank, self.count, self.store.port, errors[rank]))
             for rank in range(self.count)
