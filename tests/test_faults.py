@@ -725,6 +725,7 @@ def test_last_calls(proved):
         "test_still_fine": ["", ""],
         "started-on-ranks": ["init_process_group (docs/dead_ranks.md:74)", ""],
         "started-by-torch": ["", ""],
+        "waits-for-its-message": ["Work.wait (docs/dead_ranks.md:110)", "barrier (docs/dead_ranks.md:106)"],
     }
     assert [rank.name for rank in runs["started-by-torch"].receipt.ranks] == ["rank 0", "rank 1"]
     assert {name: [rank.called for rank in runs[name].receipt.ranks] for name in called} == called
@@ -735,6 +736,31 @@ def test_last_calls(proved):
     (killed, waiting) = sorted(runs["test_killed_while_the_other_waits"].receipt.ranks, key=lambda rank: rank.called)
     assert killed.entered is not None
     assert waiting.started < waiting.entered <= waiting.called_at
+
+
+WRONG_CALLS = """import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+{}
+"""
+
+
+@pytest.mark.parametrize("call", ["dist.all_reduce('no tensor')", "dist.isend('no tensor', 0)", "dist.new_group([5])"])
+def test_traceback_is_that_of_plain_python(call, tmp_path):
+    """That calls are noted is not to be seen in what a listing tells of a call that fails."""
+    pytest.importorskip("torch")
+    text = WRONG_CALLS.format(call)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/wrong.md").write_text(f"```python\n{text}```\n")
+    (tmp_path / "plain.py").write_text(f"\n{text}")
+    told = everything(next(iter(prove(tmp_path, "--engine=local", "docs").ends().values())))
+    plain = subprocess.run([sys.executable, tmp_path / "plain.py"], capture_output=True, text=True, check=False).stderr
+    called = re.compile(r'(?:wrong\.md|plain\.py|\w+/distributed/\w+\.py)", line \d+, in .*')
+    expected = [line.removeprefix("plain.py") for line in called.findall(plain)]
+    assert [line.removeprefix("wrong.md") for line in called.findall(told.partition("Traceback")[2])][: len(expected)] == expected
+    assert len(expected) > 1
+    assert told.count(expected[-1]) == 1
 
 
 def test_nothing_is_left(proved):

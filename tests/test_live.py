@@ -354,7 +354,7 @@ def test_an_open_page_follows_its_source(tmp_path):
         page.get_by_role("alert").wait_for(state="detached")
         source = root / "suite/test_ring.py"
         source.rename(root / "away.txt")
-        page.wait_for_function("!document.body.textContent.includes('LINE_150')")
+        page.wait_for_function("document.body && !document.body.textContent.includes('LINE_150')")
         (root / "away.txt").rename(source)
         page.wait_for_function("document.body && document.body.textContent.includes('LINE_150')")
         browser.close()

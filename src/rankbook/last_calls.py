@@ -38,6 +38,17 @@ class LastCall(Struct, frozen=True):
         return f"{self.name} ({self.place})" if self.place else self.name
 
 
+class System:
+    """The system's functions, as they were when this was imported: what a test puts in their places is for the test alone."""
+
+    # In a class: those who freeze the time replace its functions in every module that has them.
+    monotonic = time.monotonic
+    getpid = os.getpid
+    fstat = os.fstat
+    write = os.write
+    pwrite = os.pwrite
+
+
 class Held:
     """The file, as this process has it: what is written, and by whom."""
 
@@ -69,14 +80,14 @@ def hold(descriptor: int, root: str) -> None:
     """
     Held.descriptor, Held.root, Held.entered = -1, f"{root.rstrip('/')}/", 0.0
     with contextlib.suppress(OSError):
-        found = os.fstat(descriptor)
+        found = System.fstat(descriptor)
         Held.descriptor, Held.identity = descriptor, (found.st_dev, found.st_ino)
-        os.pwrite(descriptor, _NOBODY, os.getpid() * SIZE)
+        System.pwrite(descriptor, _NOBODY, System.getpid() * SIZE)
 
 
 def note_entry() -> None:
     """Note that this process enters a test's body: what it has called before is of no interest any more."""
-    Held.entered = time.monotonic()
+    Held.entered = System.monotonic()
     note("")
 
 
@@ -98,14 +109,14 @@ def note(name: str) -> None:
             place = f"{file[len(Held.root) :]}:{frame.f_lineno}"
             break
         frame = frame.f_back
-    moments = f"{time.monotonic()!r}\n{Held.entered!r}\n{name}\n"
+    moments = f"{System.monotonic()!r}\n{Held.entered!r}\n{name}\n"
     said = f"{moments}{place}\n".encode(errors="replace")
     if len(said) > SIZE:
         said = f"{moments}\n".encode(errors="replace")
     try:
-        found = os.fstat(Held.descriptor)
+        found = System.fstat(Held.descriptor)
         if (found.st_dev, found.st_ino) == Held.identity:
-            os.pwrite(Held.descriptor, said.ljust(SIZE, b"\0"), os.getpid() * SIZE)
+            System.pwrite(Held.descriptor, said.ljust(SIZE, b"\0"), System.getpid() * SIZE)
     except OSError:
         pass
 

@@ -19,16 +19,16 @@ import importlib.machinery
 import json
 import os
 import sys
-import time
 import types
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import context, reduction, spawn
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any, ClassVar
 
 from msgspec import Struct
 
 from rankbook import last_calls
+from rankbook.last_calls import System
 
 KINDS = BEGAN, GROUP, BODY, SKIP, DONE, END, NOBODY = ("began", "group", "body", "skip", "done", "end", "nobody")
 """Kinds of notes: a rank begins, has made a process group, enters a test's body, is told to skip it, has left it, ends in order; and a
@@ -45,9 +45,17 @@ HARNESSES = (
     ("MultiProcContinuousTest", "_worker_run_main_wait"),
 )
 """Test harnesses of torch, and the method of each that puts itself before a test's body."""
-CALLS = "torch.distributed.c10d_logger"
-"""Module of torch whose decorator all collectives have."""
-_PASSING_ON = "lambda plain, name: lambda *args, **kwargs: (torch.compiler.is_dynamo_compiling() or note(name), plain(*args, **kwargs))[1]"
+UNDECORATED = (
+    "isend", "irecv", "batch_isend_irecv", "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group",
+    "shrink_group",
+)  # fmt: skip
+"""Functions of torch.distributed that may wait for other ranks, and have not the decorator that the collectives have."""
+_PASSING_ON = (
+    "lambda plain, name: lambda *args, __tracebackhide__=True, **kwargs: "
+    "(torch.compiler.is_dynamo_compiling() or note(name), plain(*args, **kwargs))[1]"
+)
+NO_LINE = 0
+"""The line of frames that note a call: no line of torch's file is theirs."""
 ACCELERATORS = ("cuda", "xpu")
 """Devices whose module in torch says whether it was used."""
 
@@ -119,10 +127,10 @@ class Pen:
             if (text, size) in self._groups:
                 return
             self._groups.add((text, size))
-        note = Note(os.getpid(), time.monotonic(), what, rank, text[:LONGEST], size)
+        note = Note(System.getpid(), System.monotonic(), what, rank, text[:LONGEST], size)
         with contextlib.suppress(OSError):
             if self.is_whole:
-                os.write(self.descriptor, note.line())
+                System.write(self.descriptor, note.line())
 
     def forget_groups(self) -> None:
         """Note again what groups are made: another test begins."""
@@ -137,7 +145,7 @@ class Pen:
 
 
 def _identity(descriptor: int) -> tuple[int, int]:
-    found = os.fstat(descriptor)
+    found = System.fstat(descriptor)
     return found.st_dev, found.st_ino
 
 
@@ -241,9 +249,11 @@ def _observe() -> None:
 
 
 def observe_calls() -> None:
-    """Note the calls of torch.distributed, where torch is not imported yet: its collectives are decorated while it is."""
-    if CALLS not in sys.modules and not any(isinstance(finder, Finder) and CALLS in finder.observed for finder in sys.meta_path):
-        sys.meta_path.insert(0, Finder({CALLS: _observe_calls}))
+    """Note the calls of torch.distributed, where torch is not imported yet: others import its functions from one another."""
+    if not CALLS.keys() & sys.modules.keys() and not any(
+        isinstance(finder, Finder) and finder.observed is CALLS for finder in sys.meta_path
+    ):
+        sys.meta_path.insert(0, Finder(CALLS))
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -269,7 +279,8 @@ class Finder(importlib.abc.MetaPathFinder):
 
         def exec_module(module: ModuleType) -> None:
             plain(module)
-            self.observed[fullname](module)
+            for finder in [each for each in sys.meta_path if isinstance(each, Finder) and fullname in each.observed]:
+                finder.observed[fullname](module)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
@@ -298,23 +309,47 @@ def _note_group(module: Any, group: Any) -> None:
     note(GROUP, text=",".join(backends), size=int(group.size()))
 
 
-def _observe_calls(module: ModuleType) -> None:
+def _observe_collectives(module: ModuleType) -> None:
     decorate: Any = getattr(module, "_exception_logger", None)
     if decorate is None:
         return
-    # To those who look at stacks or compile calls, ours is a part of torch's own wrapper: a frame of the same file, line and name.
     code = decorate(lambda: None).__code__
-    line = sorted({line for *_, line in code.co_lines() if line})[:3][-1]
-    passing_on = compile("\n" * (line - 1) + _PASSING_ON, code.co_filename, "eval")
-    note_call = types.FunctionType(last_calls.note.__code__.replace(co_filename=code.co_filename), vars(last_calls))
 
     def deciding(function: Any) -> Any:
-        plain = decorate(function)
-        calling = eval(passing_on, {"torch": sys.modules["torch"], "note": note_call})(plain, function.__name__)  # noqa: S307  our own text
-        calling.__code__ = calling.__code__.replace(co_name=code.co_name, co_qualname=code.co_qualname)
-        return functools.wraps(plain)(calling)
+        return _noting_call(decorate(function), getattr(function, "__name__", ""), code.co_filename, code.co_name)
 
     module._exception_logger = functools.wraps(decorate)(deciding)  # type: ignore[attr-defined]
+
+
+def _observe_other_calls(module: ModuleType) -> None:
+    for name in UNDECORATED:
+        plain = getattr(module, name, None)
+        if isinstance(plain, types.FunctionType):
+            setattr(module, name, _noting_call(plain, name, str(module.__file__), name))
+    work = getattr(module, "Work", None)
+    if work is not None and "wait" in vars(work):
+        work.wait = _noting_call(work.wait, "Work.wait", str(module.__file__), "wait")
+
+
+def _noting_call(plain: Any, called: str, file: str, name: str) -> Any:
+    """Give a function that notes a call and passes it on: to those who look at stacks or compile calls a part of that file of torch."""
+    note_call = types.FunctionType(last_calls.note.__code__.replace(co_filename=file), vars(last_calls))
+    known = {"__name__": __name__, "torch": sys.modules["torch"], "note": note_call}
+    calling = eval(compile(_PASSING_ON, file, "eval"), known)(plain, called)  # noqa: S307  our own text
+    calling.__code__ = calling.__code__.replace(co_firstlineno=NO_LINE, co_name=name, co_qualname=name)
+    return functools.wraps(plain)(calling)
+
+
+def without_notes(trace: TracebackType | None) -> TracebackType | None:
+    """Leave out of a traceback the calls that note a call: plain Python would not show them."""
+    kept = []
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__") != __name__:
+            kept.append(trace)
+        trace = trace.tb_next
+    for entry, following in zip(kept, [*kept[1:], None], strict=False):
+        entry.tb_next = following
+    return kept[0] if kept else None
 
 
 def _observe_starts(module: ModuleType) -> None:
@@ -388,3 +423,8 @@ OBSERVED: Mapping[str, Callable[[ModuleType], None]] = {
     "torch.testing._internal.common_distributed": _observe_bodies,
 }
 """Modules of torch, and what wraps their parts."""
+CALLS: Mapping[str, Callable[[ModuleType], None]] = {
+    "torch.distributed.c10d_logger": _observe_collectives,
+    "torch.distributed.distributed_c10d": _observe_other_calls,
+}
+"""Modules of torch, and what notes the calls of their functions: by the decorator that all collectives have, and of the others by name."""

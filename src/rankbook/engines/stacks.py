@@ -12,10 +12,13 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
+from rankbook.rank_notes import NO_LINE
+
 _THREAD = re.compile(r"(?:Thread|Current thread) 0x[0-9a-f]+.*\(most recent call first\):|Stack \(most recent call first\):")
 _FRAME = re.compile(r'\s+File "(?P<file>.*)", line (?P<line>\d+|\?\?\?) in (?P<function>.*)')
 _DISTRIBUTED = "torch/distributed/"
 _NOT_A_COLLECTIVE = ("torch/distributed/elastic/", "torch/distributed/c10d_logger.py")
+_COLLECTIVES = "/distributed_c10d.py"
 _ENGINE = "/rankbook/engines/"
 _WRAPPERS = frozenset({"wrapper", "inner", "func_wrapper", "decorate_context"})
 _THREADS_SHOWN = 8
@@ -116,12 +119,12 @@ def read(dump: str) -> list[Stack]:
 
 
 def without_engine(dump: str) -> str:
-    """Leave out, for a reader, the calls by which an engine has started the program."""
+    """Leave out, for a reader, the calls by which an engine has started the program, and those that note a call."""
     kept, ours = [], False
     for line in dump.splitlines(keepends=True):
         frame = _FRAME.fullmatch(line.rstrip("\n"))
         ours = frame is not None and (ours or _ENGINE in _posix(frame["file"]))
-        if not ours:
+        if not ours and not (frame is not None and frame["line"] == str(NO_LINE) and _DISTRIBUTED in _posix(frame["file"])):
             kept.append(line)
     return "".join(kept)
 
@@ -198,14 +201,17 @@ def _inner(stack: Stack, root: str) -> Stack:
 
 
 def _collective(stack: Stack) -> str:
-    """Name the innermost public function of torch.distributed, empty when the stack is in none."""
+    """Name the innermost public function of torch.distributed, a wait for its work only where there is no other; empty for none."""
+    found = ""
     for frame in stack:
         path = _posix(frame.file)
         if _DISTRIBUTED in path and "/testing/" not in path and not any(part in path for part in _NOT_A_COLLECTIVE):
             name = frame.function.rpartition(".")[2]
-            if not name.startswith(("_", "<")) and name not in _WRAPPERS:
+            if name == "wait" and path.endswith(_COLLECTIVES):
+                found = "Work.wait"
+            elif not name.startswith(("_", "<")) and name not in _WRAPPERS:
                 return name
-    return ""
+    return found
 
 
 def _waited_for(stack: Stack) -> _Wait | None:

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rankbook import rewriting
+from rankbook import rank_notes, rewriting
 from rankbook.harness import outputs
 from rankbook.languages import by_fence
 from rankbook.listing import Listing, RankRecord
-from rankbook.rank_notes import rank_name
 
 GUARD = ("if __name__ == ", "if __name__==", "if '__main__' ==", 'if "__main__" ==')
 OUTPUT_SHOWN = 64 * 1024
@@ -190,7 +189,7 @@ def trimmed(error: BaseException, path: Path) -> str:
     while frame is not None and frame.tb_frame.f_code.co_filename != str(path):
         frame = frame.tb_next
     linecache.checkcache(str(path))
-    return "".join(traceback.format_exception(type(error), error, frame))
+    return "".join(traceback.format_exception(type(error), error, rank_notes.without_notes(frame)))
 
 
 def sections(ranks: list[RankRecord]) -> Iterator[tuple[str, str]]:
@@ -199,7 +198,7 @@ def sections(ranks: list[RankRecord]) -> Iterator[tuple[str, str]]:
         if record.output and Path(record.output).exists():
             text = _both_ends(Path(record.output))
             if text.strip():
-                yield f"Captured output of {rank_name(record.name)}", text
+                yield f"Captured output of {rank_notes.rank_name(record.name)}", text
 
 
 def both_ends_of(text: str, shown: int = OUTPUT_SHOWN) -> str:
