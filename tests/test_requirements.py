@@ -470,6 +470,12 @@ def run(rank, size):
 def on_cpu(rank):
     dist.init_process_group("gloo", rank=rank)
 
+def on(device="cuda"):
+    torch.ones(2, device=device)
+
+def there(size, /, *, device):
+    on(device)
+
 """
 
 
@@ -494,6 +500,10 @@ def on_cpu(rank):
         "def inner():\n        return torch.ones(2).cuda()\n    inner()",
         "if x:\n        y = 1\n    torch.cuda.set_device(0)",
         "assert x\n    y = [each for each in torch.ones(2).cuda()]",
+        "on()",
+        "there(2, device='cuda:0')",
+        "there(2, device=DEVICE)",
+        "def inner(size, device):\n        there(size, device=device)\n    inner(2, 'cuda')",
     ],
 )
 def test_calls_that_fail_without_a_gpu(body: str) -> None:
@@ -525,11 +535,173 @@ def test_calls_that_fail_without_a_gpu(body: str) -> None:
         "'x.cuda()'",
         "device = 'cuda'\n    device = 'cpu'\n    torch.ones(2, device=device)",
         "device = 'cuda'\n    for device in x:\n        pass\n    torch.ones(2, device=device)",
+        "on('cpu')",
+        "on(device='cpu')",
+        "on(*x)",
+        "on(**x)",
+        "there(2, device='cpu')",
+        "there('cuda', device=x)",
+        "def inner(size, device):\n        torch.ones(size, device=device)\n    inner('cuda', 'cpu')",
     ],
 )
 def test_calls_that_may_do_without_a_gpu(body: str) -> None:
     """What stands under a condition, is caught, feigned, put off or moves nothing says nothing."""
     assert needs(f"{GPU_CALLS}def test_x():\n    {body}\n") == []
+
+
+DEVICES = """\
+@pytest.mark.parametrize("size", [2])
+@pytest.mark.parametrize(("device", "dtype"), [
+    ("cpu", 1), ("cuda", 1), (torch.device("cuda", 1), 1), ("cuda:1", 1), (None, 1), pytest.param("cuda", 2, marks=[{mark}]),
+])
+{feigned}def test_x(device, dtype, size):
+    there(size, device=device)
+"""
+
+
+def test_a_parameter_that_names_a_gpu() -> None:
+    """Of a parametrised test those cases need a GPU whose parameter says so, and that something else does not save."""
+    text = GPU_CALLS + DEVICES.format(mark="pytest.mark.skipif(torch.cuda.device_count() < 2, reason='two')", feigned="")
+    found = [[need.text for need in test.requirements] for test in project(text).tests["test_it.py"]]
+    assert found == [[], ["1 GPU"], ["1 GPU"], ["1 GPU"], [], ["2 GPUs"]]
+    text = GPU_CALLS + DEVICES.format(mark="", feigned="@mock.patch('torch.ones')\n")
+    assert not any(test.requirements for test in project(text).tests["test_it.py"])
+
+
+COUNTING = """
+import helpers
+from helpers import gpus, gpus_at_most, memory, some_gpus, spare, twice
+
+"""
+HELPERS = """\
+import torch
+
+def gpus():
+    '''Count them.'''
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+def some_gpus():
+    if not torch.cuda.is_available():
+        return 0
+    known = {"a", "b"}
+    found = [torch.cuda.get_device_properties(number) for number in range(torch.cuda.device_count())]
+    found = [each for each in found if each.name not in known]
+    return len(found)
+
+def gpus_at_most(most=8):
+    count: int = gpus()
+    return min(count, most)
+
+def twice():
+    count = torch.cuda.device_count()
+    return count * 2
+
+def spare():
+    if not torch.cuda.is_available():
+        return 0
+    found = torch.cuda.list_gpu_processes()
+    return len(found)
+
+def memory():
+    sizes = [torch.cuda.get_device_properties(number).total_memory for number in range(torch.cuda.device_count())]
+    return sum(sizes)
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("gpus() < 2", ["2 GPUs"]),
+        ("helpers.gpus() == 0", ["1 GPU"]),
+        ("some_gpus() < 4", ["4 GPUs"]),
+        ("gpus_at_most() < 2", ["2 GPUs"]),
+        ("gpus_at_most(4) < 2", ["2 GPUs"]),
+        ("twice() < 2", ["twice() >= 2"]),
+        ("spare() < 2", ["spare() >= 2"]),
+        ("memory() < 2", ["memory() >= 2"]),
+    ],
+)
+def test_functions_that_count_gpus(condition: str, expected: list[str]) -> None:
+    """A project's own function counts GPUs where all that it returns is their number or 0."""
+    assert needs(f"{COUNTING}@pytest.mark.skipif({condition}, reason='x')\ndef test_x(): ...\n", helpers=HELPERS) == expected
+
+
+MADE = """\
+import pytest, sys, torch, unittest
+from packaging import version
+
+def gpu_test(gpu_count: int = 1):
+    '''Skip where there are too few.'''
+    message = f"needs {gpu_count}"
+    there: int = torch.cuda.device_count()
+    return pytest.mark.skipif(there < gpu_count, reason=message)
+
+def two_or_skip(*, count=2):
+    if torch.cuda.device_count() < count:
+        return unittest.skip("too few")
+    return lambda test: test
+
+def where_nccl(test):
+    if torch.distributed.is_nccl_available():
+        return test
+    else:
+        return unittest.skip("no NCCL")(test)
+
+def no_windows(test):
+    test = unittest.skipIf(sys.platform == "win32", "x")(test)
+    return test
+
+def may_fail(test):
+    if sys.version_info >= (3, 12):
+        return unittest.skip("new")(test)
+    return test if torch.cuda.is_available() else unittest.expectedFailure(test)
+
+def either(is_big):
+    if is_big:
+        return pytest.mark.skipif(torch.cuda.device_count() < 8, reason="x")
+    return pytest.mark.skipif(torch.cuda.device_count() < 2, reason="x")
+
+def gpu_tests(count):
+    for each in range(count):
+        pass
+    return pytest.mark.skipif(count > each, reason="x")
+
+def cases(count):
+    values = ["skip", count]
+    return pytest.mark.parametrize("x", values)
+
+def new():
+    return pytest.mark.skipif(version.parse(torch.__version__).base_version < "2.4.0", reason="x")
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "expected"),
+    [
+        ("gpu_test()", ["1 GPU"]),
+        ("gpu_test(gpu_count=4)", ["4 GPUs"]),
+        ("two_or_skip()", ["2 GPUs"]),
+        ("two_or_skip(count=3)", ["3 GPUs"]),
+        ("where_nccl", ["backend nccl"]),
+        ("no_windows", ["platform not Windows"]),
+        ("may_fail", ["library Python < 3.12"]),
+        ("either(True)", ["either(True)"]),
+        ("gpu_tests(2)", ["gpu_tests(2)"]),
+        ("cases(2)", []),
+        ("new()", ["library torch >= 2.4.0"]),
+    ],
+)
+def test_decorators_that_are_made_in_several_statements(decorator: str, expected: list[str]) -> None:
+    """A project's own function may set names, and decide, before it returns a skip; what cannot be read stays as it is written."""
+    assert needs(f"from made import *\n\n@{decorator}\ndef test_x(x=1): ...\n", made=MADE) == expected
+
+
+def test_decorators_know_the_names_of_their_class() -> None:
+    """They stand in the body of the class: a name that is set there once is that one, and not that of the module."""
+    text = "there = False\nclass TestIt:\n    there: bool = torch.cuda.is_available()\n    twice = True\n    twice = False\n"
+    mark = "    @pytest.mark.skipif(not {}, reason='x')\n    def test_x(self): ...\n"
+    assert needs(text + mark.format("there")) == ["1 GPU"]
+    assert needs(text + mark.format("twice")) == ["twice"]
 
 
 @pytest.mark.parametrize("decorated", ["{0}def test_x(): {1}", "{0}class TestIt:\n    def test_x(self): {1}"])

@@ -32,7 +32,7 @@ def looks_like_requirement(name: str) -> bool:
     return last not in PASSED_OVER and _LOOKS.search(last) is not None
 
 
-_LOOKS = re.compile(r"(?i)skip|^require|^needs?_|^only[A-Z_]|_only$|^unless|^run_?(on|if)|^disabled")
+_LOOKS = re.compile(r"(?i)skip|^require|^needs?_|^only[A-Z_]|_only$|^unless|^run_?(on|if)|^disabled|(gpu|cuda)s?_test")
 
 
 class Vocabulary:

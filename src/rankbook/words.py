@@ -291,6 +291,7 @@ _DEVICES: Mapping[str, Rule] = {
     "torch.hpu.is_available": _needs(("device", "hpu")),
     "torch.mps.is_available": _needs(("device", "mps")),
     "torch.backends.mps.is_available": _needs(("device", "mps")),
+    "torch.backends.mps.is_built": _needs(("device", "mps")),
     "torch.mtia.is_available": _needs(("device", "mtia")),
     "skipIfXpu": _not_on("XPU"),
     "skipIfHpu": _not_on("HPU"),

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rankbook import vocabulary, words
-from rankbook.analyse.rules import Evidence, Unread, expression, made
-from rankbook.analyse.values import Value, Values, dotted, parsed, shown
-from rankbook.model import Constant
+from rankbook.analyse.counting import DEPTH, counted, plain
+from rankbook.analyse.rules import Evidence, Unread, made
+from rankbook.analyse.values import Value, Values, dotted, shown
 from rankbook.requirements import Requirement, joined
 
 OPERATORS: dict[type[ast.cmpop], tuple[str, str]] = {
@@ -32,8 +32,6 @@ _TRUTH: dict[str, Callable[[Any, Any], bool]] = {
     "is": operator.eq, "is not": operator.ne, "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
 }  # fmt: skip
 _EQUALS = {"==": "==", "is": "==", "in": "==", "!=": "!=", "is not": "!=", "not in": "!="}
-_DEPTH = 4
-"""Constants that a side is followed through."""
 
 
 class Truth(Exception):  # noqa: N818 - no failure: the caller takes the answer
@@ -76,7 +74,7 @@ def of_comparison(node: ast.Compare, values: Values, evidence: Evidence, *, want
         Truth: it is the same on every machine.
         Bare: it asks whether a name is true or set.
     """
-    left, right = _plain(node.left), _plain(node.comparators[0])
+    left, right = plain(node.left), plain(node.comparators[0])
     sign = OPERATORS[type(node.ops[0])][0 if wanted else 1]
     if sign in ("in", "not in"):
         return _of_membership(left, sign, right, values, evidence)
@@ -86,33 +84,9 @@ def of_comparison(node: ast.Compare, values: Values, evidence: Evidence, *, want
         return _of_singleton(left, sign, right.value, values, evidence)
     found = _of_count(left, sign, right, values, evidence) or _of_text(left, sign, right, values, evidence)
     if found is None:
-        _fold(values.of_node(left, _DEPTH), sign, values.of_node(right, _DEPTH))
+        _fold(values.of_node(left, DEPTH), sign, values.of_node(right, DEPTH))
         raise Unread
     return found
-
-
-def _plain(node: ast.expr) -> ast.expr:
-    """Leave out what does not change a comparison: `version.parse(x)`, `x[:2]`, `x[0]`, `x.lower()`."""
-    while True:
-        if isinstance(node, ast.Call) and _is_cast(node):
-            node = node.args[0]
-        elif isinstance(node, ast.Subscript) and _is_head(node.slice) and dotted(node.value):
-            node = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("lower", "strip") and not node.args:
-            node = node.func.value
-        else:
-            return node
-
-
-def _is_cast(node: ast.Call) -> bool:
-    return dotted(node).rpartition(".")[2] in words.VERSIONS and len(node.args) == 1 and not node.keywords
-
-
-def _is_head(index: ast.expr) -> bool:
-    """Tell whether an index takes the first entry, or the first few: it is compared with as few."""
-    if isinstance(index, ast.Slice):
-        return index.lower is None and index.step is None
-    return isinstance(index, ast.Constant) and index.value == 0
 
 
 def _fold(left: Value | None, sign: str, right: Value | None) -> None:
@@ -136,14 +110,14 @@ def _of_singleton(left: ast.expr, sign: str, value: object, values: Values, evid
     package = values.names.optional(values.path, dotted(left)) if value is None else None
     if package is not None:
         return [made("package", f"not {package}" if equal else package, evidence)]
-    known = values.of_node(left, _DEPTH)
+    known = values.of_node(left, DEPTH)
     if known is not None:
         raise Truth(holds=(known is value) == equal)
     raise Bare(left, wanted=(value is True) == equal)
 
 
 def _of_membership(left: ast.expr, sign: str, right: ast.expr, values: Values, evidence: Evidence) -> list[Requirement]:
-    found, held = values.of_node(left, _DEPTH), values.of_node(right, _DEPTH)
+    found, held = values.of_node(left, DEPTH), values.of_node(right, DEPTH)
     holder = _row(words.HOLDERS, right, values)
     if holder and isinstance(found, str):
         name = words.SPELLINGS.get(found, found)
@@ -164,7 +138,7 @@ def _of_membership(left: ast.expr, sign: str, right: ast.expr, values: Values, e
 def _of_text(left: ast.expr, sign: str, right: ast.expr, values: Values, evidence: Evidence) -> list[Requirement] | None:
     if sign not in _EQUALS:
         return None
-    value = values.of_node(right, _DEPTH)
+    value = values.of_node(right, DEPTH)
     return None if value is None else _of_text_value(left, sign, (value,), values, evidence)
 
 
@@ -219,37 +193,16 @@ def _row(table: Any, node: ast.expr, values: Values) -> str | None:
 
 def _of_count(left: ast.expr, sign: str, right: ast.expr, values: Values, evidence: Evidence) -> list[Requirement] | None:
     """Read what compares a number of GPUs, or a version."""
-    row = _counted(left, values, _DEPTH)
+    row = counted(left, values)
     if row is None:
         return None
-    value = values.of_node(right, _DEPTH)
+    value = values.of_node(right, DEPTH)
     if row[0] == "gpus":
         return _of_gpus(sign, value, values.variable_of(right), evidence)
     text = None if value is None else shown(value)
     if text is None or sign not in _MIRRORED:
         raise Unread
     return [made(row[0], f"{row[1]} {sign} {text}".strip(), evidence)]
-
-
-def _counted(node: ast.expr, values: Values, depth: int) -> tuple[str, str] | None:
-    """Find what a side counts: by its name, by the assignment behind it, or as the version of a package."""
-    name = dotted(node)
-    if not name or depth == 0:
-        return None
-    full = values.names.full(values.path, name)
-    key = vocabulary.find(words.COUNTS, full)
-    if key is not None:
-        return words.COUNTS[key]
-    if full.endswith(".__version__"):
-        return "package", full.partition(".")[0]
-    if full in ("importlib.metadata.version", "metadata.version") and isinstance(node, ast.Call):
-        package = values.of(expression(node).arguments[0]) if node.args else None
-        return ("package", package) if isinstance(package, str) else None
-    place = values.names.constant(values.path, name)
-    if place is None or not isinstance(place.definition, Constant):
-        return None
-    inner = parsed(place.definition.value)
-    return None if inner is None else _counted(_plain(inner), values.in_file(place.path), depth - 1)
 
 
 def _of_gpus(sign: str, value: Value | None, variable: tuple[str, str | None] | None, evidence: Evidence) -> list[Requirement]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from rankbook import vocabulary, words
-from rankbook.analyse.conditions import bound, of_condition, of_skip_in_full
+from rankbook.analyse.conditions import bound, of_condition, of_condition_in_full, of_skip_in_full
 from rankbook.analyse.names import Place
 from rankbook.analyse.rules import Evidence, Unread, expression, filled, made
 from rankbook.analyse.values import Values, parsed
@@ -109,8 +109,8 @@ def _followed(decorator: Expression, values: Values, depth: int) -> list[Require
     is_called = decorator.text != decorator.name
     inner = values.in_file(place.path).with_bound(bound(place.definition, decorator, values, place.path) if is_called else {})
     if place.definition.returns is not None:
-        return _of_return(place.definition, inner, depth, is_called=is_called)
-    return _of_wrapper(place, inner) or None
+        return _of_return(parsed(place.definition.returns), place.definition, inner, depth, is_called=is_called)
+    return _of_wrapper(place, inner) or _of_statements(place.definition, inner, depth, is_called=is_called)
 
 
 def _of_alias(decorator: Expression, constant: Constant, values: Values, place: Place, depth: int) -> list[Requirement] | None:
@@ -132,15 +132,75 @@ def _of_alias(decorator: Expression, constant: Constant, values: Values, place: 
     return list(of_decorator(whole, inner, depth=depth - 1))
 
 
-def _of_return(function: Function, values: Values, depth: int, *, is_called: bool) -> list[Requirement] | None:
+def _of_statements(function: Function, values: Values, depth: int, *, is_called: bool) -> list[Requirement] | None:
+    """Read a decorator that is made in several statements: names are set, and under conditions a skip is what is returned."""
+    definition = next(iter(ast.parse(function.text).body), None) if "skip" in function.text else None
+    if not isinstance(definition, ast.FunctionDef):
+        return None
+    plain, known = values.in_file(values.path), dict(values.bound)
+    for parameter, default in _defaults(definition.args):
+        known.setdefault(parameter, (ast.unparse(default), plain))
+    return _of_body(definition.body, function, values.with_bound(known), depth, is_called=is_called)
+
+
+def _of_body(body: list[ast.stmt], function: Function, values: Values, depth: int, *, is_called: bool) -> list[Requirement] | None:
+    """Read the statements up to the first that returns."""
+    for number, node in enumerate(body):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if not is_called and name in function.parameters:
+                around = _of_return(value, function, values, depth, is_called=False)
+                within = _of_body(body[number + 1 :], function, values, depth, is_called=False)
+                return None if around is None or within is None else [*around, *within]
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                values = values.with_bound({**values.bound, name: (ast.unparse(value), values)})
+            case ast.If(test=test, body=inner, orelse=other):
+                there = _of_body(inner, function, values, depth, is_called=is_called)
+                otherwise = _of_body([*other, *body[number + 1 :]], function, values, depth, is_called=is_called)
+                return _of_choice(test, there, otherwise, values, function)
+            case ast.Return(value=ast.expr() as value):
+                return _of_return(value, function, values, depth, is_called=is_called)
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                continue
+            case _:
+                return None
+    return None
+
+
+def _of_choice(
+    test: ast.expr, there: list[Requirement] | None, otherwise: list[Requirement] | None, values: Values, function: Function
+) -> list[Requirement]:
+    """Read what a condition decides: on one of its sides the test is skipped, or both need the same."""
+    if there is None or otherwise is None:
+        raise Unread
+    if there == otherwise:
+        return there
+    evidence = Evidence(function.name, values.path, function.line)
+    for needs, others, wanted in ((there, otherwise, False), (otherwise, there, True)):
+        if any(need.kind == "disabled" for need in needs):
+            return [*others, *of_condition_in_full(ast.unparse(test), values, evidence, wanted=wanted)]
+    raise Unread
+
+
+def _gives_back(node: ast.expr, function: Function) -> bool:
+    """Tell whether what is returned leaves a test as it is: `lambda test: test`, or the test itself."""
+    if isinstance(node, ast.Lambda):
+        return isinstance(node.body, ast.Name) and [each.arg for each in node.args.args] == [node.body.id]
+    return isinstance(node, ast.Name) and node.id in function.parameters
+
+
+def _of_return(node: ast.expr | None, function: Function, values: Values, depth: int, *, is_called: bool) -> list[Requirement] | None:
     """Read `return unittest.skipIf(...)(f)` and `return unittest.skipIf(...)`: the decorator that is returned or applied."""
-    node = parsed(function.returns or "")
+    if isinstance(node, ast.IfExp):
+        there, otherwise = (_of_return(side, function, values, depth, is_called=is_called) for side in (node.body, node.orelse))
+        return _of_choice(node.test, there, otherwise, values, function)
+    if node is not None and _gives_back(node, function):
+        return []
     if (isinstance(node, ast.Call) and isinstance(node.func, ast.Call)) or (isinstance(node, ast.Call) and not is_called):
         node = node.func
     if not isinstance(node, (ast.Call, ast.Name, ast.Attribute)):
         return None
     call = expression(node, function.line)
-    if call.name == function.name or (isinstance(node, ast.Name) and node.id in function.parameters):
+    if call.name == function.name:
         return None
     return _all_read(of_decorator(call, values, depth=depth - 1))
 
@@ -148,6 +208,15 @@ def _of_return(function: Function, values: Values, depth: int, *, is_called: boo
 def _of_wrapper(place: Place, values: Values) -> list[Requirement]:
     """Read the conditions under which the function that a decorator puts around a test skips it."""
     return [need for function in values.names.within(place) for skip in function.skips for need in of_skip_in_full(skip, values)]
+
+
+def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the parameters of a function that have a default, each with it."""
+    named = [*arguments.posonlyargs, *arguments.args]
+    yield from ((each.arg, default) for each, default in zip(named[::-1], arguments.defaults[::-1], strict=False))
+    yield from (
+        (each.arg, default) for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default is not None
+    )
 
 
 def _all_read(needs: Iterable[Requirement]) -> list[Requirement]:

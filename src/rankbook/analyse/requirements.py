@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -27,6 +29,8 @@ _HARNESS_FILES = ("torch/testing/_internal/", "unittest/", "torch/_dynamo/")
 """Parts of paths in which the harnesses stand whose rows say all of them."""
 
 
+_CUDA = re.compile(r"(?:torch\.device\()?'cuda(?::\d+)?'\)?")
+"""Values of a parameter that name a GPU."""
 _PER_GPU = re.compile(r"{0}|min\([\w.]+, *{0}\)|min\({0}, *[\w.]+\)".format(r"[\w.]*\bdevice_count\(\)"))
 """World sizes that are 0 without a GPU, so that no rank is started: `min(2, torch.cuda.device_count())`."""
 
@@ -46,7 +50,10 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
     """Give what a test needs; variants of which nothing else is said share the answer."""
     test, function, lineage = collected.test, collected.function, collected.lineage
     device = dict(test.case).get("device")
-    case = test.case if function.skips or function.spawns or function.asks else ()
+    decides = (
+        function.skips or function.spawns or function.asks or any(call.name == GPU_CALL and call.arguments for call in function.gpu_calls)
+    )
+    case = test.case if decides else ()
     key = (path, test.path, function.qualname, function.line, len(function.decorators), test.harness, device, case, test.requirements)
 
     def needs() -> tuple[Requirement, ...]:
@@ -83,7 +90,7 @@ def _of_function(draft: Draft, collected: Collected, device: str | None) -> tupl
     key = (test.path, function.qualname, function.line, len(function.decorators))
 
     def decorators() -> tuple[Requirement, ...]:
-        values = _bound(Values(draft.names, test.path), {"device": device} if device else {})
+        values = _bound(_in_class(Values(draft.names, test.path), collected), {"device": device} if device else {})
         return (*(need for each in function.decorators for need in of_decorator(each, values)), *_of_guard(function, values))
 
     def skips() -> tuple[Requirement, ...]:
@@ -91,7 +98,7 @@ def _of_function(draft: Draft, collected: Collected, device: str | None) -> tupl
         return (*(need for skip in function.skips for need in of_skip(skip, values)), *of_helpers(function, values))
 
     found = draft.remember(("decorator needs", *key, device), decorators)
-    found = (*found, *_of_gpu_calls(function.gpu_calls, draft, test.path))
+    found = (*found, *_of_gpu_calls(function.gpu_calls, draft, test.path, dict(test.case)))
     return (*found, *skips()) if function.skips or function.asks else found
 
 
@@ -110,9 +117,20 @@ def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requ
                 continue
 
 
-def _of_gpu_calls(calls: Iterable[Expression], draft: Draft, path: str) -> Iterator[Requirement]:
-    """Give what a function needs by what it comes to: a GPU; NCCL too, where it joins a process group of that; what the settings say."""
+def _of_gpu_calls(
+    calls: Iterable[Expression], draft: Draft, path: str, case: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Requirement]:
+    """Give what a function needs by what it comes to: a GPU; NCCL too, where it joins a process group of that; what the settings say.
+
+    Args:
+        calls: what it comes to.
+        draft: the tree.
+        path: of its file.
+        case: values of its parameters, as text: some calls need a GPU only where a parameter names one.
+    """
     for call in calls:
+        if call.name == GPU_CALL and not all(_CUDA.fullmatch(case.get(name, "")) for name in call.arguments):
+            continue
         if call.name not in (GPU_CALL, NCCL_CALL):
             yield from of_call(call, Values(draft.names, path), FAILS)
             continue
@@ -188,9 +206,21 @@ _COUNTS = ("nprocs", "nproc_per_node")
 _SPAWNS = frozenset({"torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"})
 
 
+def _in_class(values: Values, collected: Collected) -> Values:
+    """Read on in the body of the class in which a test is defined: its decorators know the names that are set there."""
+    holder, _, _ = collected.function.qualname.rpartition(".")
+    own = (each.facts for each in collected.lineage if each.path == values.path and each.facts is not None)
+    attributes = next((facts.attributes for facts in own if facts.qualname == holder), ())
+    times = Counter(each.name for each in attributes)
+    once = (each for each in attributes if times[each.name] == 1 and each.guard is None and each.name != "device")
+    names = {each.name: (each.value, values) for each in once}
+    return values.with_bound(names) if names else values
+
+
 def _bound(values: Values, case: dict[str, str]) -> Values:
     """Read on with the parameters of a generated test."""
-    return values.with_bound({name: (_quoted(name, text), values) for name, text in case.items()}) if case else values
+    own = {name: (_quoted(name, text), values) for name, text in case.items()}
+    return values.with_bound({**values.bound, **own}) if case else values
 
 
 def _quoted(name: str, text: str) -> str:

@@ -132,7 +132,7 @@ class GpuCalls:
         self._may_feign = any(word in text.source for word in FEIGNING)
         self._is_feigned = any(self.feigns(node) and self.tells(node) for node in self._before_tests())
         """Whether a fixture or a set-up of the file puts something in the place of a GPU, for whichever of its tests."""
-        self._known: dict[ast.AST, _Found] = {}
+        self._known: dict[tuple[ast.AST, frozenset[str]], _Found] = {}
         self._above = 0
 
     def _callers_of_telling(self, mentions: Iterable[Mention]) -> frozenset[str]:
@@ -156,15 +156,28 @@ class GpuCalls:
                 yield each.node
 
     def told(self, held: Held) -> tuple[Expression, ...]:
-        """Tell the first call that needs a GPU, the first that needs NCCL, and the first of each name of the project's own."""
+        """Tell the first call that needs a GPU, the first that needs NCCL, and the first of each name of the project's own.
+
+        A call that needs a GPU where a parameter of the test names one has the parameter's name for its argument.
+        """
         if self._is_feigned:
             return ()
-        return tuple([self._told(call) for call in self.of(held)])
+        sure = tuple([self._told(call) for call in self.of(held, self.by_default(held.node))])
+        if any(call.name in (GPU_CALL, NCCL_CALL) for call in sure):
+            return sure
+        return (*sure, *(Expression(self._short(call), GPU_CALL, call.lineno, (name,)) for name, call in self._parametrised(held)))
 
     def _told(self, call: ast.Call) -> Expression:
         if self.own(dotted(call.func)) is not None:
             return self._text.expression(call)._replace(text=self._short(call))
         return Expression(self._short(call), NCCL_CALL if _joins(call, dotted(call.func)) else GPU_CALL, call.lineno)
+
+    def _parametrised(self, held: Held) -> Iterator[tuple[str, ast.Call]]:
+        """Yield the parameters whose values decide whether a test needs a GPU, each with the first such call."""
+        for name in [] if self._is_feigned_for(held) else _device_parameters(held.node):
+            walk = _Walk(self, held, [name], calls=False)
+            walk.statements(held.node.body)
+            yield from ((name, call) for call in walk.found.values())
 
     def own(self, name: str) -> str | None:
         """Give the name of the project's own that a call of a dotted name is of."""
@@ -182,31 +195,47 @@ class GpuCalls:
         last = f"….{call.func.attr}" if isinstance(call.func, ast.Attribute) else "…"
         return f"{dotted(call.func) or last}(…)"
 
-    def of(self, held: Held) -> _Found:
-        """Give these calls themselves."""
+    def of(self, held: Held, devices: frozenset[str] = frozenset()) -> _Found:
+        """Give these calls themselves.
+
+        Args:
+            held: the function.
+            devices: those of its parameters that stand for a GPU.
+        """
         node = held.node
-        known = self._known.get(node)
+        known = self._known.get((node, devices))
         if known is None:
             calls = held.qualname in self._callers
-            if not (calls or self.tells(node)):
+            if not (calls or devices or self.tells(node)):
                 known = ()
             elif self._above > _DEPTH:
                 return ()
             else:
-                self._known[node] = ()  # calls of itself come to nothing else
+                self._known[node, devices] = ()  # calls of itself come to nothing else
                 self._above += 1
-                known = self._found(held, calls=calls)
+                known = self._found(held, devices, calls=calls)
                 self._above -= 1
-            self._known[node] = known
+            self._known[node, devices] = known
         return known
 
-    def _found(self, held: Held, *, calls: bool) -> _Found:
-        around = self.classes.get(held.holder)
-        if any(map(self.feigns, [*held.node.decorator_list, *(around.decorator_list if around else ())])):
+    def _found(self, held: Held, devices: frozenset[str], *, calls: bool) -> _Found:
+        if self._is_feigned_for(held):
             return ()
-        walk = _Walk(self, held, self._constants.difference(_parameters(held.node)), calls=calls)
+        walk = _Walk(self, held, self._constants.difference(_parameters(held.node)) | devices, calls=calls)
         walk.statements(held.node.body)
         return tuple(walk.found.values())
+
+    def by_default(self, node: _Function, given: Iterable[str] = ()) -> frozenset[str]:
+        """Give the parameters that stand for a GPU where a call does not give them: `device="cuda"`."""
+        if not (node.args.defaults or node.args.kw_defaults) or not self.tells(node):
+            return frozenset()
+        named = [*node.args.posonlyargs, *node.args.args]
+        pairs = [*zip(named[::-1], node.args.defaults[::-1], strict=False), *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]
+        return frozenset(each.arg for each, default in pairs if (string(default) or "").startswith("cuda")).difference(given)
+
+    def _is_feigned_for(self, held: Held) -> bool:
+        around = self.classes.get(held.holder)
+        return any(map(self.feigns, [*held.node.decorator_list, *(around.decorator_list if around else ())]))
 
     def called(self, name: str) -> Held | None:
         """Find the function that a name means; None where it may be another one.
@@ -362,21 +391,34 @@ class _Walk:
         return found is not None and _has_no_parameter(found)
 
     def _follow(self, call: ast.Call, name: str) -> None:
-        if name.rpartition(".")[2] in _STARTS and call.args:
+        is_start = name.rpartition(".")[2] in _STARTS and bool(call.args)
+        if is_start:
             name = dotted(call.args[0])
         inner = self._inner.get(name)
         held = self._file.called(name) if inner is None else Held(self._held.holder, inner)
         if held is None or isinstance(held.node, ast.AsyncFunctionDef) or self._file.yields(held.node):
             return
+        given = frozenset[str]() if is_start else self._given(call, held.node)
         if inner is None:
-            calls: Iterable[ast.Call] = self._file.of(held)
+            calls: Iterable[ast.Call] = self._file.of(held, given)
         else:
-            devices = self._devices.difference(_parameters(inner))
+            devices = self._devices.difference(_parameters(inner)) | given
             walk = _Walk(self._file, self._held, devices, calls=self._calls, depth=self._depth - 1)
             walk.statements(inner.body)
             calls = walk.found.values()
         for each in calls:
             self.found.setdefault(self._file.kind(each), each)
+
+    def _given(self, call: ast.Call, node: _Function) -> frozenset[str]:
+        """Give the parameters of a function that stand for a GPU in a call of it."""
+        named = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+        if named[:1] in (["self"], ["cls"]):
+            named = named[1:]
+        if any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords):
+            return frozenset()
+        given = [*zip(named, call.args, strict=False), *((each.arg or "", each.value) for each in call.keywords)]
+        said = frozenset(name for name, value in given if self._is_gpu(value))
+        return said | self._file.by_default(node, (name for name, _ in given))
 
 
 def _sure(node: ast.stmt) -> Iterable[ast.stmt]:
@@ -449,6 +491,15 @@ def _is_positive(call: ast.Call) -> bool:
 
 def _parameters(node: _Function) -> Iterator[str]:
     yield from (each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg))
+
+
+def _device_parameters(node: _Function) -> list[str]:
+    """Give the parameters of a test that `parametrize` sets, and whose names are those of a device."""
+    marks = (each for each in node.decorator_list if isinstance(each, ast.Call) and each.args and _name(each).endswith("parametrize"))
+    said = (each for mark in marks for each in getattr(mark.args[0], "elts", mark.args[:1]))
+    names = (name.strip() for each in said for name in (string(each) or "").split(","))
+    own = set(_parameters(node))
+    return [name for name in dict.fromkeys(names) if "dev" in name and name in own]
 
 
 def _constants(tree: ast.Module, resolve: Callable[[str], str]) -> frozenset[str]:

@@ -52,7 +52,7 @@ _MOST_GUARDS = 8
 _LONGEST_FOLLOWED = 150
 """Lines of a function that is followed."""
 _LONGEST_PLAIN = 30
-_PLAIN = frozenset({ast.Assign, ast.AugAssign, ast.Return, ast.Raise, ast.Pass})
+_PLAIN = frozenset({ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Raise, ast.Pass})
 _LINE = attrgetter("line")
 
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -745,7 +745,8 @@ def _returns(body: list[ast.stmt], text: Text) -> str | None:
 def _is_plain(node: _FunctionNode) -> bool:
     """Tell whether a function only computes what it returns: by assignments to names and conditions."""
     body = node.body
-    is_made = len(body) > 1 and type(body[-1]) in (ast.Return, ast.If) and not node.decorator_list and not node.name.startswith("test")
+    is_made = type(body[-1]) is ast.If or (len(body) > 1 and type(body[-1]) is ast.Return)
+    is_made &= not node.decorator_list and not node.name.startswith("test")
     return is_made and _lines(node) <= _LONGEST_PLAIN and all(map(_is_plain_statement, body))
 
 
