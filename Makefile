@@ -4,6 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# Tests start some thousand interpreters: without bytecode, which images of containers like to switch off, each compiles rankbook again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help book test serve lint clean
 .DEFAULT_GOAL := help
 

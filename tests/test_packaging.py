@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -112,3 +113,27 @@ def test_kinds_of_listings_are_told_without_pytest(tmp_path):
     """What a listing is, and what its page says of it, is known before any test framework is loaded."""
     program = "import sys; import rankbook.harness, rankbook.jobs, rankbook.listings; assert 'pytest' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+
+
+TELLS_LOADERS = """import sys
+
+
+def pytest_sessionfinish():
+    ours = [module for name, module in sys.modules.items() if name.split(".")[0] == "rankbook"]
+    rewritten = [each.__name__ for each in ours if type(each.__loader__).__name__ != "SourceFileLoader"]
+    print("modules", len(ours) > 50, *sorted(rewritten))
+"""
+
+
+def test_pytest_imports_it_as_python_does(tmp_path):
+    """Its modules are none whose assertions pytest rewrites: to do that again at each start costs more than all they do."""
+    (tmp_path / "conftest.py").write_text(TELLS_LOADERS)
+    (tmp_path / "p.md").write_text("```python\nassert 1 + 1 == 2\n```\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-s", "--doctest-glob=*.md", "p.md"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "1 passed" in done.stdout
+    before = ["rankbook", "rankbook.errors", "rankbook.pytest_import", "rankbook.pytest_plugin"]
+    looks_like_a_test = "rankbook.harness.test_listing"
+    (said,) = re.findall(r"modules (.*)", done.stdout)
+    assert said.split() == sorted(["True", *before, looks_like_a_test])

@@ -18,7 +18,6 @@ from rankbook.config import Settings
 from rankbook.ledger import Ledger, is_ahead
 from rankbook.listing import Outcome, Run
 from rankbook.needs import Needs
-from rankbook.pages.seals import stamp_as_listed
 from rankbook.pytest_private import SUFFIXES
 from rankbook.required import BROKEN
 from rankbook.requirements import KINDS, Requirement, gpu_range
@@ -86,6 +85,8 @@ def pages_of(settings: Settings) -> dict[str, Page]:
     Raises:
         RankbookError: a page cannot be read.
     """
+    from rankbook.pages.seals import stamp_as_listed  # what makes pages is of no use to a run of pytest
+
     out = settings.below_root(settings.out)
     found = {}
     for file in sorted(out.rglob("*.md")) if out.is_dir() else ():
