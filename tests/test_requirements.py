@@ -246,7 +246,7 @@ def tries(test):
     ("tried", "caught", "body", "expected"),
     [
         ("load()", " OSError", "pytest.skip('no network')", "not raised(OSError)"),
-        ("load()", " (A, B) as e", "if e.args:\n            pytest.skip('')", "not (raised((A, B)) and e.args)"),
+        ("load()", " (A, B) as e", "if e.args:\n            pytest.skip('')", "not raised((A, B)) or not e.args"),
         ("load()", "", "pytest.skip('')", "not raised(Exception)"),
         ("load()", " OSError", "pytest.importorskip('cupy')", "package cupy"),
         ("import cupy", " ImportError", "pytest.skip('')", "package cupy"),
@@ -557,6 +557,36 @@ DEVICES = """\
 {feigned}def test_x(device, dtype, size):
     there(size, device=device)
 """
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("torch.cuda.is_available() and torch.cuda.get_device_capability() < (8, 9)", ["1 GPU", "capability >= 8.9"]),
+        ("torch.cuda.is_available() and torch.version.hip", ["1 GPU", "platform not ROCm"]),
+        ("torch.cuda.is_available() and not (SM80OrLater or TEST_MULTIGPU)", ["1 GPU", "capability >= 8.0 or 2 GPUs"]),
+        ("not TEST_CUDA and sys.platform == 'win32'", ["1 GPU"]),
+    ],
+)
+def test_alternatives_that_the_other_needs_answer(condition: str, expected: list[str]) -> None:
+    """Where there must be a GPU, that there may be none is no alternative."""
+    marks = f"@pytest.mark.skipif({condition}, reason='x')\n@pytest.mark.skipif(not torch.cuda.is_available(), reason='x')\n"
+    assert needs(f"{marks}def test_x(): ...\n") == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("a and not b", "not a or b"),
+        ("a == 1 and (b or c in d)", "a != 1 or (not b and c not in d)"),
+        ("not (a < b < c) and f()", "a < b < c or not f()"),
+        ("a and (b if c else d)", "not a or not (b if c else d)"),
+        ("a and not (b or c)", "not a or b or c"),
+    ],
+)
+def test_conditions_that_must_not_hold(condition: str, expected: str) -> None:
+    """Of what cannot be read a page says what must hold, in the words of the source."""
+    assert needs(f"@pytest.mark.skipif({condition}, reason='x')\ndef test_x(): ...\n") == [expected]
 
 
 def test_a_parameter_that_names_a_gpu() -> None:

@@ -388,14 +388,26 @@ def _of_start(node: ast.Call, values: Values, evidence: Evidence, *, wanted: boo
 
 
 def _negated(node: ast.expr, *, wanted: bool) -> str:
-    """Write what the test needs of a condition that stays as it is."""
+    """Write what the test needs of a condition that stays as it is: the parts of it turned round, where it must be false."""
     if wanted:
         return ast.unparse(node)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return ast.unparse(node.operand)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
         return f"{left} {OPERATORS[type(node.ops[0])][1]} {right}"
+    if isinstance(node, ast.BoolOp):
+        sign, plain = (" or ", ast.Or) if isinstance(node.op, ast.And) else (" and ", ast.And)
+        return sign.join(_in_parentheses(_negated(part, wanted=False), plain) for part in node.values)
     simple = isinstance(node, (ast.Name, ast.Attribute, ast.Call))
     return f"not {ast.unparse(node)}" if simple else f"not ({ast.unparse(node)})"
+
+
+def _in_parentheses(text: str, around: type[ast.boolop]) -> str:
+    """Write a condition as a part of a longer one."""
+    node = parsed(text)
+    is_other = isinstance(node, (ast.IfExp, ast.Lambda)) or (isinstance(node, ast.BoolOp) and not isinstance(node.op, around))
+    return f"({text})" if is_other else text
 
 
 def _verbatim(text: str, evidence: Evidence) -> Requirement:

@@ -19,7 +19,7 @@ from rankbook.analyse.pytest_cases import needy_fixtures
 from rankbook.analyse.rules import Evidence, Unread, expression
 from rankbook.analyse.values import Value, Values, parsed
 from rankbook.model import GPU_CALL, NCCL_CALL, Class, Constant, Expression, Function, Module, Test
-from rankbook.requirements import DEVICES, FAILS, HARNESSES, KINDS, Harness, Requirement
+from rankbook.requirements import DEVICES, FAILS, HARNESSES, KINDS, Harness, Requirement, gpu_range
 
 _Line = tuple[Ancestor, ...]
 _SET_UP = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"})
@@ -68,7 +68,7 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
         found += _of_ranks(lineage, HARNESSES.get(test.harness or ""), found)
         found += _of_rank_fixtures(draft, path, collected)
         found += _of_marked_ranks(draft, found)
-        return _sorted(_strongest(_distinct(_unsaid(found))))
+        return _sorted(_strongest(_distinct(_settled(_strongest(_distinct(_unsaid(found)))))))
 
     return draft.remember(("test needs", *key, _names(lineage)), needs)
 
@@ -443,6 +443,33 @@ def _strongest(needs: list[Requirement]) -> list[Requirement]:
         if need.kind == "gpus" and need.value.isdecimal():
             greatest[need.otherwise] = max(int(need.value), greatest.get(need.otherwise, 0))
     return [need for need in needs if need.kind != "gpus" or not need.value.isdecimal() or int(need.value) == greatest[need.otherwise]]
+
+
+def _settled(needs: list[Requirement]) -> Iterator[Requirement]:
+    """Leave out of alternatives what the other needs answer: with "1 GPU", of "no GPU or capability >= 8.9" the second is left."""
+    least = max((int(need.value) for need in needs if need.kind == "gpus" and need.otherwise and need.value.isdecimal()), default=0)
+    for need in needs:
+        if not (least and need.kind == "one of"):
+            yield need
+            continue
+        possible = [each for each in need.either if not any(_excludes_gpus(part) for part in each)]
+        left = [tuple(part for part in each if not _is_met(part, least)) for each in possible]
+        if not left or left == list(need.either):
+            yield need
+        elif len(left) == 1:
+            yield from (replace(part, otherwise=need.otherwise) for part in left[0])
+        elif all(left):
+            yield replace(need, value=" or ".join(" and ".join(part.text for part in each) for each in left), either=tuple(left))
+
+
+def _excludes_gpus(need: Requirement) -> bool:
+    """Tell whether there must be no GPU at all."""
+    return need.kind == "gpus" and gpu_range(need.value) == (0, 0)
+
+
+def _is_met(need: Requirement, gpus: int) -> bool:
+    """Tell whether a number of GPUs is enough for a need."""
+    return need.kind == "gpus" and need.value.isdecimal() and int(need.value) <= gpus
 
 
 def _sorted(needs: list[Requirement]) -> tuple[Requirement, ...]:
