@@ -328,8 +328,23 @@ class _Walk:
             self._expressions(head.context_expr if isinstance(head, ast.withitem) else head for head in heads)
             self._set_anew(node.target if isinstance(node, (ast.For, ast.AsyncFor)) else None)
             self.statements(_sure(node))
+            if isinstance(node, ast.If) and node.orelse:
+                self._both(node)
         self._set_anew(node)
         self._left = self._left or self._file.leaves(node)
+
+    def _both(self, node: ast.If) -> None:
+        """Take what both sides of a condition come to."""
+        found = [self._side(node.body), self._side(node.orelse)]
+        for kind, call in found[0].items():
+            if kind in found[1]:
+                self.found.setdefault(kind, call)
+
+    def _side(self, body: list[ast.stmt]) -> dict[str, ast.Call]:
+        walk = _Walk(self._file, self._held, self._devices, calls=self._calls, depth=self._depth)
+        walk._inner, walk._classes, walk._hollow = dict(self._inner), dict(self._classes), set(self._hollow)
+        walk.statements(body)
+        return walk.found
 
     def _is_worth(self, node: ast.stmt) -> bool:
         """Tell whether a statement may have such a call."""
