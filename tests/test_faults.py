@@ -718,20 +718,20 @@ def test_last_calls(proved):
     found = Ledger(folder / ".rankbook" / "ledger.sqlite").last_by_page("docs/dead_ranks.md")
     runs = {run.node_id.rpartition("::")[2]: run for run in found}
     called = {
-        "test_killed_while_the_other_waits": ["init_process_group (docs/dead_ranks.md:22)", ""],
-        "test_dies_after_the_last_collective": ["barrier (docs/dead_ranks.md:40)"] * 2,
-        "test_one_raises_between_two_collectives": ["all_gather_object (docs/dead_ranks.md:50)", "barrier (docs/dead_ranks.md:46)"],
+        "test_killed_while_the_other_waits": ["init_process_group (docs/dead_ranks.md:23)", ""],
+        "test_dies_after_the_last_collective": ["barrier (docs/dead_ranks.md:41)"] * 2,
+        "test_one_raises_between_two_collectives": ["all_gather_object (docs/dead_ranks.md:51)", "barrier (docs/dead_ranks.md:47)"],
         "test_still_fine": ["", ""],
-        "started-on-ranks": ["init_process_group (docs/dead_ranks.md:74)", ""],
+        "started-on-ranks": ["init_process_group (docs/dead_ranks.md:78)", ""],
         "started-by-torch": ["", ""],
-        "waits-for-its-message": ["Work.wait (docs/dead_ranks.md:110)", "barrier (docs/dead_ranks.md:106)"],
+        "waits-for-its-message": ["Work.wait (docs/dead_ranks.md:114)", "barrier (docs/dead_ranks.md:110)"],
     }
     assert [rank.name for rank in runs["started-by-torch"].receipt.ranks] == ["rank 0", "rank 1"]
     assert {name: [rank.called for rank in runs[name].receipt.ranks] for name in called} == called
     ranks = [rank for name in called for rank in runs[name].receipt.ranks if rank.called]
     assert all(rank.started <= rank.called_at <= rank.started + rank.duration for rank in ranks)
     ends = [rank.started + rank.duration for rank in runs["test_killed_between_two_collectives"].receipt.ranks]
-    assert folder.name.startswith("fresh") or ends[1] < ends[0]  # new interpreters are seen to end by their parent, when it looks
+    assert ends[1] < ends[0] - 0.5  # half of the second that the other still lived
     (killed, waiting) = sorted(runs["test_killed_while_the_other_waits"].receipt.ranks, key=lambda rank: rank.called)
     assert killed.entered is not None
     assert waiting.started < waiting.entered <= waiting.called_at
