@@ -23,7 +23,7 @@ test: $(READY)  ## lint, types, import contract, tests, the docs' own listings
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests --ignore=tests/distributed --numprocesses=2 --dist=worksteal
 	$(BIN)/rankbook gen
-	$(BIN)/pytest --doctest-glob='*.md' docs/ README.md CONTRIBUTING.md
+	$(BIN)/pytest --doctest-glob='*.md' --ignore=docs/suite docs/ README.md CONTRIBUTING.md
 
 serve: $(READY)  ## show the book at http://127.0.0.1:8000 and rebuild it when a source changes
 	$(BIN)/mkdocs serve

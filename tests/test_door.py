@@ -292,7 +292,7 @@ def test_the_end(tmp_path, way):
     if way != "-x":
         time.sleep(1)  # the reports of what is quick come in
         under_way.send_signal(signal.SIGINT)
-    output, _ = under_way.communicate(timeout=20)
+    output, _ = under_way.communicate(timeout=60)
     assert under_way.returncode == (1 if way == "-x" else 2), output
     assert "INTERNALERROR" not in output and "Traceback" not in output, output
     assert processes(nap) == 0

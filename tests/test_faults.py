@@ -118,7 +118,7 @@ def test_deadline(engine):
         "stop": "rank 1 is stopped by a signal",
         "hold": f"rank 1 is in native code called from torch_faults.py:{line_of('pthread_mutex_lock')}",
     }
-    for fault, execution in [(fault, start_faulty(engine, fault, timeout=6.0)) for fault in said]:
+    for fault, execution in [(fault, start_faulty(engine, fault, timeout=10.0)) for fault in said]:
         ended = end_of(execution)
         assert ended.hung
         assert said[fault] in ended.waiting

@@ -540,7 +540,7 @@ def test_interrupted(project):
     while not (project / "started").exists() and time.monotonic() < end:
         time.sleep(0.05)
     under_way.send_signal(signal.SIGINT)
-    output, _ = under_way.communicate(timeout=20)
+    output, _ = under_way.communicate(timeout=60)
     assert under_way.returncode == 2, output
     assert [run.node_id for run in Ledger(project / ".rankbook" / "ledger.sqlite").last_by_page("docs/page.md")] == ["docs/page.md::p"]
     assert [line for line in command_lines() if line == nap] == []
