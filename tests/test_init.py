@@ -36,7 +36,7 @@ dev-mode-dirs = ["."]
 [project]
 name = "tiny-ring"  # a name with a comment
 version = "1.0"
-requires-python = ">=3.11,<3.14"
+requires-python = ">=3.11,<4"
 
 [project.optional-dependencies]
 test = ["pytest"]

@@ -38,6 +38,9 @@ def get(address):
     try:
         with urllib.request.urlopen(address, timeout=MINUTE) as response:
             return response.read().decode()
+    except urllib.error.HTTPError as error:
+        error.close()
+        return ""
     except (urllib.error.URLError, ConnectionError, TimeoutError):
         return ""
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import tomllib
+import urllib.error
 import urllib.request
 
 import pytest
@@ -370,6 +371,9 @@ class Served:
         try:
             with urllib.request.urlopen(f"http://{self.address}/{path}", timeout=10) as answer:
                 return answer.read().decode()
+        except urllib.error.HTTPError as error:
+            error.close()
+            return ""
         except OSError:
             return ""
 

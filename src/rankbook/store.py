@@ -16,7 +16,7 @@ import weakref
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -92,6 +92,7 @@ class Store:
         """What was set, or where it lies in `_aside`."""
         self._aside = _aside(folder)
         self._connections: dict[int, sqlite3.Connection] = {}
+        weakref.finalize(self, _let_go, self._connections)
         self.generation = ""
         """Token of the run that left these values; empty when there are none."""
         self._open()
@@ -139,7 +140,7 @@ class Store:
             return False
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with sqlite3.connect(self._path, timeout=10, isolation_level=None) as connection:
+            with closing(sqlite3.connect(self._path, timeout=10, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = OFF")  # a cache: after a crash of the machine it is made anew
                 connection.executescript(_SCHEMA + "CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT);")
                 connection.execute("BEGIN IMMEDIATE")
@@ -153,10 +154,8 @@ class Store:
         return True
 
     def close(self) -> None:
-        """Let go of the file."""
-        connection = self._connections.pop(os.getpid(), None)
-        if connection is not None:
-            connection.close()
+        """Let go of the file, as also happens when nobody has the store any more."""
+        _let_go(self._connections)
 
     def _set(self, value: bytes | int | None) -> bytes | None:
         """Give a value that was set, wherever it lies."""
@@ -218,6 +217,12 @@ class Store:
             connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", kept)  # noqa: S608 - as above
         about = {"generation": generation, "world": self.world}
         connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
+
+
+def _let_go(connections: dict[int, sqlite3.Connection]) -> None:
+    connection = connections.pop(os.getpid(), None)
+    if connection is not None:
+        connection.close()
 
 
 class Kept(Mapping[str, _Value], Generic[_Value]):

@@ -87,6 +87,14 @@ def say_slowly(program, runtime):
     return 0
 
 
+def _target(link):
+    """Where a link of /proc leads, or "" when it is gone: as the descriptor is with which the folder itself is read."""
+    try:
+        return str(link.readlink())
+    except OSError:
+        return ""
+
+
 def look_around(program, runtime):
     import multiprocessing
     import tempfile
@@ -112,7 +120,8 @@ def look_around(program, runtime):
             "tempdir": tempfile.gettempdir(),
             "threads": len(list(Path("/proc/self/task").iterdir())),
             "session": os.getsid(0) != os.getpid(),
-            "descriptors": len(list(Path("/proc/self/fd").iterdir())),
+            # Where ctypes is loaded, the system's libffi may keep a descriptor of itself for its trampolines: nobody's leak
+            "descriptors": [name for each in Path("/proc/self/fd").iterdir() if "/libffi.so" not in (name := _target(each))],
             "sys_path": sys.path,
             "streams": [sys.stdout.name, sys.stderr.name, sys.stdout.encoding, sys.stderr.errors, sys.stdout.line_buffering],
         }

@@ -16,6 +16,9 @@ import yaml
 from rankbook.languages import by_fence
 from rankbook.listing import Listing, Program, Runtime
 
+_BELOW_NOTHING = (AttributeError, getattr(configparser, "MultilineContinuationError", AttributeError))
+"""What the parser of INI ends in there: until Python 3.13 it fails itself."""
+
 
 def _xml(text: str) -> None:
     # expat itself resolves no external entity.
@@ -25,7 +28,7 @@ def _xml(text: str) -> None:
 def _ini(text: str) -> None:
     try:
         configparser.RawConfigParser(strict=False, allow_no_value=True).read_string(text)
-    except AttributeError as error:  # what the parser itself fails with there
+    except _BELOW_NOTHING as error:
         raise ValueError("a value goes on below a key that has none") from error
 
 
