@@ -18,7 +18,7 @@ from rankbook.config import Settings
 from rankbook.ledger import Ledger, is_ahead
 from rankbook.listing import Outcome, Run
 from rankbook.needs import Needs
-from rankbook.pytest_private import SUFFIXES
+from rankbook.page_names import is_page_name
 from rankbook.required import BROKEN
 from rankbook.requirements import KINDS, Requirement, gpu_range
 from rankbook.site import expected
@@ -197,7 +197,7 @@ def are_there(runs: Iterable[Run], pages: Mapping[str, Page]) -> list[Run]:
 def _is_gone(run: Run, page: Page | None) -> bool:
     """Tell of a test whether its page has it no more; of the command of a page, that it is no test: what it runs is."""
     if page is not None and not run.source:
-        return not page.source.lower().endswith(SUFFIXES)
+        return not is_page_name(page.source)
     is_older = page is not None and "id" in run.case and run.source == page.source and run.listing != page.sha256
     return page is not None and is_older and not expected.is_expected(page.tests, run.case["id"])
 

@@ -20,10 +20,11 @@ from rankbook.ledger import Ledger
 from rankbook.ledger.values import values_of
 from rankbook.listing import Outcome
 from rankbook.outlook import Outlook
+from rankbook.page_names import SUFFIXES
 from rankbook.proofs import Proofs
 from rankbook.prove import Prover
 from rankbook.pytest_items import STASH, ListingItem, PageFile, Session, sections_of
-from rankbook.pytest_private import GIVEN, SUFFIXES, is_ignored_by_name, is_text_doctest, wanted_by_glob
+from rankbook.pytest_private import GIVEN, is_ignored_by_name, is_text_doctest, wanted_by_glob
 from rankbook.pytest_settings import called_by
 from rankbook.recording import Recorder
 from rankbook.reports import Report

@@ -13,7 +13,8 @@ import pytest
 
 from rankbook import pytest_import  # noqa: F401  first of all: what is imported below is imported by it
 from rankbook.config import ENGINES
-from rankbook.pytest_private import GIVEN, SUFFIXES
+from rankbook.page_names import SUFFIXES
+from rankbook.pytest_private import GIVEN
 from rankbook.pytest_settings import called_by, known, options_of
 
 _OPTIONS = (

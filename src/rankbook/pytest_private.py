@@ -20,8 +20,6 @@ from _pytest.doctest import DoctestTextfile
 from _pytest.main import pytest_ignore_collect
 from _pytest.pathlib import fnmatch_ex
 
-SUFFIXES = (".md", ".markdown")
-"""Of a page, in lower case."""
 GIVEN: pytest.StashKey[list[Any]] = pytest.StashKey()
 """The words of the command line, and those options of it that conftest files have defined."""
 

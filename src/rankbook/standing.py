@@ -16,7 +16,7 @@ from rankbook.git import asked
 from rankbook.ledger.recent import Brief, Extent, extent, has_only_grown, recent, unreadable
 from rankbook.ledger.recent import beside as recorded_beside
 from rankbook.listing import Outcome, Run
-from rankbook.pytest_private import SUFFIXES
+from rankbook.page_names import is_page_name
 from rankbook.pytest_settings import NAMED, pytest_settings_of
 from rankbook.site.besides import CONFTEST
 from rankbook.site.history import Recorded, beat
@@ -54,7 +54,7 @@ def standing(
 
 def _is_inside(name: str) -> bool:
     """Tell of the name of a listing whether it lies inside a Markdown source."""
-    return name.partition("::")[0].lower().endswith(SUFFIXES)
+    return is_page_name(name.partition("::")[0])
 
 
 def _items(path: Path, after: int) -> dict[str, Recorded]:
