@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 
 from rankbook.sheaf import Sheaf
 
@@ -36,6 +37,19 @@ class Groups:
             self.held.put(key, held)
         elif name not in (known := self.get(key)):
             self.held.put(key, (*known, name) if len(known) < _SMALL else {*known, name})
+
+    def exchange(self, name: str, before: AbstractSet[str], after: AbstractSet[str]) -> None:
+        """Take a name out of the groups that it has left, and put it into those that it has joined.
+
+        Args:
+            name: the name.
+            before: keys of the groups that it was in.
+            after: keys of those that it is in now.
+        """
+        for key in before - after:
+            self.discard(key, name)
+        for key in after - before:
+            self.add(key, name)
 
     def discard(self, key: str, name: str) -> None:
         """Take a name out of a group, if it is there."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any
 
 from msgspec import Struct, field
 
-from rankbook.analyse import Links, Mentions, called, targets
+from rankbook.analyse import Links, Mentions, called, told_anew
 from rankbook.analyse.relations import RARE
 from rankbook.groups import Groups
 from rankbook.model import PACKAGES, Survey
@@ -101,15 +102,7 @@ class Knowledge(Struct):
 
     def add(self, survey: Survey) -> None:
         """Take up the gist of what a file says of which nothing was known."""
-        self.links.add(survey)
-        self.mentions.add(survey)
-        for path in survey.reads:
-            if path.startswith(PACKAGES):
-                self._foreign.setdefault(path, set()).add(survey.path)
-            else:
-                self._readers.add(path, survey.path)
-        for name in survey.asked:
-            self._askers.add(name, survey.path)
+        self._take(survey.path, None, survey)
 
     def exchange(self, before: Mapping[str, Survey], after: Mapping[str, Survey]) -> set[str]:
         """Take up new surveys in the place of old ones.
@@ -121,18 +114,13 @@ class Knowledge(Struct):
         Returns:
             The other files on whose pages this may show.
         """
-        same = {path for path, survey in after.items() if before.get(path) == survey}
-        before = {path: survey for path, survey in before.items() if path not in same}
-        after = {path: survey for path, survey in after.items() if path not in same}
-        surveys = (*before.values(), *after.values())
-        touched = {target for survey in surveys for target in targets(survey)}
+        changed = {path: (before.get(path), after.get(path)) for path in {**before, **after} if before.get(path) != after.get(path)}
+        touched = {target for pair in changed.values() for target in told_anew(*pair)}
         users = {target: self.links.users(target) for target in touched}
-        counts = {name: len(self.mentions.callers(name)) for survey in surveys for name in called(survey)}
+        counts = {name: len(self.mentions.callers(name)) for name in _names(changed.values())}
         importing = self.mentions.importing
-        for survey in before.values():
-            self._remove(survey)
-        for survey in after.values():
-            self.add(survey)
+        for path, pair in changed.items():
+            self._take(path, *pair)
         if self.mentions.importing != importing:
             return {path for path, brief in self.briefs.items() if brief.is_surveyed}
         found = set(touched)
@@ -140,22 +128,23 @@ class Knowledge(Struct):
             # What is related to a file hangs on how many use it: those that do may come in another order.
             if self.links.users(target) != users[target]:
                 found |= self.links.related(target)
-        for name in _names(before, after):
+        for name, count in counts.items():
             callers = self.mentions.callers(name)
-            if min(len(callers), counts[name]) <= RARE:
+            if min(len(callers), count) <= RARE:
                 found.update(callers)
         return found
 
-    def _remove(self, survey: Survey) -> None:
-        self.links.remove(survey)
-        self.mentions.remove(survey)
-        for path in survey.reads:
-            if path.startswith(PACKAGES):
-                self._foreign.get(path, set()).discard(survey.path)
-            else:
-                self._readers.discard(path, survey.path)
-        for name in survey.asked:
-            self._askers.discard(name, survey.path)
+    def _take(self, path: str, before: Survey | None, after: Survey | None) -> None:
+        """Take up what a file says in the place of what it has said: tables are opened only where the two differ."""
+        self.links.exchange(path, before, after)
+        self.mentions.exchange(path, before, after)
+        self._askers.exchange(path, *(frozenset() if survey is None else survey.asked for survey in (before, after)))
+        own, foreign = zip(*(_read_by(survey) for survey in (before, after)), strict=True)
+        self._readers.exchange(path, *own)
+        for read in foreign[0] - foreign[1]:
+            self._foreign.get(read, set()).discard(path)
+        for read in foreign[1] - foreign[0]:
+            self._foreign.setdefault(read, set()).add(path)
 
     def _readers_of(self, path: str) -> Collection[str]:
         return self._foreign.get(path, ()) if path.startswith(PACKAGES) else self._readers.get(path)
@@ -176,12 +165,18 @@ def _packed(value: object) -> bytes:
     return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
 
 
-def _names(before: Mapping[str, Survey], after: Mapping[str, Survey]) -> set[str]:
+def _read_by(survey: Survey | None) -> tuple[AbstractSet[str], AbstractSet[str]]:
+    """Name the files of the tree, and those of packages, that what a file says was read from."""
+    reads = frozenset[str]() if survey is None else survey.reads
+    foreign = {path for path in reads if path.startswith(PACKAGES)}
+    return reads - foreign, foreign
+
+
+def _names(changed: Iterable[tuple[Survey | None, Survey | None]]) -> set[str]:
     """Name the APIs by which files may be related in another way than before."""
     found: set[str] = set()
-    for path in before.keys() | after.keys():
-        old, new = before.get(path), after.get(path)
-        names = [set() if each is None else called(each) for each in (old, new)]
+    for old, new in changed:
+        before, after = called(old), called(new)
         same = bool(old and old.tests) == bool(new and new.tests)
-        found |= names[0] ^ names[1] if same else names[0] | names[1]
+        found |= before ^ after if same else before | after
     return found

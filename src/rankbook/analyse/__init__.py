@@ -2,7 +2,7 @@
 
 from rankbook.analyse.draft import Draft
 from rankbook.analyse.folders import folders_of
-from rankbook.analyse.links import Links, Mentions, called, targets
+from rankbook.analyse.links import Links, Mentions, called, targets, told_anew
 from rankbook.analyse.public import public_names, unknown_modules, unmentioned
 from rankbook.analyse.relations import relations_of
 from rankbook.analyse.run import analyse, survey
@@ -18,6 +18,7 @@ __all__ = [
     "relations_of",
     "survey",
     "targets",
+    "told_anew",
     "unknown_modules",
     "unmentioned",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -28,36 +28,29 @@ class Links:
         self._imports: dict[str, int] = {}
         self._with_tests: set[str] = set()
         for survey in surveys:
-            self.add(survey)
+            self.exchange(survey.path, None, survey)
 
     def sheaves(self) -> dict[str, Sheaf[Any]]:
         """Give the large tables by their names."""
         return {"importers": self._importers, "heirs": self._heirs, "tested": self._tested}
 
-    def add(self, survey: Survey) -> None:
-        """Take up what one file says of others."""
-        path = survey.path
-        if survey.import_lines:
-            self._imports[path] = len(survey.import_lines)
-        if survey.tests:
-            self._with_tests.add(path)
-        for target, line in survey.import_lines.items():
-            _join(self._importers, target, path, line)
-        for target, descents in _grouped((descent.path, descent) for descent in survey.descents).items():
-            _join(self._heirs, target, path, tuple(descents))
-        for target, lines in _grouped((test.path, test.line) for test in survey.tests).items():
-            _join(self._tested, target, path, tuple(dict.fromkeys(lines)))
+    def exchange(self, path: str, before: Survey | None, after: Survey | None) -> None:
+        """Take up what a file says of others in the place of what it has said; what it says still is not looked up.
 
-    def remove(self, survey: Survey) -> None:
-        """Take back what one file has said of others."""
-        self._imports.pop(survey.path, None)
-        self._with_tests.discard(survey.path)
-        for table in self.sheaves().values():
-            for target in targets(survey):
-                by_path = table.get(target)
-                if by_path and survey.path in by_path:
-                    del by_path[survey.path]
-                    table.put(target, by_path)
+        Args:
+            path: of the file.
+            before: what it has said; None when nothing was known of it.
+            after: what it says; None when it is gone.
+        """
+        self._imports.pop(path, None)
+        self._with_tests.discard(path)
+        if after is not None and after.import_lines:
+            self._imports[path] = len(after.import_lines)
+        if after is not None and after.tests:
+            self._with_tests.add(path)
+        for table, (old, new) in zip(self.sheaves().values(), _both(before, after), strict=True):
+            for target in _differing(old, new):
+                _set(table, target, path, new.get(target))
 
     def importers(self, path: str) -> dict[str, int]:
         """Give the files that import a file, sorted, each with the line that does."""
@@ -99,9 +92,49 @@ class Links:
         return replace(module, keywords=keywords)
 
 
-def targets(survey: Survey) -> set[str]:
+def targets(survey: Survey | None) -> set[str]:
     """Name the files that a file says something of."""
-    return {*survey.import_lines, *(descent.path for descent in survey.descents), *(test.path for test in survey.tests)}
+    return {target for told in _told(survey) for target in told}
+
+
+def told_anew(before: Survey | None, after: Survey | None) -> set[str]:
+    """Name the files of which a file says something else than before.
+
+    Those are all that it names when it has come, is gone, or has become one with tests or without, or one that imports more files or
+    fewer: by that the others tell how near it is to them.
+    """
+    if _weight(before) != _weight(after):
+        return targets(before) | targets(after)
+    return {target for old, new in _both(before, after) for target in _differing(old, new)}
+
+
+def _weight(survey: Survey | None) -> tuple[bool, int] | None:
+    return None if survey is None else (bool(survey.tests), len(survey.import_lines))
+
+
+_Told = Mapping[str, Any]
+"""What a file says of others in one of the tables, by their paths."""
+
+
+def _both(before: Survey | None, after: Survey | None) -> Iterator[tuple[_Told, _Told]]:
+    """Give what a file has said and what it says, table by table."""
+    return zip(_told(before), _told(after), strict=True)
+
+
+def _told(survey: Survey | None) -> tuple[_Told, _Told, _Told]:
+    if survey is None:
+        return {}, {}, {}
+    descents = _grouped((descent.path, descent) for descent in survey.descents)
+    lines = _grouped((test.path, test.line) for test in survey.tests)
+    return (
+        survey.import_lines,
+        {target: tuple(found) for target, found in descents.items()},
+        {target: tuple(dict.fromkeys(found)) for target, found in lines.items()},
+    )
+
+
+def _differing(old: _Told, new: _Told) -> list[str]:
+    return [target for target in {**old, **new} if old.get(target) != new.get(target)]
 
 
 class Mentions:
@@ -115,23 +148,22 @@ class Mentions:
         self._callers = Groups()
         self._importing = 0
         for survey in surveys:
-            self.add(survey)
+            self.exchange(survey.path, None, survey)
 
     def sheaves(self) -> dict[str, Sheaf[Any]]:
         """Give the large table by its name."""
         return {"callers": self._callers.held}
 
-    def add(self, survey: Survey) -> None:
-        """Take up which APIs a file calls."""
-        self._importing += _is_importing(survey)
-        for name in called(survey):
-            self._callers.add(name, survey.path)
+    def exchange(self, path: str, before: Survey | None, after: Survey | None) -> None:
+        """Take up which APIs a file calls in the place of those that it has called.
 
-    def remove(self, survey: Survey) -> None:
-        """Take back which APIs a file calls."""
-        self._importing -= _is_importing(survey)
-        for name in called(survey):
-            self._callers.discard(name, survey.path)
+        Args:
+            path: of the file.
+            before: what it has said; None when nothing was known of it.
+            after: what it says; None when it is gone.
+        """
+        self._importing += _is_importing(after) - _is_importing(before)
+        self._callers.exchange(path, called(before), called(after))
 
     @property
     def importing(self) -> int:
@@ -143,20 +175,23 @@ class Mentions:
         return self._callers.get(name)
 
 
-def _join(table: Sheaf[dict[str, _Value]], target: str, path: str, value: _Value) -> None:
-    """Set what a file says of another."""
+def _set(table: Sheaf[dict[str, _Value]], target: str, path: str, value: _Value | None) -> None:
+    """Set what a file says of another; None to leave nothing."""
     by_path = table.get(target) or {}
-    by_path[path] = value
+    if value is None:
+        by_path.pop(path, None)
+    else:
+        by_path[path] = value
     table.put(target, by_path)
 
 
-def called(survey: Survey) -> set[str]:
-    """Name the APIs that a file calls in its own lines."""
-    return {use.name for use in survey.uses if use.is_called and use.lines}
+def called(survey: Survey | None) -> set[str]:
+    """Name the APIs that a file calls in its own lines; None calls none."""
+    return set() if survey is None else {use.name for use in survey.uses if use.is_called and use.lines}
 
 
-def _is_importing(survey: Survey) -> bool:
-    return bool(survey.imports or survey.uses)
+def _is_importing(survey: Survey | None) -> bool:
+    return survey is not None and bool(survey.imports or survey.uses)
 
 
 def _roughly(number: int) -> int:
