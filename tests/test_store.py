@@ -44,6 +44,28 @@ def test_values_come_back_as_they_were_set(tmp_path_factory, is_kept, changes):
     store.close()
 
 
+@given(
+    before=st.dictionaries(st.text("ab\U0010ffff", max_size=3), st.integers()),
+    after=st.dictionaries(st.text("ab", max_size=3), st.none() | st.integers()),
+)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("start", ["", "a", "ab", "b"])
+def test_values_whose_keys_begin_alike(tmp_path_factory, start, before, after):
+    """Those of the last run and those that this one has set come at once; what it has deleted is not among them."""
+    folder = tmp_path_factory.mktemp("cache")
+    first = Store(folder, "world")
+    for key, value in before.items():
+        first.put("indexes", key, pickle.dumps(value))
+    assert first.commit("1")
+    first.close()
+    store = Store(folder, "world")
+    for key, value in after.items():
+        store.put("indexes", key, None if value is None else pickle.dumps(value))
+    expected = {key: value for key, value in {**before, **after}.items() if value is not None and key.startswith(start)}
+    assert store.beginning("indexes", start) == {key.removeprefix(start): value for key, value in expected.items()}
+    store.close()
+
+
 def test_a_forked_process_spoils_no_value(tmp_path):
     store = Store(tmp_path, "world")
     store.put("facts", "a", b"a" * 5000)

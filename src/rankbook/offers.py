@@ -12,6 +12,8 @@ from rankbook.pages import Entries, Lines
 from rankbook.store import Store
 
 _MODULES = "modules"
+_OFFERS = "offers "
+"""How the key of what a folder offers begins."""
 
 
 class Offers:
@@ -59,18 +61,17 @@ class Offers:
         self._touched |= {_folder(path) for path, module in self._modules.items() if module in self._moved}
         for gone in self._touched - folders.keys():
             self._store.put("indexes", _place(gone), None)
-        found = (self._lines(folder, taken) for _, folder in sorted(folders.items()) if folder.files)
+        kept = self._store.beginning("indexes", _OFFERS)  # at once, for there are hundreds
+        found = (self._lines(folder, taken, kept) for _, folder in sorted(folders.items()) if folder.files)
         made = pages.inventory(found, title)
         self._store.put("indexes", _MODULES, pickle.dumps(self._modules, pickle.HIGHEST_PROTOCOL))
         self._touched.clear()
         self._moved.clear()
         return made
 
-    def _lines(self, folder: Folder, taken: Mapping[str, int]) -> Lines:
-        kept = None if folder.path in self._touched else self._store.get("indexes", _place(folder.path))
-        if kept is not None:
-            assert isinstance(kept, Lines)
-            return kept
+    def _lines(self, folder: Folder, taken: Mapping[str, int], kept: Mapping[str, Lines]) -> Lines:
+        if folder.path not in self._touched and folder.path in kept:
+            return kept[folder.path]
         entries = (self._store.get("entries", path) for path in sorted(folder.files))
         lines = pages.lines_of([each for each in entries if each is not None], taken)
         self._store.put("indexes", _place(folder.path), pickle.dumps(lines, pickle.HIGHEST_PROTOCOL))
@@ -82,4 +83,4 @@ def _folder(path: str) -> str:
 
 
 def _place(folder: str) -> str:
-    return f"offers {folder}"
+    return f"{_OFFERS}{folder}"

@@ -107,6 +107,12 @@ class Store:
         changed = self._changed[table]
         return self._set(changed[key]) if key in changed else self._read(table, key)
 
+    def beginning(self, table: str, start: str) -> dict[str, Any]:
+        """Give all values whose keys begin so, by the rest of the keys."""
+        changed = {key: self._set(value) for key, value in self._changed[table].items() if key.startswith(start)}
+        found = {**self._read_beginning(table, start), **changed}
+        return {key.removeprefix(start): _opened(data) for key, data in found.items() if data is not None}
+
     def put(self, table: str, key: str, data: bytes | None) -> None:
         """Set a value, pickled; None deletes it."""
         self._changed[table][key] = data if data is None or self._aside is None else self._aside.put(data)
@@ -207,6 +213,15 @@ class Store:
         except sqlite3.Error as error:
             raise StoreError(str(error)) from error
         return None if row is None else row[0]
+
+    def _read_beginning(self, table: str, start: str) -> dict[str, bytes]:
+        if not self.generation:
+            return {}
+        wanted = f"SELECT key, value FROM {table} WHERE key >= ? AND substr(key, 1, ?) = ?"  # noqa: S608 - a name of ours
+        try:
+            return dict(self._connection().execute(wanted, (start, len(start), start)))
+        except sqlite3.Error as error:
+            raise StoreError(str(error)) from error
 
     def _write(self, connection: sqlite3.Connection, generation: str) -> None:
         for table in _TABLES:

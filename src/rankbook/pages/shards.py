@@ -85,11 +85,11 @@ def split(
     if not counts:
         return []
     names = [name for _, name in sorted((tokens(name), name) for name in counts)] if order is None else order
-    capped = map(min, map(counts.__getitem__, names), repeat(min(most, limit)))
-    sums = [0, *accumulate(capped)]
+    rows = list(map(counts.__getitem__, names))
+    sums = [0, *accumulate(map(min, rows, repeat(min(most, limit))))]
     ranges = _without_few(_ranges(_Named(names, tokens), sums, limit), sums, limit)
     named_keys = zip(keys([(path, part) for _, _, path, part in ranges]), ranges, strict=True)
-    return [Shard(key, (own := tuple(names[low:high])), sum(map(counts.__getitem__, own))) for key, (low, high, _, _) in named_keys]
+    return [Shard(key, tuple(names[low:high]), sum(rows[low:high])) for key, (low, high, _, _) in named_keys]
 
 
 def exchanged(order: list[str], gone: Iterable[str], new: Iterable[str], tokens: Callable[[str], Tokens]) -> None:
