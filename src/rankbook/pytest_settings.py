@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import json
 import os
 import shlex
@@ -293,13 +292,24 @@ def _section(path: Path, section: str, _changed: int, _size: int) -> Mapping[str
     """Read one section of a file, which holds until the file changes: it is asked for with every page."""
     try:
         text = path.read_text(encoding="utf-8")
-        if path.suffix == ".toml":
-            table: Any = tomllib.loads(text)
-            for key in section.split("."):
-                table = table.get(key) if isinstance(table, dict) else None
-            return table if isinstance(table, dict) else None
-        parser = configparser.ConfigParser(interpolation=None, strict=False)
-        parser.read_string(text)
-        return dict(parser[section]) if parser.has_section(section) else None
-    except (OSError, ValueError, configparser.Error):
+        return _of_toml(text, section) if path.suffix == ".toml" else _of_ini(text, section)
+    except (OSError, ValueError):
         return None
+
+
+def _of_toml(text: str, section: str) -> Mapping[str, Any] | None:
+    table: Any = tomllib.loads(text)
+    for key in section.split("."):
+        table = table.get(key) if isinstance(table, dict) else None
+    return table if isinstance(table, dict) else None
+
+
+def _of_ini(text: str, section: str) -> Mapping[str, Any] | None:
+    import configparser  # most projects have no such file, and a build of the site is not to wait for it
+
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return None
+    return dict(parser[section]) if parser.has_section(section) else None
