@@ -613,18 +613,22 @@ def test_debt_makes_a_session_red(planned):
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]])
 def test_outputs_are_written_anew(tmp_path, workers):
-    """`--update-output` changes the blocks that differ, once, and none of a listing that fails otherwise."""
+    """`--update-output` changes the blocks that differ, once, and none of a listing that fails otherwise, be it after its last line."""
     path = page(
         tmp_path, "p",
         ("bash {name=right}", "echo 1"), ("text {.output}", "1"), ("bash {name=wrong}", "echo 2"), ("text {.output}", "1"),
         ("bash {name=fails}", "echo 3\nfalse"), ("text {.output}", "1"),
+        ("bash {name=leaves}", "echo 4\nsleep 4000 &"), ("text {.output}", "1"),
+        ("python {name=dies}", "import atexit, os\n\nprint(5)\natexit.register(os.abort)"), ("text {.output}", "1"),
     )  # fmt: skip
     before = path.read_text()
+    others = {"fails": "failed", "leaves": "failed", "dies": "failed"}
     dry = prove(tmp_path, "docs", *workers)
-    assert ends(dry) == {"right": "passed", "wrong": "failed", "fails": "failed"}
+    assert ends(dry) == {"right": "passed", "wrong": "failed", **others}
+    assert "it left 1 process behind" in dry.output and "-1\n+4" in dry.output
     assert path.read_text() == before
     result = prove(tmp_path, "docs", "--update-output", *workers)
-    assert ends(result) == {"right": "passed", "wrong": "passed", "fails": "failed"}
+    assert ends(result) == {"right": "passed", "wrong": "passed", **others}
     assert "docs/p.md: 1 expected output written" in result.output
     after = path.read_text()
     assert after == before.replace("echo 2\n```\n\n```text {.output}\n1", "echo 2\n```\n\n```text {.output}\n2")
