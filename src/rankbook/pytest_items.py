@@ -35,7 +35,7 @@ from rankbook.running import PHASES, Running
 from rankbook.tally import Register
 from rankbook.terminal import harmless, word
 
-ACTED_ON = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings", "flaky"})
+ACTED_ON = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings", "flaky", "timeout", "forked"})
 """Marks that the listing's own pytest acts on; the outer one must not act on them again."""
 
 

@@ -150,6 +150,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         session.config.pluginmanager.register(Unused(), "rankbook-unused")
 
 
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item) -> bool | None:
+    """Let pytest-timeout do as a project says in a listing's own pytest alone: an item here waits for its turn and for others, too."""
+    is_told = any(word.partition("=")[0] == "--timeout" for word in called_by(item.config.invocation_params.args))
+    return True if isinstance(item, ListingItem) and not is_told else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Give a report what the listing's process said, and the last one the outcome for the ledger."""
