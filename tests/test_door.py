@@ -637,6 +637,18 @@ def test_outputs_are_written_anew(tmp_path, workers):
     assert "expected output written" not in again.output
 
 
+@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
+def test_what_is_only_set_up_has_not_run(tmp_path, option):
+    """A run of pytest that shows what would be set up starts no listing, and records neither a pass nor a failure."""
+    path = page(tmp_path, "p", ("python {name=tests}", "def test_bad():\n    assert False"), ("bash {name=shell}", f"touch {tmp_path}/ran"))
+    result = prove(tmp_path, "docs", option)
+    assert result.status == 0, result.output
+    assert f"docs/{path.name}::tests::test_bad" in result.output
+    assert summary(result)["not run"] == 2
+    assert not (tmp_path / "ran").exists()
+    assert not (tmp_path / ".rankbook" / "ledger.sqlite").exists() or not ledger(tmp_path)
+
+
 def test_counts(tmp_path):
     """Each listing is counted once, what is no code too, and none twice for the output below it; JUnit has every item."""
     path = page(
