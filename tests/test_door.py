@@ -587,6 +587,34 @@ def test_only_what_is_stale(stale):
     assert ends(failed)["test_two"] == "skipped"
 
 
+STATE = """\
+state = []
+
+
+def test_first():
+    state.append(1)
+
+
+def test_passes_behind_it():
+    assert state == [1]
+
+
+def test_fails_behind_it():
+    assert state == []
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
+def test_the_tests_of_a_listing_share_a_process(tmp_path, workers):
+    """What a test leaves behind is there for those after it, as under plain pytest, also where xdist deals pages out."""
+    pytest.importorskip("xdist")
+    page(tmp_path, "p", ("python {name=one}", STATE))
+    page(tmp_path, "q", ("python {name=two}", STATE))
+    expected = {"test_first": "passed", "test_passes_behind_it": "passed", "test_fails_behind_it": "failed"}
+    found = prove(tmp_path, "docs", *workers).outcomes()
+    assert found == {f"docs/{place}::{name}": outcome for place in ("p.md::one", "q.md::two") for name, outcome in expected.items()}
+
+
 def test_stale_under_xdist(stale):
     """The workers of xdist leave out the same."""
     pytest.importorskip("xdist")

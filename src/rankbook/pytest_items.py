@@ -719,7 +719,7 @@ def runs_nothing(config: pytest.Config) -> bool:
 
 def is_spread(config: pytest.Config) -> bool:
     """Say whether xdist may give the tests of one listing to several workers."""
-    return hasattr(config, "workerinput") and config.getoption("dist", "no") not in ("loadfile", "each")
+    return getattr(config, "workerinput", {}).get("rankbook_dist", "no") not in ("no", "loadfile", "each")
 
 
 def sections_of(item: ListingItem, phase: str) -> Iterator[tuple[str, str]]:
