@@ -587,6 +587,34 @@ def test_only_what_is_stale(stale):
     assert ends(failed)["test_two"] == "skipped"
 
 
+STATE = """\
+state = []
+
+
+def test_first():
+    state.append(1)
+
+
+def test_passes_behind_it():
+    assert state == [1]
+
+
+def test_fails_behind_it():
+    assert state == []
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
+def test_the_tests_of_a_listing_share_a_process(tmp_path, workers):
+    """What a test leaves behind is there for those after it, as under plain pytest, also where xdist deals pages out."""
+    pytest.importorskip("xdist")
+    page(tmp_path, "p", ("python {name=one}", STATE))
+    page(tmp_path, "q", ("python {name=two}", STATE))
+    expected = {"test_first": "passed", "test_passes_behind_it": "passed", "test_fails_behind_it": "failed"}
+    found = prove(tmp_path, "docs", *workers).outcomes()
+    assert found == {f"docs/{place}::{name}": outcome for place in ("p.md::one", "q.md::two") for name, outcome in expected.items()}
+
+
 def test_stale_under_xdist(stale):
     """The workers of xdist leave out the same."""
     pytest.importorskip("xdist")
@@ -613,24 +641,40 @@ def test_debt_makes_a_session_red(planned):
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]])
 def test_outputs_are_written_anew(tmp_path, workers):
-    """`--update-output` changes the blocks that differ, once, and none of a listing that fails otherwise."""
+    """`--update-output` changes the blocks that differ, once, and none of a listing that fails otherwise, be it after its last line."""
     path = page(
         tmp_path, "p",
         ("bash {name=right}", "echo 1"), ("text {.output}", "1"), ("bash {name=wrong}", "echo 2"), ("text {.output}", "1"),
         ("bash {name=fails}", "echo 3\nfalse"), ("text {.output}", "1"),
+        ("bash {name=leaves}", "echo 4\nsleep 4000 &"), ("text {.output}", "1"),
+        ("python {name=dies}", "import atexit, os\n\nprint(5)\natexit.register(os.abort)"), ("text {.output}", "1"),
     )  # fmt: skip
     before = path.read_text()
+    others = {"fails": "failed", "leaves": "failed", "dies": "failed"}
     dry = prove(tmp_path, "docs", *workers)
-    assert ends(dry) == {"right": "passed", "wrong": "failed", "fails": "failed"}
+    assert ends(dry) == {"right": "passed", "wrong": "failed", **others}
+    assert "it left 1 process behind" in dry.output and "-1\n+4" in dry.output
     assert path.read_text() == before
     result = prove(tmp_path, "docs", "--update-output", *workers)
-    assert ends(result) == {"right": "passed", "wrong": "passed", "fails": "failed"}
+    assert ends(result) == {"right": "passed", "wrong": "passed", **others}
     assert "docs/p.md: 1 expected output written" in result.output
     after = path.read_text()
     assert after == before.replace("echo 2\n```\n\n```text {.output}\n1", "echo 2\n```\n\n```text {.output}\n2")
     again = prove(tmp_path, "docs", "--update-output", *workers)
     assert path.read_text() == after
     assert "expected output written" not in again.output
+
+
+@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
+def test_what_is_only_set_up_has_not_run(tmp_path, option):
+    """A run of pytest that shows what would be set up starts no listing, and records neither a pass nor a failure."""
+    path = page(tmp_path, "p", ("python {name=tests}", "def test_bad():\n    assert False"), ("bash {name=shell}", f"touch {tmp_path}/ran"))
+    result = prove(tmp_path, "docs", option)
+    assert result.status == 0, result.output
+    assert f"docs/{path.name}::tests::test_bad" in result.output
+    assert summary(result)["not run"] == 2
+    assert not (tmp_path / "ran").exists()
+    assert not (tmp_path / ".rankbook" / "ledger.sqlite").exists() or not ledger(tmp_path)
 
 
 def test_counts(tmp_path):

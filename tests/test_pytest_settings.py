@@ -359,6 +359,66 @@ def test_options_of_a_conftest_file_that_pytest_does_not_load_at_its_start(tmp_p
     assert "unrecognized arguments: --unheard-of" in said
 
 
+TIMER = """
+import contextlib
+import signal
+
+import pytest
+
+
+class Hooks:
+    @pytest.hookspec(firstresult=True)
+    def pytest_timeout_set_timer(self, item, settings):
+        pass
+
+
+def pytest_addhooks(pluginmanager):
+    pluginmanager.add_hookspecs(Hooks)
+
+
+def pytest_addoption(parser):
+    parser.addini("timeout", "seconds")
+    parser.addoption("--timeout")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "timeout(seconds): it is")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_timeout_set_timer(item, settings):
+    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("timeout"))
+    signal.setitimer(signal.ITIMER_REAL, settings)
+    return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    mark = item.get_closest_marker("timeout")
+    seconds = mark.args[0] if mark else item.config.getoption("--timeout") or item.config.getini("timeout")
+    item.config.hook.pytest_timeout_set_timer(item=item, settings=float(seconds))
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+"""
+
+
+def test_a_timeout_of_the_project_is_one_of_its_tests(tmp_path, monkeypatch):
+    """What pytest-timeout is told for each test does not count while a listing starts or waits for its turn; a command line does."""
+    folder = write(tmp_path, {
+        "pyproject.toml": f"{TABLE}timeout = '1'\naddopts = '-p timer'\n[tool.rankbook]\nsources = ['tests']\n",
+        "lib/timer.py": TIMER,
+        "tests/test_a.py": (
+            "import time\n\nimport pytest\n\ntime.sleep(3)\n\n\n@pytest.mark.timeout(0.5)\ndef test_marked():\n    pass\n\n\n"
+            "def test_quick():\n    pass\n\n\ndef test_slow():\n    time.sleep(5)\n"
+        ),
+    })  # fmt: skip
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder / "lib"), os.environ.get("PYTHONPATH", "")]))
+    assert proved(folder) == {"test_marked": "passed", "test_quick": "passed", "test_slow": "failed"}
+    assert proved(folder, "--timeout=0.1", "-k", "test_marked")["test_marked"] == "failed"
+
+
 STRICTER = """
 import warnings
 

@@ -507,6 +507,35 @@ def test_items_that_a_hook_makes_are_run(tmp_path):
     }
 
 
+CHANGING = """
+import time
+
+import pytest
+
+
+@pytest.mark.parametrize("moment", [time.time_ns()])
+def test_moment(moment):
+    pass
+
+
+def test_right():
+    pass
+
+
+def test_wrong():
+    assert False
+"""
+
+
+def test_an_id_that_is_another_one_each_time(tmp_path):
+    """It costs its own test, which cannot be told from one that is gone, and no other one of its module."""
+    write(tmp_path, {"tests/test_a.py": CHANGING})
+    found = {name.partition("[")[0]: end for name, end in proved(tmp_path).items() if "how-to-run-it" not in name}
+    outcomes = {name.rpartition("::")[2]: outcome for name, (outcome, _) in found.items()}
+    assert outcomes == {"test_moment": "failed", "test_right": "passed", "test_wrong": "failed"}
+    assert any("has collected it once, and not again" in reason for _, reason in found.values())
+
+
 COUNTING = """
 import pytest
 

@@ -35,7 +35,7 @@ from rankbook.running import PHASES, Running
 from rankbook.tally import Register
 from rankbook.terminal import harmless, word
 
-ACTED_ON = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings", "flaky"})
+ACTED_ON = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings", "flaky", "timeout", "forked"})
 """Marks that the listing's own pytest acts on; the outer one must not act on them again."""
 
 
@@ -196,7 +196,7 @@ class PageFile(pytest.File):
                 continue
             if state.proofs is not None:
                 self.earlier[id(job)] = self._runs_of(job, state.proofs)
-            if not self.earlier.get(id(job)) and not self.config.option.collectonly:
+            if not self.earlier.get(id(job)) and not runs_nothing(self.config):
                 state.prover.warm(job)
             if not needs_no_collection(job) and not _is_settled(self.earlier.get(id(job), {})):
                 self.collecting[id(job)] = state.prover.submit_collection(job, self.sources(job))
@@ -443,7 +443,7 @@ class ListingItem(pytest.Item):
 
     def setup(self) -> None:
         """Wait for the test's set-up."""
-        if self.case is not None and self.known is None:
+        if self.case is not None and self.known is None and not runs_nothing(self.config):
             self._settle("setup", self._report("setup"))
 
     def runtest(self) -> None:
@@ -712,9 +712,14 @@ def worst(reports: list[Report]) -> Report:
     return reports[-1] if reports else Report(Outcome.FAILED, "it did not run")
 
 
+def runs_nothing(config: pytest.Config) -> bool:
+    """Say whether pytest is only to show which tests there are, or what it would set up for them."""
+    return bool(config.option.collectonly or getattr(config.option, "setuponly", False))
+
+
 def is_spread(config: pytest.Config) -> bool:
     """Say whether xdist may give the tests of one listing to several workers."""
-    return hasattr(config, "workerinput") and config.getoption("dist", "no") not in ("loadfile", "each")
+    return getattr(config, "workerinput", {}).get("rankbook_dist", "no") not in ("no", "loadfile", "each")
 
 
 def sections_of(item: ListingItem, phase: str) -> Iterator[tuple[str, str]]:

@@ -23,7 +23,7 @@ from rankbook.outlook import Outlook
 from rankbook.page_names import SUFFIXES
 from rankbook.proofs import Proofs
 from rankbook.prove import Prover
-from rankbook.pytest_items import STASH, ListingItem, PageFile, Session, sections_of
+from rankbook.pytest_items import STASH, ListingItem, PageFile, Session, runs_nothing, sections_of
 from rankbook.pytest_private import GIVEN, is_ignored_by_name, is_text_doctest, wanted_by_glob
 from rankbook.pytest_settings import called_by
 from rankbook.recording import Recorder
@@ -150,6 +150,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         session.config.pluginmanager.register(Unused(), "rankbook-unused")
 
 
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item) -> bool | None:
+    """Let pytest-timeout do as a project says in a listing's own pytest alone: an item here waits for its turn and for others, too."""
+    is_told = any(word.partition("=")[0] == "--timeout" for word in called_by(item.config.invocation_params.args))
+    return True if isinstance(item, ListingItem) and not is_told else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Give a report what the listing's process said, and the last one the outcome for the ledger."""
@@ -169,7 +176,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if report.failed and call.excinfo is not None and call.when != "call":
         # pytest asks an item for its own words about a failing call only.
         report.longrepr = item.repr_failure(call.excinfo)
-    if call.when == "teardown":
+    if call.when == "teardown" and not runs_nothing(item.config):
         # An attribute of the report travels from the workers of xdist to the process that writes the ledger.
         report.rankbook = {"line": item.job.listing.line, "run": values_of(item.run_record()), "outputs": item.outputs()}  # type: ignore[attr-defined]
     return report
@@ -203,7 +210,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """Let the listings run ahead of their reports; then run the canary's share again."""
     state = session.config.stash[STASH]
-    if not hasattr(session.config, "workerinput") and not session.config.option.collectonly and not _is_controller(session.config):
+    if not hasattr(session.config, "workerinput") and not runs_nothing(session.config) and not _is_controller(session.config):
         state.submit_all()
     result = yield
     canary = session.config.stash[CANARY]

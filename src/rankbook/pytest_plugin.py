@@ -62,8 +62,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker of xdist what the command line says."""
+    """Tell a worker of xdist what the command line says, and how tests are dealt out: its own configuration has another word for that."""
     node.workerinput["rankbook_given"] = node.config.stash.get(GIVEN, ([], []))
+    node.workerinput["rankbook_dist"] = node.config.option.dist
 
 
 @pytest.hookimpl(tryfirst=True)

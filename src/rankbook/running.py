@@ -254,15 +254,16 @@ class Running:
         if not self.job.kind.has_tests and ended.output.strip():
             output = ("Captured output", on_page(self.job, self.program, ended.output))
             known = self.reports[key] = replace(known, sections=(output, *known.sections))
-        if known.outcome.is_failure:
+        if known.outcome.is_failure and not known.outputs:  # an output that differs may be written anew, a bad end may not
             return
         if ended.left:
             reason = f"it left {_count(len(ended.left), 'process', 'processes')} behind: {'; '.join(ended.left)}"
-            self.reports[key] = replace(known, outcome=Outcome.FAILED, reason=reason, text=reason)
+            text = "\n\n".join(filter(None, (reason, known.text)))
+            self.reports[key] = replace(known, outcome=Outcome.FAILED, reason=reason, text=text, line=None, outputs={})
         elif self._status in _RED and not self._has_failed:
             said = self._broken or broken_pytest(self.job, self.program, ended, self._status, "although none of its tests failed")
             self.reports[key] = replace(said, outcome=Outcome.FAILED, sections=known.sections, ranks=known.ranks)
-        elif ended.hung or ended.exit_code != 0:
+        elif ended.hung or ended.exit_code not in ((0, 1) if known.outputs else (0,)):
             report = abnormal(self.job, self.program, ended, "after its last test" if self.job.kind.has_tests else "at its end")
             self.reports[key] = replace(report, sections=known.sections, ranks=known.ranks)
 

@@ -134,7 +134,7 @@ class Watch:
         if outcome == "passed" and self._nobody_ran():
             return self._vacuous()
         if outcome == "passed" and not self.waited_for and not self.records() and observing.started_nobody(self.since):
-            return Verdict(Outcome.VACUOUS, "vacuous: it was to start its ranks by torch.multiprocessing, 0 of them here, and none ran")
+            return Verdict(Outcome.VACUOUS, observing.UNSTARTED)
         found = self._thread_that_left(outcome) or self._dead_rank(outcome)
         if found is None and outcome == "passed":
             return self._nobody_entered() or self._degenerate()

@@ -58,8 +58,8 @@ def run(program: Program, runtime: Runtime) -> int:
     sys.modules["__main__"] = module
     sys.path.insert(0, str(path.parent))
     said = outcome_of(path.read_text(encoding="utf-8"), path, module.__dict__, program.arguments.get("hidden", 0))
-    report = {"type": "report", "id": "", "when": "call", "outcome": "passed", **(said or {}), "receipt": observing.receipt(runtime)}
-    runtime.emit(report)
+    report = observing.judged({"type": "report", "id": "", "when": "call", "outcome": "passed", **(said or {})}, runtime.ranks)
+    runtime.emit({**report, "receipt": observing.receipt(runtime)})
     return 1 if report["outcome"] == "failed" else 0
 
 

@@ -6,6 +6,7 @@ They share one file, in which each line stands where it stands on the page.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,8 @@ class _Run:
         """Parts that have run."""
         self._held: dict[str, Any] = {}
         """Report of the part that ran last: what comes after it may be its fault."""
+        self._before, self._since = 0, 0.0
+        """Ranks that there were when that part began, and the time of that."""
 
     def run(self, given: Mapping[str, Any]) -> dict[str, Any] | None:
         """Run one part after the other until one does not pass; each has its own report, so nothing is left to say."""
@@ -150,11 +153,13 @@ class _Run:
         self._tell()
         self._runtime.emit({"type": "start", "id": part["id"]})
         self._held = {"type": "report", "id": part["id"], "when": "call", "outcome": "passed"}
+        self._before, self._since = len(self._runtime.ranks), time.monotonic()
         self._reached += 1
 
     def _tell(self) -> None:
         if self._held:
-            self._runtime.emit({**self._held, "receipt": observing.receipt(self._runtime)})
+            report = observing.judged(self._held, self._runtime.ranks[self._before :], self._since)
+            self._runtime.emit({**report, "receipt": observing.receipt(self._runtime)})
 
     def _outcome(self, part: Mapping[str, Any], names: dict[str, Any]) -> dict[str, Any] | None:
         start, first, end = part["start"], part["first"], part["end"]

@@ -20,7 +20,7 @@ def run(program: Program, runtime: Runtime) -> int:
     if program.arguments.get("ranks"):
         return _on_ranks(program, runtime, report)
     comparison = outputs.Comparison.of(program.arguments)
-    report |= comparison.judged(_alone(program, comparison))
+    report = observing.judged(report | comparison.judged(_alone(program, comparison)), runtime.ranks)
     runtime.emit(report | {"sections": [*script.sections(runtime.ranks)], "receipt": observing.receipt(runtime)})
     return 1 if report["outcome"] == "failed" else 0
 

@@ -30,6 +30,8 @@ AGAIN = "rerun"
 """Outcome of an attempt that plugins for tests that fail now and then make again."""
 SETTINGS = ".rankbook-pytest.toml"
 """File of the tree that tells pytest the project's settings."""
+GONE = "pytest has collected it once, and not again: give its parameters `ids` that are the same each time that its module is imported"
+"""Why a test fails that is not there any more when it is to run."""
 LEFT_OUT = "PYTEST_"
 """Variables of the surrounding pytest that the inner one must not see."""
 
@@ -58,11 +60,11 @@ def run(program: Program, runtime: Runtime) -> int:
     if package := program.arguments.get("package"):
         options += ["--import-mode=importlib"]  # with its package there already, the module is imported from its file under its full name
         _import_outwards(package)
-    only = [Only(Path(path), frozenset(ids))] if "[" in path else []
-    named = [program.root] if only else [f"{path}::{entry}" for entry in ids] or [path]
+    is_argument = "[" not in path  # pytest takes what stands in brackets for a parameter
+    only = Only(Path(path), frozenset(ids), is_argument)
     given = Given(tuple(map(tuple, program.arguments.get("own") or ())))
-    words = [*QUIET, "--rootdir", program.root, *options, *UNWARNED, *named]
-    status = int(pytest.main(words, plugins=[reporter, left_out, given, Unused(), *only]))
+    words = [*QUIET, "--rootdir", program.root, *options, *UNWARNED, path if is_argument else program.root]
+    status = int(pytest.main(words, plugins=[reporter, left_out, given, Unused(), only]))
     runtime.emit({"type": "finished", "status": status})
     return 0
 
@@ -95,19 +97,21 @@ class Given(Struct, frozen=True):
 
 
 class Only(Struct, frozen=True):
-    """Plugin of the inner pytest for a file that pytest takes as no argument, because of a bracket in its path: it is found from the root.
+    """Plugin of the inner pytest that chooses among the tests of the file: pytest itself would run none where one that is named is gone.
 
     Args:
         path: the file.
         ids: tests to run; empty for all.
+        is_argument: whether pytest is given the file; where it takes it as no argument, the file is found from the root.
     """
 
     path: Path
     ids: frozenset[str]
+    is_argument: bool
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         """Leave out everything but the file and the folders on the way."""
-        return None if collection_path in (self.path, *self.path.parents) else True
+        return None if self.is_argument or collection_path in (self.path, *self.path.parents) else True
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -260,6 +264,15 @@ class Reporter(Collector):
                 for when in ("setup", "teardown"):
                     skipped = {"outcome": "skipped", "reason": why} if when == "setup" else {"outcome": "passed"}
                     self.runtime.emit({"type": "report", "id": test, "when": when, **skipped})
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Report tests that pytest has not collected again: their ids are others each time."""
+        there = {inner_id(item.nodeid) for item in (*session.items, *(item for item, _ in self.left_out.items()))}
+        for test in sorted(self.ids - there):
+            for when in ("setup", "teardown"):
+                failed = {"outcome": "failed", "reason": GONE, "text": GONE} if when == "setup" else {"outcome": "passed"}
+                self.runtime.emit({"type": "report", "id": test, "when": when, **failed})
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Report that a test starts."""
