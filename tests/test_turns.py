@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 import pytest
@@ -72,6 +73,10 @@ class Halted:
         finally:
             os._exit(status)
 
+    def kill(self):
+        os.kill(self._process, signal.SIGKILL)
+        os.waitpid(self._process, 0)
+
     def go_on(self):
         os.write(self._go, b"x")
 
@@ -130,3 +135,28 @@ def test_a_run_that_was_stopped_keeps_nobody_for_ever(project, monkeypatch, caps
     assert "x = 2" in (project / "out/s/other.py_docs.md").read_text()
     first.go_on()
     assert first.status() == 0, capsys.readouterr().err
+
+
+def test_a_page_that_somebody_takes_away_meanwhile_is_gone(project, capsys):
+    """The page of a source that is gone, deleted by a person or by Git while a run is about to do so, is no error."""
+    (project / "s/other.py").unlink()
+    first = Halted(project, "unlink")
+    (project / "out/s/other.py_docs.md").unlink()
+    first.go_on()
+    assert first.status() == 0, capsys.readouterr().err
+    assert gen(project, "check") == 0
+
+
+def test_a_killed_run_leaves_nothing_half_written(project):
+    """What a process was writing when it was killed is taken away by the next run; a file of a process that lives is not."""
+    (project / "s/other.py").write_text("x = 2\n")
+    before = {path: path.read_bytes() for path in (project / "out").rglob("*.md")}
+    Halted(project).kill()
+    assert {path: path.read_bytes() for path in (project / "out").rglob("*.md")} == before
+    assert [path.suffix for path in (project / "out").rglob(".*")] == [".tmp"]
+    others = project / f"out/s/.rankbook-{os.getppid()}.tmp", project / "out/.rankbook-notes.tmp"
+    for path in others:
+        path.write_text("x")
+    assert gen(project) == 0
+    assert set((project / "out").rglob(".*")) == set(others)
+    assert gen(project, "check") == 0
