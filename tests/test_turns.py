@@ -35,7 +35,7 @@ def write_note(root, name):
 
 
 def with_note(root, name):
-    return [path.name for path in (root / "out").rglob("*.md") if f"About {name}." in path.read_text()]
+    return [path.name for path in (root / "out").rglob("*.md") for _ in range(path.read_text().count(f"About {name}."))]
 
 
 class Halted:
@@ -44,22 +44,23 @@ class Halted:
     Args:
         root: of the project.
         at: the function of `os` before whose first call it waits.
+        calls: that it makes before.
     """
 
-    def __init__(self, root, at="replace"):
+    def __init__(self, root, at="replace", calls=0):
         reached, here = os.pipe()
         may_go, self._go = os.pipe()
         self._process = os.fork()
         if not self._process:
-            self._run(root, at, here, may_go)
+            self._run(root, at, calls, here, may_go)
         os.close(here)
         assert os.read(reached, 1)
 
-    def _run(self, root, at, here, may_go):
-        real = getattr(os, at)
+    def _run(self, root, at, calls, here, may_go):
+        real, left = getattr(os, at), [None] * calls
 
         def halting(place, *words, **options):
-            if os.fspath(place).startswith(os.fspath(root)):
+            if os.fspath(place).startswith(os.fspath(root)) and not (left and left.pop() is None):
                 setattr(os, at, real)
                 os.write(here, b"x")
                 os.read(may_go, 1)
@@ -159,4 +160,23 @@ def test_a_killed_run_leaves_nothing_half_written(project):
         path.write_text("x")
     assert gen(project) == 0
     assert set((project / "out").rglob(".*")) == set(others)
+    assert gen(project, "check") == 0
+
+
+@pytest.mark.parametrize("goes", ["source", "test"])
+@pytest.mark.parametrize(("at", "calls"), [("replace", 1), ("replace", 2), ("replace", 3), ("unlink", 0)])
+def test_a_note_that_moves_stands_once_after_a_killed_run(project, goes, at, calls):
+    """Wherever a run is killed while a note goes along with its source or its test, it stands at its new place alone after the next."""
+    page = project / "out/s/test_ring.py_docs.md"
+    page.write_text(f"{page.read_text()}\n<!-- rankbook-notes TestRing::test_token -->\nAbout it.\n<!-- /rankbook-notes -->\n")
+    assert gen(project) == 0
+    if goes == "source":
+        (project / "s/test_ring.py").rename(project / "s/test_moved.py")
+    else:
+        (project / "s/test_moved.py").write_text(SUITE)
+        (project / "s/test_ring.py").write_text("y = 1\n")
+    Halted(project, at, calls).kill()
+    assert with_note(project, "it")
+    assert gen(project) == 0
+    assert with_note(project, "it") == ["test_moved.py_docs.md"]
     assert gen(project, "check") == 0
