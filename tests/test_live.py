@@ -16,6 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
+from html import unescape
 
 import pytest
 
@@ -23,6 +24,7 @@ from rankbook.config import Settings
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome, Run
 from rankbook.serving import Live, Window
+from rankbook.serving.watch import DEAF_NET
 from tiny_site import RING, environment, write_project
 
 pytest.importorskip("mkdocs", reason="the site needs the extra `site`")
@@ -252,6 +254,46 @@ def test_what_people_write_is_built_by_the_engine(served):
     save(guide, "# How to read it\n\nGood words.\n")
     served.shows("guide.html", "Good words.")
     served.loses("guide.html", "rankbook-mistake")
+
+
+def test_what_the_engine_says_of_a_mistake_is_shown(served):
+    """A wrong setting of the site is told with its name, a page that cannot be built with its path; the terminal says it once."""
+    settings, guide = served.root / "mkdocs.yml", served.root / "docs/guide.md"
+    good, what = settings.read_text(), "Config value 'docs_dir': The path "
+    save(settings, f"{good}docs_dir: nowhere\n")
+    page = served.shows("guide.html", "rankbook-mistake")
+    assert what in unescape(page)
+    assert "First words." in page
+    save(settings, f"{good}hooks: [hook.py]\n")
+    (served.root / "hook.py").write_text("def on_page_markdown(markdown, **_):\n    if 'Bad' in markdown: raise OSError('a bad word')\n")
+    save(guide, "# How to read it\n\nOther words.\n")
+    served.shows("guide.html", "Other words.")
+    served.loses("guide.html", "rankbook-mistake")
+    save(guide, "# How to read it\n\nBad words.\n")
+    mistake = unescape(served.shows("guide.html", "rankbook-mistake"))
+    assert (mistake.count("'guide.md'"), mistake.count("a bad word")) == (1, 1), mistake
+    assert served.said().count(what) == 1
+
+
+def test_what_another_branch_lacks_is_watched_when_it_is_back(served):
+    """A change of branch takes sources, pages and settings away, and another brings them back: what is saved then shows as before."""
+    names, away = ("suite", "docs", "pyproject.toml", "mkdocs.yml"), served.root.parent / "away"
+    away.mkdir()
+    served.shows(PAGE, "Ranks pass a token")
+    for name in names:
+        (served.root / name).rename(away / name)
+    served.shows(PAGE, "does not exist")
+    built = served.builds()
+    time.sleep(6 * DEAF_NET)  # the engine looks at its files meanwhile, and nothing has changed
+    assert served.builds() <= built + 1, served.said()
+    for name in names:
+        (away / name).rename(served.root / name)
+    served.loses(PAGE, "rankbook-mistake")
+    save(served.root / "suite/test_ring.py", RING.replace("around a ring", "around a bend"))
+    served.shows(PAGE, "around a bend")
+    for words in ("Other words.", "Still others."):  # a build that was begun already may show the first
+        save(served.root / "docs/guide.md", f"# How to read it\n\n{words}\n")
+        served.shows("guide.html", words)
 
 
 def test_new_settings_build_anew(served):

@@ -43,15 +43,24 @@ def document(  # noqa: PLR0913 - one argument for each thing that a door chooses
     Raises:
         RankbookError: a setting, a source, a template, a note or the folder of the pages is not as it must be.
     """
-    changes = changes or freshness.compare(settings)
-    if changes is not None and (force or staged):
-        changes = replace(changes, pages=(*changes.pages, *changes.manifest.report.kept))
+    changes = _asked(changes or freshness.compare(settings), force=force or staged is not None)
     if changes is not None and changes.report is not None:
         return changes.report
-    with uncollected():
+    from rankbook.turns import turn
+
+    with uncollected(), turn(settings, reads=check):
         from rankbook.generating import generate
 
+        if changes is None or changes.manifest is not freshness.load(settings):  # another run has come between
+            changes = _asked(freshness.compare(settings), force=force or staged is not None)
+            if changes is not None and changes.report is not None:
+                return changes.report
         return generate(settings, changes, progress, check=check, force=force, staged=staged)
+
+
+def _asked(changes: Changes | None, *, force: bool) -> Changes | None:
+    """Give what is to be looked at: pages that were left as they are, too, where they are to be written or shown."""
+    return replace(changes, pages=(*changes.pages, *changes.manifest.report.kept)) if changes is not None and force else changes
 
 
 def survey_tree(settings: Settings, apis: Sequence[str] = ()) -> Project:
@@ -65,5 +74,7 @@ def survey_tree(settings: Settings, apis: Sequence[str] = ()) -> Project:
         RankbookError: a setting or a source is not as it must be.
     """
     from rankbook.generating import surveyed
+    from rankbook.turns import turn
 
-    return surveyed(settings, freshness.compare(settings), apis)
+    with turn(settings, reads=True):
+        return surveyed(settings, freshness.compare(settings), apis)

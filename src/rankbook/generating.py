@@ -210,8 +210,9 @@ class _Run:
         self._settle_notes(press, changed)
         self._print(press, changed, gone, shown)
         with self.clock.step("sweep"):
-            self._keep_orphans(gone)
+            lost = self._keep_orphans(gone)
             removed = self._sweep(gone)
+            self._tell_orphans(lost)
         return self._told(removed)
 
     # Sources
@@ -494,7 +495,7 @@ class _Run:
                 changed=changed,
             )
             self.homes = homes.settle(found, orphans, tree, self.writer)
-            self._write_orphans([*orphans, *self.homes.homeless, *(() if self.writer.dry else self.homes.moving())])
+            self._write_orphans([*orphans, *self.homes.homeless, *self._moving()])
         notes = {page: tuple(notes) for page, notes in self.homes.by_page.items()}
         places = [(page, note) for page, held in notes.items() for note in held] + [(note.page, note) for note in found]
         self.doubtful = tuple(sorted({page for page, note in places if conflicts.shows_conflict(note.text)}))
@@ -510,8 +511,11 @@ class _Run:
         came.difference_update(changes.manifest.pages.paths)
         return {*(self.store.get("indexes", "noted") or ()), *changes.pages, *came} - {homes.ORPHANS}
 
-    def _keep_orphans(self, gone: set[str]) -> None:
-        """Keep the notes that belong nowhere, or on a page that could not be written; tell of them."""
+    def _keep_orphans(self, gone: set[str]) -> list[Note]:
+        """Keep the notes that belong nowhere, or on a page that could not be written, and give them.
+
+        Those that have moved stay beside them until the pages that they left are gone: a run may be cut short.
+        """
         doomed = self.homes.by_page.keys() - self.fates.keys()
         if self.changes is not None:
             doomed &= self._to_remove(gone)
@@ -519,10 +523,20 @@ class _Run:
         for page, notes in self.homes.by_page.items():
             lost += [note for note in notes if page in doomed or not (self._is_made(page, note) or self._stays(note, page))]
         if self.homes.orphans or self.homes.homeless or lost or self.orphans_after != self.orphans_before:
-            self._write_orphans(lost)
+            self._write_orphans([*lost, *self._moving()])
         held = {note.page for note in self.homes.homeless if self._stays(note, note.page)}
         self.noted = tuple(sorted(held | (self.homes.by_page.keys() - doomed)))
+        return lost
+
+    def _tell_orphans(self, lost: Sequence[Note]) -> None:
+        """Leave no others on their page, and tell of them."""
+        if self._moving():
+            self._write_orphans(lost)
         self.orphans = tuple(self._told_of_orphans(lost))
+
+    def _moving(self) -> list[Note]:
+        """Give the notes that go from one page to another, where that is done."""
+        return [] if self.writer.dry else self.homes.moving()
 
     def _is_made(self, page: str, note: Note) -> bool:
         """Tell whether a page now holds a note that belongs on it."""

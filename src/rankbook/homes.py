@@ -65,9 +65,17 @@ class Homes(Struct):
     """Notes by the page on which they belong; each still says where it was found."""
     homeless: list[Note] = field(default_factory=list)
 
+    def take(self, note: Note, page: str | None) -> None:
+        """Put a note down for a page, or for none."""
+        if page is None:
+            self.homeless.append(note)
+        else:
+            self.by_page.setdefault(page, []).append(note)
+
     def moving(self) -> list[Note]:
-        """Give the notes that go from one page to another: the one that they leave may be written before the other."""
-        return [note for page, notes in self.by_page.items() for note in notes if note.page != page and note not in self.orphans]
+        """Give the notes that go from one page to another, as they are to stand there: the page that they leave may be written first."""
+        moved = ((note, page) for page, notes in self.by_page.items() for note in notes if note.page != page and note not in self.orphans)
+        return [replace(note, page=page) for note, page in moved]
 
     def touched(self) -> set[str]:
         """Name the pages that change because a note comes or goes."""
@@ -85,16 +93,21 @@ def settle(found: Sequence[Note], orphans: Sequence[Note], tree: Tree, writer: W
         tree: the sources.
         writer: of the pages, which are as the last run left them.
     """
-    known = set(map(_identity, found))
-    notes = [*found, *(note for note in orphans if _identity(note) not in known)]
     moves = _Moves(found, tree, writer)
     homes = Homes(frozenset(orphans))
-    for note in notes:
-        page = _home(note, tree, moves)
-        if page is None:
-            homes.homeless.append(note)
+    standing = [(note, _home(note, tree, moves)) for note in found]
+    waiting = [(note, _home(note, tree, moves)) for note in orphans]
+    # A run that was cut short leaves a note that it moved also where it came from, and among those that belong nowhere.
+    known = {*map(_identity, found), *((page, note.name, note.text) for note, page in standing if page is not None)}
+    moved = Counter((note.name, note.text) for note, page in waiting if page is not None)
+    for note, page in standing:
+        if page is None and moved[note.name, note.text] > 0:
+            moved[note.name, note.text] -= 1
         else:
-            homes.by_page.setdefault(page, []).append(note)
+            homes.take(note, page)
+    for note, page in waiting:
+        if known.isdisjoint({_identity(note), (page, note.name, note.text)}):
+            homes.take(note, page)
     return homes
 
 

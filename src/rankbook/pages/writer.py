@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,6 +32,12 @@ _HEAD = 16384
 _GENERATED = b"<!-- rankbook: generated -->"
 """What pictures say at their head."""
 _CRLF = b"---\r\n"
+_PAGES = (".md", ".svg", ".inv")
+"""Ends of the names of what may be pages."""
+_ENDING = (".tmp",)
+"""End of the names of pages that are being written."""
+_BEING_WRITTEN = re.compile(r"\.rankbook-(\d+)\.tmp")
+"""Their names, with the process that writes them."""
 _INVENTORY = b"# Sphinx inventory version 2"
 """What only tools write."""
 
@@ -190,7 +197,7 @@ class Writer(Struct, frozen=True):
             PageError: a marker of a note is not as it must be, or a page cannot be read.
         """
         found = Found()
-        for path in self._pages() if paths is None else paths:
+        for path in self._files(_PAGES) if paths is None else paths:
             if not path.endswith(".md"):
                 continue
             try:
@@ -231,7 +238,11 @@ class Writer(Struct, frozen=True):
             PageError: a page cannot be removed.
         """
         keep = frozenset(made)
-        return self.remove(path for path in sorted(self._pages()) if path not in keep)
+        fates = self.remove(path for path in sorted(self._files(_PAGES)) if path not in keep)
+        for path in list(self._files(_ENDING)):
+            if not self.dry and _is_left_behind(path):
+                self._unlink(path)
+        return fates
 
     def remove(self, paths: Iterable[str]) -> dict[str, Fate]:
         """Remove those of some pages that are there and were generated, and folders that are empty then.
@@ -259,13 +270,13 @@ class Writer(Struct, frozen=True):
 
     def _unlink(self, path: str) -> None:
         try:
-            (self.out / path).unlink()
+            (self.out / path).unlink(missing_ok=True)
             self._prune((self.out / path).parent)
         except OSError as error:
             raise PageError(f"cannot remove the page: {error.strerror}", where=self.out / path) from error
 
-    def _pages(self, folder: str = "") -> Iterator[str]:
-        """List all files below a folder that may be pages, without following links."""
+    def _files(self, ends: tuple[str, ...], folder: str = "") -> Iterator[str]:
+        """List all files below a folder whose names end so, without following links."""
         try:
             with os.scandir(self._place(folder)) as entries:
                 found = sorted(entries, key=lambda entry: entry.name)
@@ -274,8 +285,8 @@ class Writer(Struct, frozen=True):
         for entry in found:
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.is_dir(follow_symlinks=False):
-                yield from self._pages(path)
-            elif path.endswith((".md", ".svg", ".inv")) and entry.is_file(follow_symlinks=False):
+                yield from self._files(ends, path)
+            elif path.endswith(ends) and entry.is_file(follow_symlinks=False):
                 yield path
 
     def _generated(self, path: str) -> bytes | None:
@@ -332,6 +343,19 @@ def is_generated(data: bytes) -> bool:
     if data.startswith(_INVENTORY):
         return True
     return front_matter.is_generated(data[:_HEAD], is_cut=len(data) > _HEAD)
+
+
+def _is_left_behind(path: str) -> bool:
+    """Whether a file is a page that a process was writing when it was killed."""
+    found = _BEING_WRITTEN.fullmatch(path.rpartition("/")[2])
+    try:
+        if found is not None:
+            os.kill(int(found[1]), 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except OSError:  # it is another user's
+        return False
+    return False
 
 
 def _mode(target: str) -> int:

@@ -12,6 +12,9 @@ from rankbook.serving.live import Live
 from rankbook.serving.watch import DEAF_NET
 from rankbook.serving.window import Window
 
+_NOWHERE = os.stat_result((0,) * 10)
+"""What is seen where nothing stands."""
+
 
 def attach(server: Any, live: Live, builder: Callable[[], None]) -> bool:
     """Let a server of MkDocs show a book as it is at each moment.
@@ -44,7 +47,10 @@ def _reload(server: Any) -> None:
 
 
 def _hide(server: Any, live: Live) -> None:
-    """Keep the server from looking at generated pages twice a second, and from building because one has changed."""
+    """Keep the server from looking at generated pages twice a second, and from building because one has changed.
+
+    What it looks at may be gone for a while, as when another branch is checked out: the observer would look there no more.
+    """
     from watchdog.observers.polling import PollingObserverVFS
 
     def listed(folder: Any) -> Iterator[os.DirEntry[str]]:
@@ -52,11 +58,19 @@ def _hide(server: Any, live: Live) -> None:
         with os.scandir(base) as entries:
             return iter([entry for entry in entries if not live.is_hidden(base, entry.name)])
 
+    def seen(place: Any) -> os.stat_result:
+        try:
+            return os.stat(place)  # noqa: PTH116 - this runs for each file
+        except (FileNotFoundError, NotADirectoryError):
+            if place not in counts:
+                raise
+            return _NOWHERE
+
     counts, refs = dict(server._watched_paths), dict(server._watch_refs)
     for path, count in counts.items():
         for _ in range(count):
             server.unwatch(path)
-    server.observer = PollingObserverVFS(os.stat, listed, polling_interval=DEAF_NET)
+    server.observer = PollingObserverVFS(seen, listed, polling_interval=DEAF_NET)
     for path, count in counts.items():
         for _ in range(count):
             server.watch(path, recursive=refs[path].is_recursive)

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path, PurePath
@@ -112,6 +112,8 @@ class Live:
         self._generation = ""
         """Of the pages, when they were last found to be up to date."""
         self._warned: tuple[str, ...] = ()
+        self._tried = b""
+        """The settings with which the engine could not build, as they were seen."""
 
     def open(self, opened: Opened) -> None:
         """Serve the pages that a build of the engine has made a shell for.
@@ -132,7 +134,7 @@ class Live:
                 self.mistakes.pop("ledger", None)
             put = stamper(opened.docs, opened.shell, directories=opened.directories, ledgered=ledgered, forge=opened.forge)
             opened.docs.site.remember(opened.docs, directories=opened.directories)
-            self.last, self._table, self._seen = opened, _Table(opened, put), seen
+            self.last, self._table, self._seen, self._tried = opened, _Table(opened, put), seen, b""
             self._drop(old, self._table)
 
     def close(self) -> None:
@@ -158,12 +160,13 @@ class Live:
 
     def build(self) -> None:
         """Let the engine build; what it has built before stays when it cannot."""
-        with self.lock, self._searching, _kept(self.last.docs.site.path if self.last else None) as restore:
+        kept = _kept(self.last.docs.site.path if self.last else None)
+        with self.lock, self._searching, kept as restore, _heard(self.log) as said:
             try:
                 self._engine()
             except Exception as error:  # noqa: BLE001 - a mistake on any page can be of any kind, and the server lives on
                 restore()
-                self._tell("build", error)
+                self._tell("build", error, said)
             else:
                 self.mistakes.pop("build", None)
 
@@ -187,10 +190,9 @@ class Live:
         if opened is None:
             return False
         state = self._state(opened.settings)
-        if state[0] != self._seen[0] or "gen" in self.mistakes:
-            if load(opened.settings.root) != opened.settings:
-                self.build()
-                return True
+        if state[0] != self._seen[0] or self._tried or "gen" in self.mistakes:
+            if self._tried or load(opened.settings.root) != opened.settings:
+                return self._built_anew(state[0])
             self._seen = (state[0], *self._seen[1:])
         is_new = self._generated(opened) if opened.generates else True
         if self._table is None:
@@ -198,6 +200,14 @@ class Live:
                 self.build()
             return is_new
         return self._opened_anew(opened, state) if is_new or state != self._seen else False
+
+    def _built_anew(self, seen: bytes) -> bool:
+        """Let the engine build with other settings; it is not asked again with those with which it could not."""
+        if seen == self._tried:
+            return False
+        self._tried = seen
+        self.build()
+        return True
 
     def _generated(self, opened: Opened) -> bool:
         """Bring the pages up to date; tell whether one may have changed, by this, before, or by another process that has done it first."""
@@ -246,12 +256,13 @@ class Live:
                 with suppress(OSError):
                     (new.opened.docs.site.path / file).unlink()
 
-    def _tell(self, who: str, error: Exception) -> bool:
-        """Say what is wrong, once; tell whether it is new."""
+    def _tell(self, who: str, error: Exception, said: Sequence[str] = ()) -> bool:
+        """Say what is wrong, once, beside what the engine has said of it already; tell whether it is new."""
         what = _said(error)
-        if self.mistakes.get(who) == what:
+        shown = "\n".join((*said, *(() if any(what in each for each in said) else (what,))))
+        if self.mistakes.get(who) == shown:
             return False
-        self.mistakes[who] = what
+        self.mistakes[who] = shown
         says_it_all = isinstance(error, (RankbookError, SystemExit, click.ClickException))  # the last is the engine's own refusal
         self.log.error("%s", harmless(what), exc_info=None if says_it_all else error)
         return True
@@ -305,6 +316,20 @@ class Live:
             return below in docs.stamps or below in docs.copied
         _, source = owner(os.path.relpath(path, out).replace(os.sep, "/"))
         return (settings.root / source).exists()
+
+
+@contextmanager
+def _heard(log: logging.Logger) -> Iterator[list[str]]:
+    """Hear what an engine says of mistakes while it builds: an error of its settings says itself no more than that there is one."""
+    said: list[str] = []
+    hearer = logging.Handler(logging.ERROR)
+    hearer.emit = lambda record: None if record.name == log.name else said.append(record.getMessage())  # type: ignore[method-assign]
+    engine = logging.getLogger(log.name.partition(".")[0])
+    engine.addHandler(hearer)
+    try:
+        yield said
+    finally:
+        engine.removeHandler(hearer)
 
 
 def _said(error: Exception) -> str:
