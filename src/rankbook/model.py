@@ -127,9 +127,11 @@ class Function(Struct, frozen=True):
     skips: tuple[Expression, ...] = ()
     """Conditions under which its body skips the test (`self.skipTest`, `pytest.skip`, `raise SkipTest`), as written."""
     defaults: tuple[tuple[str, str], ...] = ()
-    """What its parameters are where a call does not say it, as written, of one that skips."""
+    """What its parameters are where a call does not say it, as written, of one that skips, or that is followed to what it returns."""
     asks: tuple[Expression, ...] = ()
     """Calls in its body, under no condition, of functions that may skip the test: by their names, or because those of its file do."""
+    names: tuple[tuple[str, str], ...] = ()
+    """Names that its body sets once, of those that stand in `skips` and `asks`, and what they are set to, as written."""
     spawns: tuple[Expression, ...] = ()
     """Calls by which its body starts processes (`mp.spawn`); names of its own in the number of them are what they are set to."""
     gpu_calls: tuple[Expression, ...] = ()
