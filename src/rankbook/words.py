@@ -285,6 +285,7 @@ _DEVICES: Mapping[str, Rule] = {
     "HAS_TPU": _needs(("device", "tpu")),
     "HAS_CPU": _library("TorchInductor"),
     "RUN_CPU": _library("TorchInductor"),
+    "tensorflow.test.is_gpu_available": _needs(_GPU),
     "torch.xpu.is_available": _needs(("device", "xpu")),
     "is_xpu_available": _needs(("device", "xpu")),
     **{f"torch.{name}.is_available": _needs(("device", name)) for name in ("npu", "mlu", "musa")},
