@@ -38,6 +38,7 @@ HAS_BOTH = TEST_CUDA and LIMIT
 maybe = 1
 maybe = 2
 needs_two = unittest.skipIf(torch.cuda.device_count() < 2, "two")
+on_gpu = pytest.mark.gpu
 skip_all = functools.partial(unittest.skipIf, True)
 try:
     import cupy
@@ -154,6 +155,7 @@ def needs(text: str, **others: str) -> list[str]:
         ("skipUnless(2 <= torch.cuda.device_count() < 5, '')", ["2 GPUs", "at most 4 GPUs"]),
         ("skipIf(torch.cuda.device_count() != 2, '')", ["exactly 2 GPUs"]),
         ("skipUnless(torch.cuda.device_count(), '')", ["1 GPU"]),
+        ("on_gpu", ["1 GPU"]),
         ("skipUnless(is_torch_npu_available(), '')", ["device npu"]),
         ("skipIf(torch.npu.is_available(), '')", ["device not npu"]),
         ("skipUnless(is_torchvision_available(), '')", ["package torchvision"]),
