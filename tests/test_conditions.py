@@ -291,3 +291,13 @@ def test_names_and_parameters_of_a_test(parameters: str, statements: str, expect
     """What a test sets once, or has by default, is that; what it is given is not what its module calls by the same name."""
     (found,) = needs(INSIDE.format(parameters=parameters, statements=statements))
     assert found == expected
+
+
+def test_the_line_of_the_mark_of_a_single_case() -> None:
+    """What a case needs is told at its mark, however far that is from its test; at the test where the mark stands elsewhere."""
+    text = (
+        "import pytest\nspare = pytest.mark.gpu\nlisted = [pytest.param(4, marks=spare)]\n@pytest.mark.parametrize('n', [\n    1,\n"
+        "    pytest.param(2, marks=[\n        pytest.mark.gpu,\n    ]),\n    *listed,\n])\ndef test_x(n): ...\n"
+    )
+    tests = analyse([parse_bytes("test_it.py", text.encode())]).tests["test_it.py"]
+    assert [[(need.text, need.line) for need in test.requirements] for test in tests] == [[], [("1 GPU", 7)], [("1 GPU", 11)]]

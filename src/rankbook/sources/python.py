@@ -207,6 +207,7 @@ class _FunctionDraft(Struct):
             spawns=tuple([_spawned(call, node, text) for call in self.spawns]) if self.spawns else (),
             gpu_calls=gpus.told(Held(holder, node)) if gpus is not None and (holder or node.name == self.qualname) else (),
             text=text.whole(node) if is_worth else "",
+            case_marks=_case_marks(node.decorator_list) if node.decorator_list else (),
             settled=_settled(node.args),
         )
 
@@ -852,6 +853,17 @@ def _parametrises(node: ast.expr) -> bool:
     if isinstance(function, ast.Call):
         function = function.func
     return isinstance(function, ast.Attribute) and function.attr == "parametrize"
+
+
+def _case_marks(decorators: Iterable[ast.expr]) -> tuple[tuple[str, int], ...]:
+    """Give the marks of single cases, each with its line: `pytest.param(1, marks=[...])`, `subtest(1, decorators=[...])`."""
+    found: dict[str, int] = {}
+    calls = (decorator for decorator in decorators if _parametrises(decorator))
+    for inner in (inner for call in calls for inner in ast.walk(call)):
+        if isinstance(inner, ast.keyword) and inner.arg in ("marks", "decorators"):
+            for part in inner.value.elts if isinstance(inner.value, (ast.List, ast.Tuple)) else [inner.value]:
+                found.setdefault(ast.unparse(part), part.lineno)
+    return tuple(found.items())
 
 
 def _is_constant(nodes: list[ast.expr]) -> bool:
