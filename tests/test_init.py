@@ -896,6 +896,25 @@ extras["testing"] = ["torch"]
 setup(name="a", extras_require=extras, python_requires=">=3.12")
 """
 
+EXTRAS_BY_A_CALL = """\
+from setuptools import setup
+
+
+def optional():
+    test = ["pytest"]
+    return {"fast": [], "dev": test}
+
+
+setup(name="a", extras_require=optional())
+"""
+DYNAMIC = "[project]\nname = 'a'\ndynamic = ['optional-dependencies']\n"
+BUILT_WITH_TORCH = """\
+from setuptools import setup
+from torch.utils.cpp_extension import CppExtension
+
+setup(name="a", extras_require={"test": []}, ext_modules=[CppExtension("a.b", ["b.cpp"])])
+"""
+
 
 @pytest.mark.parametrize(
     ("files", "commands"),
@@ -916,6 +935,24 @@ setup(name="a", extras_require=extras, python_requires=">=3.12")
         (
             {"setup.py": "", "requirements.txt": "a\n", "requirements-dev.txt": "b\n"},
             ["python -m pip install --editable . --requirement requirements-dev.txt"],
+        ),
+        ({"setup.py": EXTRAS_BY_A_CALL}, ["python -m pip install --editable '.[dev]'"]),
+        ({"pyproject.toml": DYNAMIC, "setup.py": EXTRAS_BY_A_CALL}, ["python -m pip install --editable '.[dev]'"]),
+        (
+            {"pyproject.toml": f"{DYNAMIC}[tool.setuptools.dynamic.optional-dependencies]\ntest = {{ file = ['test.txt'] }}\n"},
+            ["python -m pip install --editable '.[test]'"],
+        ),
+        (
+            {"setup.py": BUILT_WITH_TORCH},
+            ["python -m pip install setuptools wheel torch", "python -m pip install --no-build-isolation --editable '.[test]'"],
+        ),
+        (
+            {"setup.py": BUILT_WITH_TORCH, "pyproject.toml": "[build-system]\nrequires = ['setuptools<79', 'torch>=2']\n"},
+            ["python -m pip install --editable '.[test]'"],
+        ),
+        (
+            {"setup.py": BUILT_WITH_TORCH, "pyproject.toml": "[build-system]\nrequires = ['setuptools<79', 'torchvision']\n"},
+            ["python -m pip install 'setuptools<79' torchvision torch", "python -m pip install --no-build-isolation --editable '.[test]'"],
         ),
         (
             {"pyproject.toml": '[project]\nname = "a"\nversion = "1"\n[dependency-groups]\ntest = ["pytest"]\n'},

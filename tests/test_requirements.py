@@ -38,6 +38,7 @@ HAS_BOTH = TEST_CUDA and LIMIT
 maybe = 1
 maybe = 2
 needs_two = unittest.skipIf(torch.cuda.device_count() < 2, "two")
+on_gpu = pytest.mark.gpu
 skip_all = functools.partial(unittest.skipIf, True)
 try:
     import cupy
@@ -153,7 +154,12 @@ def needs(text: str, **others: str) -> list[str]:
         ("skipIf(2 <= torch.cuda.device_count() < 5, '')", ["at most 1 GPU or 5 GPUs"]),
         ("skipUnless(2 <= torch.cuda.device_count() < 5, '')", ["2 GPUs", "at most 4 GPUs"]),
         ("skipIf(torch.cuda.device_count() != 2, '')", ["exactly 2 GPUs"]),
-        ("skipUnless(torch.cuda.device_count(), '')", ["torch.cuda.device_count()"]),
+        ("skipUnless(torch.cuda.device_count(), '')", ["1 GPU"]),
+        ("on_gpu", ["1 GPU"]),
+        ("skipUnless(is_torch_npu_available(), '')", ["device npu"]),
+        ("skipIf(torch.npu.is_available(), '')", ["device not npu"]),
+        ("skipUnless(is_torchvision_available(), '')", ["package torchvision"]),
+        ("skipUnless(tensorflow.test.is_gpu_available(cuda_only=True), '')", ["1 GPU"]),
         ("skipUnless(torch.cuda.device_count() >= int(os.environ['WORLD_SIZE']), '')", ["WORLD_SIZE GPUs"]),
         ("skipUnless(dist.is_nccl_available() or dist.is_gloo_available(), '')", ["backend nccl or gloo"]),
         ("skipUnless(dist.is_nccl_available() or weird(), '')", ["dist.is_nccl_available() or weird()"]),
@@ -491,6 +497,7 @@ def there(size, /, *, device):
         "x = torch.ones(2)\n    return x.to(device=DEVICE)",
         "rank = 0\n    with torch.no_grad():\n        torch.ones(2, device=f'cuda:{rank}')",
         "torch.cuda.synchronize()",
+        "Model.from_pretrained('tiny', device_map='cuda:0')",
         "for size in [1, 2]:\n        torch.ones(size).cuda()",
         "for size in range(3):\n        torch.ones(size).cuda()",
         "try:\n        torch.ones(2).cuda()\n    finally:\n        pass",
@@ -538,6 +545,7 @@ def test_calls_that_fail_without_a_gpu(body: str) -> None:
         "device = 'cuda'\n    for device in x:\n        pass\n    torch.ones(2, device=device)",
         "if x:\n        torch.ones(2).cuda()\n    elif y:\n        make()",
         "if x:\n        torch.ones(2).cuda()\n    else:\n        return",
+        "Model.from_pretrained('tiny', device_map='auto')",
         "on('cpu')",
         "on(device='cpu')",
         "on(*x)",

@@ -205,3 +205,11 @@ def test_packages_are_looked_up_without_importing_them(tmp_path, monkeypatch) ->
     assert is_met(need("package", "never_heard_of"), machine.facts()) is False
     assert is_met(need("package", "pytest >= 8"), machine.facts()) is True
     assert is_met(need("package", "yaml >= 5"), machine.facts()) is True
+
+
+def test_devices_of_other_packages(monkeypatch):
+    """Where a package is installed that brings a kind of device to torch, whether there is one is not known."""
+    monkeypatch.setattr(machine, "_package", lambda name: "2.9" if name == "torch_npu" else "")
+    found = machine._devices({"__version__": "2.9.0"})
+    assert "npu" not in found
+    assert (found["mlu"], found["musa"]) == (False, False)

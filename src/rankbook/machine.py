@@ -120,7 +120,8 @@ def _backends(build: Mapping[str, str | None]) -> dict[str, bool]:
 
 
 def _devices(build: Mapping[str, str | None]) -> dict[str, bool]:
-    none = dict.fromkeys(("hpu", "mtia", "tpu", "xla", "lazy", "npu", "mlu", "musa", "sdaa", "privateuse1"), False)
+    none = dict.fromkeys(("hpu", "mtia", "tpu", "xla", "lazy", "privateuse1"), False)
+    none |= {name: False for name in ("npu", "mlu", "musa", "sdaa") if _package(f"torch_{name}") == ""}
     mac = {} if sys.platform == "darwin" else {"mps": False}
     return {**none, **mac, **({} if build.get("xpu") else {"xpu": False}), **({} if _package("torch_xla") == "" else {"xla": True})}
 

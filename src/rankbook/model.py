@@ -127,15 +127,19 @@ class Function(Struct, frozen=True):
     skips: tuple[Expression, ...] = ()
     """Conditions under which its body skips the test (`self.skipTest`, `pytest.skip`, `raise SkipTest`), as written."""
     defaults: tuple[tuple[str, str], ...] = ()
-    """What its parameters are where a call does not say it, as written, of one that skips."""
+    """What its parameters are where a call does not say it, as written, of one that skips, or that is followed to what it returns."""
     asks: tuple[Expression, ...] = ()
     """Calls in its body, under no condition, of functions that may skip the test: by their names, or because those of its file do."""
+    names: tuple[tuple[str, str], ...] = ()
+    """Names that its body sets once, of those that stand in `skips` and `asks`, and what they are set to, as written."""
     spawns: tuple[Expression, ...] = ()
     """Calls by which its body starts processes (`mp.spawn`); names of its own in the number of them are what they are set to."""
     gpu_calls: tuple[Expression, ...] = ()
     """What it comes to whatever happens, and what fails where there is no GPU: the first such call, and the first of name `nccl`."""
     text: str = ""
     """All of it as written, of a module's function that is worth following: plain statements, or one that parametrises or sets names."""
+    case_marks: tuple[tuple[str, int], ...] = ()
+    """Marks of single cases in its decorators (`pytest.param(1, marks=...)`), as Python writes them, with the line of the first of each."""
     settled: tuple[str, ...] = ()
     """Those of its parameters that have a default, or that are only told apart by their places: pytest gives them no fixture."""
 

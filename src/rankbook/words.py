@@ -48,11 +48,11 @@ def _for(rule: Rule, *devices: str) -> Rule:
     return Rule(rule.needs, rule.unless, rule.when, rule.keywords, rule.condition, devices, rule.otherwise)
 
 
-def _packages(prefix: str, words: str) -> Iterable[tuple[str, Rule]]:
+def _packages(prefix: str, words: str, suffix: str = "") -> Iterable[tuple[str, Rule]]:
     """Give a row for each word: the name after the prefix, and the package where that is called otherwise."""
     for word in words.split():
         name, _, package = word.partition("=")
-        yield prefix + name, _package(package or name)
+        yield prefix + name + suffix, _package(package or name)
 
 
 def _mark(*needs: tuple[str, str]) -> Rule:
@@ -285,8 +285,12 @@ _DEVICES: Mapping[str, Rule] = {
     "HAS_TPU": _needs(("device", "tpu")),
     "HAS_CPU": _library("TorchInductor"),
     "RUN_CPU": _library("TorchInductor"),
+    "tensorflow.test.is_gpu_available": _needs(_GPU),
     "torch.xpu.is_available": _needs(("device", "xpu")),
     "is_xpu_available": _needs(("device", "xpu")),
+    **{f"torch.{name}.is_available": _needs(("device", name)) for name in ("npu", "mlu", "musa")},
+    **{f"is_{name}_available": _needs(("device", name)) for name in ("npu", "mlu", "musa", "hpu", "mps")},
+    **{f"is_torch_{name}_available": _needs(("device", name)) for name in ("npu", "mlu", "musa", "hpu", "mps", "xpu")},
     "XLAAccelerator.is_available": _needs(("device", "tpu")),
     "torch.hpu.is_available": _needs(("device", "hpu")),
     "torch.mps.is_available": _needs(("device", "mps")),
@@ -452,7 +456,6 @@ _LIBRARIES: Mapping[str, Rule] = {
 _PACKAGES: Mapping[str, Rule] = {
     "importorskip": _package("{0|modname}"),
     "pytest.importorskip": _package("{0|modname}"),
-    "not_importable": _package("not {0}"),
     "importlib.util.find_spec": _package("{0|name}"),
     "find_spec": _package("{0|name}"),
     "module_available": _package("{0}"),
@@ -509,6 +512,8 @@ _PACKAGES: Mapping[str, Rule] = {
     "is_torch_available": _package("torch"),
     "is_triton_available": _package("triton"),
     "is_bnb_available": _package("bitsandbytes"),
+    **dict(_packages("is_", "accelerate bitsandbytes datasets diffusers optimum peft scipy sentencepiece", "_available")),
+    **dict(_packages("is_", "tensorboard timm tokenizers torchao torchaudio torchvision wandb", "_available")),
 }
 """Packages."""
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rankbook import vocabulary, words
-from rankbook.analyse.counting import DEPTH, counted, plain
+from rankbook.analyse.counting import DEPTH, compared_with, counted, plain
+from rankbook.analyse.identities import among, same
 from rankbook.analyse.rules import Evidence, Unread, made
 from rankbook.analyse.values import Value, Values, dotted, shown
 from rankbook.requirements import Requirement, joined
@@ -85,8 +86,14 @@ def of_comparison(node: ast.Compare, values: Values, evidence: Evidence, *, want
     found = _of_count(left, sign, right, values, evidence) or _of_text(left, sign, right, values, evidence)
     if found is None:
         _fold(values.of_node(left, DEPTH), sign, values.of_node(right, DEPTH))
+        _tell(same(left, right, values) if sign in _EQUALS else None, sign)
         raise Unread
     return found
+
+
+def _tell(answer: bool | None, sign: str) -> None:  # noqa: FBT001 - what is known of two things
+    if answer is not None:
+        raise Truth(holds=answer == (_EQUALS[sign] == "=="))
 
 
 def _fold(left: Value | None, sign: str, right: Value | None) -> None:
@@ -132,6 +139,8 @@ def _of_membership(left: ast.expr, sign: str, right: ast.expr, values: Values, e
         if known is not None:
             return known
     _fold(found, sign, held)
+    if isinstance(right, (ast.Tuple, ast.List, ast.Set)):
+        _tell(among(left, right.elts, values), sign)
     raise Unread
 
 
@@ -196,7 +205,7 @@ def _of_count(left: ast.expr, sign: str, right: ast.expr, values: Values, eviden
     row = counted(left, values)
     if row is None:
         return None
-    value = values.of_node(right, DEPTH)
+    value = compared_with(right, values)
     if row[0] == "gpus":
         return _of_gpus(sign, value, values.variable_of(right), evidence)
     text = None if value is None else shown(value)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rankbook import words
 from rankbook.analyse.comparisons import OPERATORS, Bare, Truth, of_comparison, sides
+from rankbook.analyse.counting import DEPTH, counted
+from rankbook.analyse.folding import returned
 from rankbook.analyse.rules import Evidence, Unread, expression, filled, made, short
 from rankbook.analyse.values import Values, dotted, parsed
 from rankbook.model import Constant, Expression, Function
@@ -156,6 +158,7 @@ def _reason(skip: Expression, values: Values) -> str:
 def _needs(node: ast.expr, reading: _Reading, *, wanted: bool) -> Iterator[Requirement]:
     """Take a condition apart; a part that is not told by the tables stays as it is."""
     reading.budget.spend()
+    node = _of_flags(node)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield from _needs(node.operand, reading, wanted=not wanted)
     elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) == wanted:
@@ -180,22 +183,17 @@ def _single(node: ast.expr, reading: _Reading, *, wanted: bool) -> Iterable[Requ
     inner = _wrapped(node)
     if inner is not None:
         return _needs(inner, reading, wanted=wanted)
-    if isinstance(node, ast.BoolOp):
-        return _either([_whole(part, reading, wanted=wanted) for part in node.values], reading.evidence)
-    if isinstance(node, ast.Compare):
-        return _of_comparison(node, reading, wanted=wanted)
-    if isinstance(node, ast.Subscript):
-        return [_of_entry(node, reading, wanted=wanted)]
-    return _of_name(node, dotted(node), reading, wanted=wanted)
+    handler = _HANDLERS.get(type(node))
+    return _of_name(node, dotted(node), reading, wanted=wanted) if handler is None else handler(node, reading, wanted=wanted)
 
 
-def _of_entry(node: ast.Subscript, reading: _Reading, *, wanted: bool) -> Requirement:
+def _of_entry(node: ast.Subscript, reading: _Reading, *, wanted: bool) -> list[Requirement]:
     """Read `deepspeed.ops.__compatible_ops__[FusedAdamBuilder.NAME]`."""
     base, entry = dotted(node.value), dotted(node.slice).removesuffix(".NAME").rpartition(".")[2]
     row = words.INDEXED.get(reading.values.names.full(reading.values.path, base)) if base and entry else None
     if row is None:
         raise Unread
-    return made(row[0], f"{'' if wanted else 'not '}{row[1]} {entry}", reading.evidence)
+    return [made(row[0], f"{'' if wanted else 'not '}{row[1]} {entry}", reading.evidence)]
 
 
 def _wrapped(node: ast.expr) -> ast.expr | None:
@@ -203,6 +201,54 @@ def _wrapped(node: ast.expr) -> ast.expr | None:
     if isinstance(node, ast.Lambda):
         return node.body
     return node.args[0] if isinstance(node, ast.Call) and dotted(node) == "bool" and len(node.args) == 1 else None
+
+
+def _of_flags(node: ast.expr) -> ast.expr:
+    """Read `HAS_ONE & HAS_OTHER` as `HAS_ONE and HAS_OTHER`."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr))):
+        return node
+    parts = [_of_flags(node.left), _of_flags(node.right)]
+    is_numbers = any(isinstance(part, (ast.Constant, ast.BinOp)) for part in parts)
+    return node if is_numbers else ast.BoolOp(ast.And() if isinstance(node.op, ast.BitAnd) else ast.Or(), parts)
+
+
+def _any_of(node: ast.BoolOp, reading: _Reading, *, wanted: bool) -> list[Requirement]:
+    """Read alternatives; where one of them always holds, those that cannot be read do not matter."""
+    found, unread = [], None
+    for part in node.values:
+        try:
+            found.append(_whole(part, reading, wanted=wanted))
+        except Unread as error:
+            unread = error
+            continue
+        if not found[-1]:
+            return []
+    if unread is not None:
+        raise unread
+    return _either(found, reading.evidence)
+
+
+def _of_choice(node: ast.IfExp, reading: _Reading, *, wanted: bool) -> list[Requirement]:
+    """Read `a if x else b`: one must hold with x, the other without; of one that always holds, or never does, the rest need not ask."""
+    evidence = reading.evidence
+
+    def if_so(*, holds: bool) -> tuple[Requirement, ...]:
+        return _whole(node.test, reading, wanted=holds)
+
+    there, otherwise = (_whole(side, reading, wanted=wanted) for side in (node.body, node.orelse))
+    if _is_never(there) and _is_never(otherwise):
+        return _constant(holds=False, evidence=evidence)
+    if not (there or otherwise):
+        return []
+    if _is_never(there) or _is_never(otherwise):
+        return list(dict.fromkeys((*if_so(holds=_is_never(otherwise)), *(otherwise if _is_never(there) else there))))
+    if not there or not otherwise:
+        return _either([if_so(holds=not there), there or otherwise], evidence)
+    return _either([(*if_so(holds=True), *there), (*if_so(holds=False), *otherwise)], evidence)
+
+
+def _is_never(needs: tuple[Requirement, ...]) -> bool:
+    return any(need.kind == "disabled" for need in needs)
 
 
 def _whole(node: ast.expr, reading: _Reading, *, wanted: bool) -> tuple[Requirement, ...]:
@@ -222,6 +268,42 @@ def _of_comparison(node: ast.Compare, reading: _Reading, *, wanted: bool) -> Ite
         return _constant(holds=truth.holds, evidence=reading.evidence)
     except Bare as bare:
         return _single(bare.node, reading, wanted=bare.wanted)
+    except Unread:
+        return _by_cases(node, reading, wanted=wanted)
+
+
+def _by_cases(node: ast.Compare, reading: _Reading, *, wanted: bool) -> Iterable[Requirement]:
+    """Read a comparison with a name that is one thing here and another there: `device == "cuda"`, of `device = infer_device()`."""
+    right = reading.values.of_node(node.comparators[0], DEPTH)
+    found = _choice(node.left, reading.values, reading.depth) if right is not None else None
+    if found is None:
+        raise Unread
+    choice, values, depth = found
+    value = parsed(repr(right))
+    assert value is not None
+    cases = [ast.Compare(side, node.ops, [value]) for side in (choice.body, choice.orelse)]
+    return list(_needs(ast.IfExp(choice.test, *cases), replace(reading, values=values, depth=depth, strict=True), wanted=wanted))
+
+
+def _choice(node: ast.expr, values: Values, depth: int) -> tuple[ast.IfExp, Values, int] | None:
+    """Follow a name or a call to an `a if x else b`; gives it, with what reads it and with what may still be followed."""
+    if isinstance(node, ast.IfExp):
+        return node, values, depth
+    name = dotted(node) if depth else ""
+    if name in values.bound:
+        return _choice_of(*values.bound[name], depth)
+    place = values.names.find(values.path, name)
+    if place is not None and isinstance(place.definition, Function) and isinstance(node, ast.Call):
+        inner = values.in_file(place.path).with_bound(bound(place.definition, expression(node), values, place.path))
+        return _choice_of(returned(place.definition), inner, depth)
+    place = None if isinstance(node, ast.Call) else values.names.constant(values.path, name)
+    found = place.definition if place is not None else None
+    return _choice_of(found.value, values.in_file(place.path), depth) if place is not None and isinstance(found, Constant) else None
+
+
+def _choice_of(text: str | None, values: Values, depth: int) -> tuple[ast.IfExp, Values, int] | None:
+    node = parsed(text) if text else None
+    return None if node is None else _choice(node, values, depth - 1)
 
 
 def _either(alternatives: list[tuple[Requirement, ...]], evidence: Evidence) -> list[Requirement]:
@@ -231,7 +313,7 @@ def _either(alternatives: list[tuple[Requirement, ...]], evidence: Evidence) -> 
         return _constant(holds=False, evidence=evidence)
     if not all(open_ones):
         return []
-    distinct = list(dict.fromkeys(open_ones))
+    distinct = list(dict.fromkeys(each for needs in open_ones for each in _apart(needs)))
     if len(distinct) == 1:
         return list(distinct[0])
     singles = [needs[0] for needs in distinct if len(needs) == 1]
@@ -242,6 +324,17 @@ def _either(alternatives: list[tuple[Requirement, ...]], evidence: Evidence) -> 
             return [made(singles[0].kind, together, evidence)]
     text = " or ".join(" and ".join(need.text for need in needs) for needs in distinct)
     return [replace(made("one of", text, evidence), either=tuple(distinct))]
+
+
+def _apart(needs: Iterable[Requirement]) -> Iterator[tuple[Requirement, ...]]:
+    """Yield the alternatives that one alternative has within."""
+    distinct = dict.fromkeys(needs)
+    inner = next((need for need in distinct if need.either), None)
+    if inner is None:
+        yield tuple(distinct)
+        return
+    for each in inner.either:
+        yield from _apart((*(need for need in distinct if need is not inner), *each))
 
 
 def _one_value(kind: str, values: list[str]) -> str | None:
@@ -259,18 +352,34 @@ def _of_name(node: ast.expr, name: str, reading: _Reading, *, wanted: bool) -> I
         raise Unread
     if isinstance(node, ast.Name) and name in values.bound and reading.depth:
         return _within(*values.bound[name], reading, wanted=wanted)
+    if name == "not_importable" and isinstance(node, ast.Call):
+        return _of_failing(expression(node), values, evidence, wanted=wanted)
     full = values.names.full(values.path, name)
     rule = values.vocabulary.rule(full)
     if rule is not None and rule.condition is None and (rule.needs or rule.unless):
         return _of_rule(rule, node, values, evidence, wanted=wanted)
-    if full.endswith(".startswith") and isinstance(node, ast.Call) and full.removesuffix(".startswith") in words.SYSTEM_NAMES:
-        return _of_comparison(ast.Compare(node.func.value, [ast.Eq()], node.args[:1]), reading, wanted=wanted)  # type: ignore[attr-defined]
     if full.endswith(".startswith") and isinstance(node, ast.Call):
-        return [_of_start(node, values, evidence, wanted=wanted)]
+        return _of_start(node, full, reading, wanted=wanted)
+    found = _of_number(node, values, evidence, wanted=wanted)
+    return _followed(node, name, reading, wanted=wanted) if found is None else [found]
+
+
+def _of_number(node: ast.expr, values: Values, evidence: Evidence, *, wanted: bool) -> Requirement | None:
+    """Read whether a variable is set to something, and whether there are any of what is counted."""
     variable = values.variable_of(node)
     if variable is not None:
-        return [_of_environment(*variable, evidence, wanted=wanted)]
-    return _followed(node, name, reading, wanted=wanted)
+        return _of_environment(*variable, evidence, wanted=wanted)
+    return made("gpus", "1" if wanted else "== 0", evidence) if counted(node, values) == ("gpus", "") else None
+
+
+def _of_failing(call: Expression, values: Values, evidence: Evidence, *, wanted: bool) -> Iterable[Requirement]:
+    """Read whether modules cannot be imported; that a part of a package is missing says nothing of the package."""
+    modules = [module for module in map(values.of, call.arguments) if isinstance(module, str)]
+    if not modules or any(values.names.is_own(values.path, _package(module)) or (wanted and "." in module) for module in modules):
+        raise Unread
+    if wanted:
+        return [made("package", joined(f"not {module}" for module in modules), evidence)]
+    return [made("package", module, evidence) for module in modules]
 
 
 def _of_rule(rule: Rule, node: ast.expr, values: Values, evidence: Evidence, *, wanted: bool) -> list[Requirement]:
@@ -302,7 +411,7 @@ def _followed(node: ast.expr, name: str, reading: _Reading, *, wanted: bool) -> 
     place = values.names.find(values.path, name)
     if place is not None and isinstance(place.definition, Function) and isinstance(node, ast.Call):
         inner = values.in_file(place.path).with_bound(bound(place.definition, expression(node), values, place.path))
-        return _within(place.definition.returns, inner, reading, wanted=wanted)
+        return _within(returned(place.definition), inner, reading, wanted=wanted)
     plain = values.in_file(values.path)
     key = ("flag", values.path, name, wanted, reading.depth)
     known = values.names.remember(key, lambda: _of_flag(plain, name, reading.depth, wanted=wanted))
@@ -318,10 +427,15 @@ def _of_flag(values: Values, name: str, depth: int, *, wanted: bool) -> list[Req
     try:
         if place is not None and isinstance(place.definition, Constant):
             return list(_within(place.definition.value, values.in_file(place.path), reading, wanted=wanted))
+        tried = _tried_import(values, name)
+        if tried is None:
+            return None
+        package, value, path = tried
+        imported = made("package", package if wanted else f"not {package}", reading.evidence)
+        more = tuple(_within(value, values.in_file(path), reading, wanted=wanted))
     except Unread:
         return None
-    package = _tried_import(values, name)
-    return None if package is None else [made("package", package if wanted else f"not {package}", reading.evidence)]
+    return [imported, *more] if wanted else _either([(imported,), more], reading.evidence)
 
 
 def _with_evidence(need: Requirement, evidence: Evidence) -> Requirement:
@@ -354,21 +468,47 @@ def bound(function: Function, call: Expression, values: Values, path: str) -> di
     """
     given = dict(zip(function.parameters, call.arguments, strict=False)) | dict(call.keywords)
     known = {name: (text, values) for name, text in given.items() if not name.startswith("*")}
-    return {**{name: (text, Values(values.names, path)) for name, text in function.defaults}, **known}
+    return {**by_default(function, Values(values.names, path)), **known}
 
 
-def _tried_import(values: Values, name: str) -> str | None:
-    """Tell which package a flag stands for that is set true right after an import, and false where that fails."""
+def by_default(function: Function, values: Values) -> dict[str, tuple[str, Values]]:
+    """Tell what the parameters of a function are where a call does not say it: empty for what only a run can tell."""
+    settled = dict(function.defaults)
+    return {name: (settled.get(name, ""), values) for name in function.parameters}
+
+
+def inside(function: Function, values: Values) -> Values:
+    """Read on inside a function, with the names that it sets.
+
+    Args:
+        function: the function.
+        values: reads its parameters.
+    """
+    if not function.names:
+        return values
+    values = values.with_bound({**values.bound, **{name: ("", values) for name, _ in function.names}})
+    for name, text in reversed(function.names):  # those that others rest on come last
+        values = values.with_bound({**values.bound, name: (text, values)})
+    return values
+
+
+def _tried_import(values: Values, name: str) -> tuple[str, str, str] | None:
+    """Find the package of a flag that is set right after an import, and false where that fails.
+
+    Returns:
+        The package, what the flag is set to when it is there, and the file; None for another flag.
+    """
     place = values.names.find(values.path, name)
     if place is None or not isinstance(place.definition, Constant):
         return None
-    settings = {each.value: each.line for each in values.names.assigned(place.path, place.definition.name)}
-    if set(settings) != {"True", "False"}:
+    set_to = values.names.assigned(place.path, place.definition.name)
+    there = [each for each in set_to if each.value != "False"]
+    if len(set_to) != 2 or len(there) != 1:
         return None
     entries = [entry for entry in values.names.bindings(place.path).values() if not entry.level]
-    before = [entry for entry in entries if 0 < settings["True"] - entry.line <= 2]
+    before = [entry for entry in entries if 0 < there[0].line - entry.line <= 2]
     package = _package(before[0].module) if before else ""
-    return None if not package or values.names.is_own(values.path, package) else package
+    return None if not package or values.names.is_own(values.path, package) else (package, there[0].value, place.path)
 
 
 def _of_environment(name: str, default: str | None, evidence: Evidence, *, wanted: bool) -> Requirement:
@@ -378,13 +518,16 @@ def _of_environment(name: str, default: str | None, evidence: Evidence, *, wante
     return made("environment", f"{name} {'set' if wanted else 'not set'}", evidence)
 
 
-def _of_start(node: ast.Call, values: Values, evidence: Evidence, *, wanted: bool) -> Requirement:
-    """Read how an environment variable must begin; a default that begins so leaves it open."""
+def _of_start(node: ast.Call, full: str, reading: _Reading, *, wanted: bool) -> Iterable[Requirement]:
+    """Read how a platform or an environment variable must begin; a default that begins so leaves it open."""
+    values = reading.values
+    if full.removesuffix(".startswith") in words.SYSTEM_NAMES:
+        return _of_comparison(ast.Compare(node.func.value, [ast.Eq()], node.args[:1]), reading, wanted=wanted)  # type: ignore[attr-defined]
     variable = values.variable_of(node.func.value) if isinstance(node.func, ast.Attribute) else None
     start = values.of_node(node.args[0], _DEPTH) if node.args else None
     if variable is None or not isinstance(start, str) or (variable[1] or "").startswith(start):
         raise Unread
-    return made("environment", f"{variable[0]} {'starts' if wanted else 'does not start'} with {start}", evidence)
+    return [made("environment", f"{variable[0]} {'starts' if wanted else 'does not start'} with {start}", reading.evidence)]
 
 
 def _negated(node: ast.expr, *, wanted: bool) -> str:
@@ -412,3 +555,12 @@ def _in_parentheses(text: str, around: type[ast.boolop]) -> str:
 
 def _verbatim(text: str, evidence: Evidence) -> Requirement:
     return made("condition", short(text), evidence)
+
+
+_HANDLERS: Mapping[type[ast.expr], Callable[..., Iterable[Requirement]]] = {
+    ast.BoolOp: _any_of,
+    ast.Compare: _of_comparison,
+    ast.IfExp: _of_choice,
+    ast.Subscript: _of_entry,
+}
+"""How the parts of a condition are read that are no names."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from rankbook import vocabulary, words
 from rankbook.analyse.rules import expression
-from rankbook.analyse.values import Values, dotted, parsed
+from rankbook.analyse.values import Value, Values, dotted, parsed
 from rankbook.model import Constant, Function
 
 DEPTH = 4
@@ -29,9 +29,14 @@ def counted(node: ast.expr, values: Values, depth: int = DEPTH) -> tuple[str, st
         depth: constants and functions still to follow.
     """
     node = plain(node)
+    if isinstance(node, ast.IfExp) and depth:
+        sides = {counted(side, values, depth - 1) for side in (node.body, node.orelse) if not _is_zero(side)}
+        return sides.pop() if len(sides) == 1 else None
     name = dotted(node)
-    if not name or depth == 0:
-        return None
+    return _named(node, name, values, depth) if name and depth else None
+
+
+def _named(node: ast.expr, name: str, values: Values, depth: int) -> tuple[str, str] | None:
     if isinstance(node, ast.Name) and name in values.bound:
         text, outside = values.bound[name]
         value = parsed(text)
@@ -46,6 +51,27 @@ def counted(node: ast.expr, values: Values, depth: int = DEPTH) -> tuple[str, st
         package = values.of(expression(node).arguments[0]) if node.args else None
         return ("package", package) if isinstance(package, str) else None
     return _defined(node, name, values, depth - 1)
+
+
+def compared_with(node: ast.expr, values: Values, depth: int = DEPTH) -> Value | None:
+    """Give the value with which a count or a version is compared, through what does not change the comparison: `LEAST = Version("2.4")`.
+
+    Args:
+        node: the other side.
+        values: reads it in its file.
+        depth: constants still to follow.
+    """
+    node = plain(node)
+    value, name = values.of_node(node, DEPTH), dotted(node)
+    if value is not None or not depth or name in values.bound:
+        return value
+    place = values.names.constant(values.path, name)
+    inner = parsed(place.definition.value) if place is not None and isinstance(place.definition, Constant) else None
+    return None if place is None or inner is None else compared_with(inner, values.in_file(place.path), depth - 1)
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0
 
 
 def _defined(node: ast.expr, name: str, values: Values, depth: int) -> tuple[str, str] | None:
@@ -127,7 +153,7 @@ class _Counter:
                 self._set([node.target], node.value)
             elif isinstance(node, ast.Return):
                 returned.append(node.value)
-        others = [value for value in returned if not (isinstance(value, ast.Constant) and value.value == 0)]
+        others = [value for value in returned if value is None or not _is_zero(value)]
         return bool(others) and all(value is not None and self._is_number(value) for value in others)
 
     def _set(self, targets: Iterable[ast.expr], value: ast.expr) -> None:
@@ -144,7 +170,7 @@ class _Counter:
             case ast.Call(func=ast.Name(id=name), args=arguments) if name in _KEEPING:
                 return any(map(self._is_number, arguments))
             case ast.IfExp(body=body, orelse=other):
-                sides = [side for side in (body, other) if not (isinstance(side, ast.Constant) and side.value == 0)]
+                sides = [side for side in (body, other) if not _is_zero(side)]
                 return bool(sides) and all(map(self._is_number, sides))
         return counted(node, self._values, self._depth) == _GPUS
 

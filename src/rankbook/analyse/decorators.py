@@ -117,6 +117,8 @@ def _of_alias(decorator: Expression, constant: Constant, values: Values, place: 
     """Read `needs_two = unittest.skipIf(...)`, and `needs = functools.partial(unittest.skipIf, ...)` with the arguments of its call."""
     node = parsed(constant.value)
     inner = values.in_file(place.path)
+    if isinstance(node, ast.Attribute) and decorator.text == decorator.name:
+        return list(of_decorator(expression(node, constant.line), inner, depth=depth - 1))
     if not isinstance(node, ast.Call):
         return None
     call = expression(node, constant.line)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from rankbook.analyse.conditions import bound, of_skip_in_full
+from rankbook.analyse.conditions import bound, inside, of_skip_in_full
 from rankbook.analyse.rules import Evidence, Unread, made
 from rankbook.analyse.values import Values
 from rankbook.model import Expression, Function
@@ -43,7 +43,7 @@ def _of_call(call: Expression, values: Values, depth: int, left: Iterator[int]) 
         return
     path, helper = found
     named = replace(helper, parameters=helper.parameters[1:]) if call.name.startswith(("self.", "cls.")) else helper
-    inner = values.in_file(path).with_bound(bound(named, call, values, path))
+    inner = inside(helper, values.in_file(path).with_bound(bound(named, call, values, path)))
     for skip in helper.skips:
         try:
             needs: list[Requirement] | None = list(of_skip_in_full(skip, inner))

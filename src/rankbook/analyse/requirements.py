@@ -10,7 +10,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from rankbook import words
-from rankbook.analyse.conditions import of_condition, of_skip, of_skip_in_full
+from rankbook.analyse.conditions import by_default, inside, of_condition, of_skip, of_skip_in_full
 from rankbook.analyse.decorators import of_call, of_decorator
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.helpers import of_helpers
@@ -94,7 +94,8 @@ def _of_function(draft: Draft, collected: Collected, device: str | None) -> tupl
         return (*(need for each in function.decorators for need in of_decorator(each, values)), *_of_guard(function, values))
 
     def skips() -> tuple[Requirement, ...]:
-        values = _bound(Values(draft.names, test.path, _own(collected.lineage)), dict(test.case))
+        plain = Values(draft.names, test.path, _own(collected.lineage))
+        values = inside(function, _bound(plain.with_bound(by_default(function, plain)), dict(test.case)))
         return (*(need for skip in function.skips for need in of_skip(skip, values)), *of_helpers(function, values))
 
     found = draft.remember(("decorator needs", *key, device), decorators)
@@ -271,9 +272,10 @@ def _of_ancestor(  # noqa: PLR0913, PLR0917 - one argument for each thing that t
         return
     for method in facts.methods:
         if method.name in _SET_UP and method.name not in replaced:
+            within = inside(method, values)
             for skip in method.skips:
-                yield from of_skip(skip, values)
-            yield from of_helpers(method, values)
+                yield from of_skip(skip, within)
+            yield from of_helpers(method, within)
             yield from _of_gpu_calls(method.gpu_calls, draft, ancestor.path)
     for mark in _class_marks(facts):
         yield from of_decorator(mark, values)
@@ -437,12 +439,14 @@ def _distinct(needs: Iterable[Requirement]) -> list[Requirement]:
 
 
 def _strongest(needs: list[Requirement]) -> list[Requirement]:
-    """Of several numbers of GPUs with the same end, keep the greatest: it holds the others."""
+    """Of several numbers of GPUs with the same end, keep the greatest: it holds the others; of a package, the one with its version."""
     greatest: dict[str, int] = {}
     for need in needs:
         if need.kind == "gpus" and need.value.isdecimal():
             greatest[need.otherwise] = max(int(need.value), greatest.get(need.otherwise, 0))
-    return [need for need in needs if need.kind != "gpus" or not need.value.isdecimal() or int(need.value) == greatest[need.otherwise]]
+    of_version = {(need.value.partition(" >")[0], need.otherwise) for need in needs if need.kind == "package" and " >" in need.value}
+    numbered = (need for need in needs if need.kind != "package" or (need.value, need.otherwise) not in of_version)
+    return [need for need in numbered if need.kind != "gpus" or not need.value.isdecimal() or int(need.value) == greatest[need.otherwise]]
 
 
 def _settled(needs: list[Requirement]) -> Iterator[Requirement]:

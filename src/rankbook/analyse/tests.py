@@ -222,7 +222,7 @@ def _of_function(draft: Draft, path: str, method: _Method) -> Iterator[Collected
         path=origin,
         docstring=function.docstring,
         harness="pytest",
-        requirements=(*variant.needs, *marked(draft, origin, function.line, variant.marks)),
+        requirements=(*variant.needs, *marked(draft, origin, function, variant.marks)),
         parameters=_parameters(function.decorators),
         case=variant.case,
         family=method.family,
@@ -254,7 +254,7 @@ def _of_class(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
             inherited_from=None if ancestor.facts is facts and not held.line else ancestor.name,
             docstring=function.docstring,
             harness=harness,
-            requirements=(*held.needs, *variant.needs, *marked(draft, ancestor.path, function.line, variant.marks)),
+            requirements=(*held.needs, *variant.needs, *marked(draft, ancestor.path, function, variant.marks)),
             parameters=_parameters(function.decorators) + written,
             case=tuple({**dict(held.case), **dict(variant.case)}.items()),
             family=method.family or held.family,
@@ -274,11 +274,12 @@ def _cases(draft: Draft, path: str, collected: Collected, lineages: pytest_cases
         yield replace(collected, test=replace(test, family=why(error, text)))
         return
     for variant in made if made is not None else (None,):
-        yield collected if variant is None else replace(collected, test=_case(draft, test, variant))
+        yield collected if variant is None else replace(collected, test=_case(draft, collected, variant))
 
 
-def _case(draft: Draft, test: Test, variant: Variant) -> Test:
-    needs = (*test.requirements, *variant.needs, *marked(draft, test.path, test.line, variant.marks))
+def _case(draft: Draft, collected: Collected, variant: Variant) -> Test:
+    test = collected.test
+    needs = (*test.requirements, *variant.needs, *marked(draft, test.path, collected.function, variant.marks))
     name = f"{test.name}[{variant.name}]"
     marked_by = _sorted(test.marks, marks.of_case(draft, test.path, test.line, variant.marks))
     return replace(test, id=f"{test.id}[{variant.name}]", name=name, case=(*test.case, *variant.case), requirements=needs, marks=marked_by)

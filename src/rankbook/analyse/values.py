@@ -69,6 +69,10 @@ class Values:
             return self._looked_up(ast.unparse(node.value), node.slice, None)
         if isinstance(node, ast.Call) and node.args:
             return self._looked_up(ast.unparse(node.func), node.args[0], node.args[1] if len(node.args) > 1 else None)
+        if isinstance(node, ast.Name) and node.id in self.bound:
+            text, outside = self.bound[node.id]
+            inner = parsed(text) if depth else None
+            return None if inner is None else outside.variable_of(inner, depth - 1)
         place = self.names.constant(self.path, dotted(node)) if isinstance(node, (ast.Name, ast.Attribute)) and depth else None
         inner = parsed(place.definition.value) if place is not None and isinstance(place.definition, Constant) else None
         return self.in_file(place.path).variable_of(inner, depth - 1) if place is not None and inner is not None else None

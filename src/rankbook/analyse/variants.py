@@ -101,13 +101,14 @@ def _said(choice: Choice, *, outcome: bool) -> str:
     return choice.text if outcome else f"not ({choice.text})"
 
 
-def marked(draft: Draft, path: str, line: int, marks: Iterable[str]) -> Iterator[Requirement]:
+def marked(draft: Draft, path: str, function: Function, marks: Iterable[str]) -> Iterator[Requirement]:
     """Read what the marks of one variant ask for."""
     values = Values(draft.names, path)
+    lines = dict(function.case_marks) if marks else {}
     for mark in marks:
         node = parsed(mark)
         if node is not None:
-            yield from of_decorator(expression(node, line), values)
+            yield from of_decorator(expression(node, lines.get(mark, function.line)), values)
 
 
 def shown(value: Value) -> str:

@@ -379,6 +379,8 @@ class _Walk:
             is_move = function.attr == "to" and self._is_gpu(next(iter(call.args), None) or _keyword(call, "device"))
             if is_move or function.attr == "cuda":
                 return not self._is_hollow(function.value)
+            if function.attr == "from_pretrained":
+                return self._is_gpu(_keyword(call, "device_map"))
         full = self._file.resolve(name) if name else ""
         if full.startswith("torch.cuda."):
             return full.removeprefix("torch.cuda.") in _CUDA

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
@@ -52,7 +53,9 @@ _MOST_GUARDS = 8
 _LONGEST_FOLLOWED = 150
 """Lines of a function that is followed."""
 _LONGEST_PLAIN = 30
-_PLAIN = frozenset({ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Raise, ast.Pass})
+_PLAIN = frozenset({ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Raise, ast.Pass, ast.Import, ast.ImportFrom})
+_CACHES = frozenset({"cache", "lru_cache"})
+"""Last parts of the names of decorators that change nothing in what a function returns."""
 _LINE = attrgetter("line")
 
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -183,6 +186,9 @@ class _FunctionDraft(Struct):
     def done(self, text: Text, skipping: _Skipping, gpus: GpuCalls | None, holder: str = "") -> Function:
         node = self.node
         returns = _returns(node.body, text)
+        is_worth = self.is_followed or (returns is None and "." not in self.qualname and _is_plain(node))
+        skips = tuple(self._sure_skips(text)) if self.skips else ()
+        asks = tuple([text.expression(call) for name, call in self.called if skipping.may_be(name)]) if self.called else ()
         return Function(
             name=node.name,
             qualname=self.qualname,
@@ -194,12 +200,14 @@ class _FunctionDraft(Struct):
             is_async=isinstance(node, ast.AsyncFunctionDef),
             returns=returns,
             guard=self.guard,
-            skips=tuple(self._sure_skips(text)) if self.skips else (),
-            defaults=_defaults(node.args, text) if skipping.is_for(self, returns) else (),
-            asks=tuple([text.expression(call) for name, call in self.called if skipping.may_be(name)]) if self.called else (),
+            skips=skips,
+            defaults=_defaults(node.args, text) if is_worth or returns is not None or skipping.is_for(self, returns) else (),
+            asks=asks,
+            names=_set_names(node, (*skips, *asks), text) if skips or asks else (),
             spawns=tuple([_spawned(call, node, text) for call in self.spawns]) if self.spawns else (),
             gpu_calls=gpus.told(Held(holder, node)) if gpus is not None and (holder or node.name == self.qualname) else (),
-            text=text.whole(node) if self.is_followed or (returns is None and "." not in self.qualname and _is_plain(node)) else "",
+            text=text.whole(node) if is_worth else "",
+            case_marks=_case_marks(node.decorator_list) if node.decorator_list else (),
             settled=_settled(node.args),
         )
 
@@ -743,19 +751,58 @@ def _returns(body: list[ast.stmt], text: Text) -> str | None:
 
 
 def _is_plain(node: _FunctionNode) -> bool:
-    """Tell whether a function only computes what it returns: by assignments to names and conditions."""
+    """Tell whether a function only computes what it returns: by assignments to names, conditions, and imports that may fail."""
     body = node.body
-    is_made = type(body[-1]) is ast.If or (len(body) > 1 and type(body[-1]) is ast.Return)
-    is_made &= not node.decorator_list and not node.name.startswith("test")
+    is_made = type(body[-1]) in (ast.If, ast.Try) or (len(body) > 1 and type(body[-1]) is ast.Return)
+    is_made &= not node.name.startswith("test") and all(map(_is_cache, node.decorator_list))
     return is_made and _lines(node) <= _LONGEST_PLAIN and all(map(_is_plain_statement, body))
+
+
+def _is_cache(decorator: ast.expr) -> bool:
+    return dotted(decorator.func if isinstance(decorator, ast.Call) else decorator).rpartition(".")[2] in _CACHES
 
 
 def _is_plain_statement(node: ast.stmt) -> bool:
     if type(node) is ast.If:
         return all(map(_is_plain_statement, node.body)) and all(map(_is_plain_statement, node.orelse))
+    if type(node) is ast.Try:
+        handled = [inner for handler in node.handlers for inner in handler.body]
+        return all(map(_is_plain_statement, (*node.body, *handled, *node.orelse, *node.finalbody)))
     if type(node) is ast.Expr:
         return type(node.value) is ast.Constant
     return type(node) in _PLAIN
+
+
+def _set_names(node: _FunctionNode, asked: Iterable[Expression], text: Text) -> tuple[tuple[str, str], ...]:
+    """Give what a function sets the names to by which it skips a test, or not; empty for one that is set more than once."""
+    times: Counter[str] = Counter()
+    set_to: dict[str, ast.expr | None] = {}
+    for inner in _own_nodes(node):
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+            times[inner.id] += 1
+        elif isinstance(inner, (ast.Assign, ast.AnnAssign)):
+            target = inner.targets[0] if isinstance(inner, ast.Assign) and len(inner.targets) == 1 else getattr(inner, "target", None)
+            if isinstance(target, ast.Name):
+                set_to[target.id] = inner.value
+    known = set(_parameters(node.args))
+    found: dict[str, str] = {}
+    texts = [each.text for each in asked]
+    for _ in range(_MOST_NAMES):
+        names = {name.partition(".")[0] for each in texts for name in _DOTTED.findall(each)} & times.keys() - found.keys()
+        values = {name: set_to.get(name) if times[name] == 1 and name not in known else None for name in sorted(names)}
+        texts = ["" if value is None else text.of(value) for value in values.values()]
+        found |= dict(zip(values, texts, strict=True))
+    return tuple(found.items())
+
+
+def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function, each before those inside of it, but not those of the functions and classes that it holds."""
+    waiting = list(ast.iter_child_nodes(node))[::-1]
+    while waiting:
+        inner = waiting.pop()
+        yield inner
+        if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            waiting += list(ast.iter_child_nodes(inner))[::-1]
 
 
 def _defaults(arguments: ast.arguments, text: Text) -> tuple[tuple[str, str], ...]:
@@ -806,6 +853,17 @@ def _parametrises(node: ast.expr) -> bool:
     if isinstance(function, ast.Call):
         function = function.func
     return isinstance(function, ast.Attribute) and function.attr == "parametrize"
+
+
+def _case_marks(decorators: Iterable[ast.expr]) -> tuple[tuple[str, int], ...]:
+    """Give the marks of single cases, each with its line: `pytest.param(1, marks=[...])`, `subtest(1, decorators=[...])`."""
+    found: dict[str, int] = {}
+    calls = (decorator for decorator in decorators if _parametrises(decorator))
+    for inner in (inner for call in calls for inner in ast.walk(call)):
+        if isinstance(inner, ast.keyword) and inner.arg in ("marks", "decorators"):
+            for part in inner.value.elts if isinstance(inner.value, (ast.List, ast.Tuple)) else [inner.value]:
+                found.setdefault(ast.unparse(part), part.lineno)
+    return tuple(found.items())
 
 
 def _is_constant(nodes: list[ast.expr]) -> bool:

@@ -78,13 +78,22 @@ class Declared(Struct, frozen=True, dict=True):
     def extras(self) -> tuple[str, ...]:
         """Names of its optional requirements."""
         optional = table(self._project, "optional-dependencies")
+        listed = table(self.pyproject, "tool", "setuptools", "dynamic", "optional-dependencies")
         configured = self.setup_cfg.options("options.extras_require") if self.setup_cfg.has_section("options.extras_require") else ()
-        return tuple(dict.fromkeys((*optional, *table(self._poetry, "extras"), *configured, *self._extras_of_setup())))
+        return tuple(dict.fromkeys((*optional, *listed, *table(self._poetry, "extras"), *configured, *self._extras_of_setup())))
 
     @property
     def groups(self) -> tuple[str, ...]:
         """Names of its groups of requirements for development."""
         return tuple(dict.fromkeys((*table(self.pyproject, "dependency-groups"), *table(self._poetry, "group"))))
+
+    @property
+    def built_with(self) -> tuple[str, ...]:
+        """Packages that pip must find when it builds the project, where `setup.py` imports torch and does not say that it does; or none."""
+        asked = table(self.pyproject, "build-system").get("requires", ["setuptools", "wheel"])
+        asked = [each for each in asked if isinstance(each, str)] if isinstance(asked, list) else []
+        imported = {name.partition(".")[0] for node in self._setup.body for name in _imported(node)}
+        return () if "torch" not in imported or any(map(_TORCH.match, asked)) else (*asked, "torch")
 
     @property
     def names_torch(self) -> bool:
@@ -141,16 +150,26 @@ class Declared(Struct, frozen=True, dict=True):
         return None
 
     def _extras_of_setup(self) -> Iterator[str]:
-        """Read names of extras from a dictionary `extras...`, or from its items that are set one by one."""
+        """Read names of extras from what `setup()` is given, from dictionaries `extras...`, or from their items that are set one by one."""
         for node in ast.walk(self._setup):
             if isinstance(node, ast.keyword) and node.arg == "extras_require":
-                yield from _keys(node.value)
+                yield from self._keys(node.value)
             elif isinstance(node, ast.Assign):
                 for target in node.targets:
                     if isinstance(target, ast.Name) and "extra" in target.id:
-                        yield from _keys(node.value)
+                        yield from self._keys(node.value)
                     elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and "extra" in target.value.id:
                         yield from _words([target.slice])
+
+    def _keys(self, node: ast.expr) -> Iterator[str]:
+        """Read the keys of a dictionary, or of the one that a function of `setup.py` returns."""
+        if isinstance(node, ast.Dict):
+            yield from _words(node.keys)
+        elif isinstance(node, ast.Call):
+            called = (each for each in self._setup.body if isinstance(each, ast.FunctionDef) and each.name == _last_name(node.func))
+            for inner in (inner for function in called for inner in ast.walk(function)):
+                if isinstance(inner, ast.Return) and isinstance(inner.value, ast.Dict):
+                    yield from _words(inner.value.keys)
 
 
 def requirement_files(root: Path) -> list[Path]:
@@ -217,9 +236,11 @@ def _literal(node: ast.expr) -> object:
         return None
 
 
-def _keys(node: ast.expr) -> Iterator[str]:
-    if isinstance(node, ast.Dict):
-        yield from _words(node.keys)
+def _imported(node: ast.stmt) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and not node.level:
+        yield node.module or ""
 
 
 def _words(nodes: list[Any]) -> Iterator[str]:

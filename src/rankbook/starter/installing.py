@@ -134,7 +134,7 @@ def _by_pip(declared: Declared, extra: str, group: str, listed: tuple[str, ...])
     words, said = [], []
     if declared.is_package:
         written = next(name for name in ("setup.py", "setup.cfg", "pyproject.toml") if _is_told_by(declared, name))
-        words += ["--editable", shlex.quote(f".[{extra}]" if extra else ".")]
+        words += [*(["--no-build-isolation"] if declared.built_with else []), "--editable", shlex.quote(f".[{extra}]" if extra else ".")]
         said.append(f"{written} with the extra {extra}" if extra else written)
     if group:
         words += ["--group", group]
@@ -143,7 +143,9 @@ def _by_pip(declared: Declared, extra: str, group: str, listed: tuple[str, ...])
         words += ["--requirement", name]
         said.append(name)
     upgrade = [f'{_PIP} --upgrade "pip>=25.1"'] if group else []
-    return [*upgrade, *([" ".join((_PIP, *words))] if words else [])], said
+    # Where `setup.py` imports torch, the project is built beside the torch that its tests get, and not beside none.
+    built_with = [f"{_PIP} {shlex.join(declared.built_with)}"] if declared.built_with else []
+    return [*upgrade, *built_with, *([" ".join((_PIP, *words))] if words else [])], said
 
 
 def _is_told_by(declared: Declared, name: str) -> bool:

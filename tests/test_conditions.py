@@ -1,0 +1,303 @@
+"""What the conditions ask for under which tests are skipped: through functions of several statements, parameters and names of a test."""
+
+import pytest
+
+from rankbook.analyse import analyse
+from rankbook.sources.parse import parse_bytes
+
+HEAD = """\
+import enum, importlib.util, os, pytest, torch
+import helpers
+from helpers import *
+"""
+
+
+def needs(text: str, helpers: str = "") -> list[list[str]]:
+    """Say what each test of a file needs."""
+    files = {"test_it.py": HEAD + text, "helpers.py": helpers}
+    project = analyse(parse_bytes(path, source.encode()) for path, source in files.items())
+    return [[need.text for need in test.requirements] for test in project.tests["test_it.py"]]
+
+
+def skipped(condition: str, helpers: str = "") -> list[str]:
+    """Say what a test needs that is skipped under a condition."""
+    (found,) = needs(f"@pytest.mark.skipif({condition}, reason='x')\ndef test_x(): ...\n", helpers)
+    return found
+
+
+KINDS = """\
+import enum
+
+class Ring: ...
+class Tree: ...
+class Way(enum.Enum):
+    SHORT = "short"
+    LONG = "long"
+    FAR = LONG
+class Level(enum.Enum):
+    LOW = enum.auto()
+    HIGH = enum.auto()
+class Words:
+    ONE = "one"
+    TWO = "two"
+Circle = Ring
+"""
+EACH = """\
+@pytest.mark.parametrize("kind", [{kind}])
+def test_x(kind):
+    if {condition}:
+        pytest.skip("x")
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition", "expected"),
+    [
+        ("Ring", "kind is Ring", ["disabled"]),
+        ("Ring", "kind is not Circle", []),
+        ("Ring", "kind == Tree", []),
+        ("helpers.Tree", "kind == helpers.Tree", ["disabled"]),
+        ("Ring", "kind in [Tree, Ring]", ["disabled"]),
+        ("Ring", "kind not in (Tree, Way)", ["disabled"]),
+        ("Ring", "kind in (Tree, unknown)", ["kind not in (Tree, unknown)"]),
+        ("Way.LONG", "kind == Way.SHORT", []),
+        ("Way.LONG", "kind != Way.SHORT", ["disabled"]),
+        ("Way.LONG", "kind == Way.LONG", ["disabled"]),
+        ("Way.LONG", "kind == Way.FAR", ["kind != Way.FAR"]),
+        ("Way.LONG", "kind is Level.LOW", ["kind is not Level.LOW"]),
+        ("Level.LOW", "kind is Level.HIGH", []),
+        ("torch.half", "kind == torch.float16", ["disabled"]),
+        ("torch.half", "kind in {torch.float32, torch.bfloat16}", []),
+        ("Ring", "kind is torch.half", ["kind is not torch.half"]),
+        # One of several that always holds is enough; one that never does says nothing.
+        ("Ring", "kind is Tree and unknown()", []),
+        ("Ring", "kind is Ring and not torch.cuda.is_available()", ["1 GPU"]),
+        ("Ring", "kind is Ring and unknown()", ["kind is not Ring or not unknown()"]),
+    ],
+)
+def test_parameters_that_are_classes_members_and_data_types(kind: str, condition: str, expected: list[str]) -> None:
+    """What a test is given decides whether it is skipped, as far as two names are known to be one thing, or two."""
+    assert needs(EACH.format(kind=kind, condition=condition), KINDS) == [expected]
+
+
+WHERE = """\
+import functools, importlib.util, torch
+from packaging import version
+from packaging.version import Version
+
+LEAST = Version("2.4")
+WRITTEN = version.parse(torch.__version__)
+SPARE = torch.cuda.device_count() if torch.cuda.is_available() else 0
+HALVES = 2 if torch.cuda.is_available() else torch.cuda.device_count()
+
+def where():
+    '''Name the device.'''
+    if torch.cuda.is_available():
+        return "cuda"
+    elif torch.xpu.is_available():
+        return "xpu"
+    else:
+        return "cpu"
+
+device = where()
+twice = where()
+twice = "cpu"
+
+@functools.lru_cache(maxsize=None)
+def takes_halves():
+    if device == "cuda":
+        return torch.cuda.get_device_capability() >= (8, 0)
+    return device == "xpu"
+
+def on(name="cuda"):
+    there = where()
+    return there in [name]
+
+def new_enough(least="2.6"):
+    if importlib.util.find_spec("fbgemm_gpu") is None:
+        return False
+    return version.parse(torch.__version__) >= version.parse(least)
+
+def has_rings():
+    try:
+        import rings.fast
+        return True
+    except ImportError:
+        return False
+
+def has_no_rings():
+    try:
+        import rings
+    except (ImportError, ModuleNotFoundError):
+        return True
+    return False
+
+def has_more():
+    try:
+        import rings
+        return rings.__version__ >= "2.0"
+    except Exception:
+        return False
+
+def fails():
+    try:
+        open("here")
+        return True
+    except OSError:
+        return False
+
+def counts():
+    for each in range(2):
+        if each:
+            return True
+    return False
+
+@wrapped
+def made():
+    if torch.cuda.is_available():
+        return True
+    return False
+
+def own():
+    try:
+        import helpers
+        return True
+    except ImportError:
+        return False
+
+def told(device):
+    return device == "cuda"
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("device != 'cuda'", ["1 GPU"]),
+        ("where() == 'cpu'", ["1 GPU or device xpu"]),
+        ("helpers.device == 'xpu'", ["1 GPU or device not xpu"]),
+        ("device not in ('cuda', 'xpu')", ["1 GPU or device xpu"]),
+        ("device == 'tpu'", []),
+        ("device != 'tpu'", ["disabled: x"]),
+        ("twice != 'cuda'", ["twice == 'cuda'"]),
+        ("device == unknown", ["device != unknown"]),
+        ("not takes_halves()", ["1 GPU and capability >= 8.0 or no GPU and device xpu"]),
+        ("not on()", ["1 GPU"]),
+        ("not on('xpu')", ["no GPU", "device xpu"]),
+        ("not new_enough()", ["library torch >= 2.6", "package fbgemm_gpu"]),
+        ("not new_enough('2.9')", ["library torch >= 2.9", "package fbgemm_gpu"]),
+        ("not has_rings()", ["package rings.fast"]),
+        ("has_rings()", ["not has_rings()"]),
+        ("not has_no_rings()", ["package not rings"]),
+        ("has_no_rings()", ["package rings"]),
+        ("not has_more()", ["package rings >= 2.0"]),
+        ("not fails()", ["fails()"]),
+        ("not counts()", ["counts()"]),
+        ("not made()", ["made()"]),
+        ("not own()", ["own()"]),
+        ("not told('cuda')", []),
+        ("not told(unknown)", ["told(unknown)"]),
+        # What is counted, and what it is compared with.
+        ("WRITTEN < LEAST", ["library torch >= 2.4"]),
+        ("SPARE < 2", ["2 GPUs"]),
+        ("HALVES < 2", ["1 GPU"]),
+        ("not SPARE", ["1 GPU"]),
+        ("not torch.cuda.device_count()", ["1 GPU"]),
+        ("torch.cuda.device_count()", ["no GPU"]),
+        ("not (torch.cuda.is_available() & torch.distributed.is_nccl_available())", ["1 GPU", "backend nccl"]),
+        ("not (torch.cuda.is_available() | torch.xpu.is_available())", ["1 GPU or device xpu"]),
+        ("not (FLAGS & 4)", ["FLAGS & 4"]),
+        ("torch.cuda.is_available() if os.environ.get('CI') else False", ["environment CI not set or no GPU"]),
+    ],
+)
+def test_functions_of_several_statements(condition: str, expected: list[str]) -> None:
+    """They are followed where they compute what they return by names, conditions and imports; what only a run can tell stays as written."""
+    assert skipped(condition, WHERE) == expected
+
+
+TRIED = """\
+from packaging import version
+try:
+    import rings
+    HAS_FAST = version.parse(rings.__version__) >= version.parse("2.1")
+except ImportError:
+    HAS_FAST = False
+try:
+    import rings
+    HAS_ODD = rings.odd()
+except ImportError:
+    HAS_ODD = False
+try:
+    import rings
+    HAS_ALL = True
+except ImportError:
+    HAS_ALL = False
+HAS_ALL = False
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("not HAS_FAST", ["package rings >= 2.1"]),
+        ("HAS_FAST", ["package not rings or rings < 2.1"]),
+        ("not HAS_ODD", ["HAS_ODD"]),
+        ("not HAS_ALL", ["HAS_ALL"]),
+    ],
+)
+def test_flags_that_are_set_where_an_import_works(condition: str, expected: list[str]) -> None:
+    """Such a flag asks for the package, and for what it is set to."""
+    assert skipped(condition, TRIED) == expected
+
+
+INSIDE = """\
+device = "cuda" if torch.cuda.is_available() else "cpu"
+count = 8
+def needs_more(count):
+    least = count
+    if torch.cuda.device_count() < least:
+        pytest.skip("x")
+
+def test_x({parameters}):
+    {statements}
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "statements", "expected"),
+    [
+        ("", "count = torch.cuda.device_count(); few = count\n    if few < 2: pytest.skip('x')", ["2 GPUs"]),
+        ("", "if torch.cuda.device_count() < count: pytest.skip('x')", ["8 GPUs"]),
+        (
+            "",
+            "count = 2\n    count = 4\n    if torch.cuda.device_count() < count: pytest.skip('x')",
+            ["torch.cuda.device_count() >= count"],
+        ),
+        (
+            "",
+            "for count in (2, 4):\n        if torch.cuda.device_count() < count: pytest.skip('x')",
+            ["torch.cuda.device_count() >= count"],
+        ),
+        ("", "def inner():\n        count = 3\n    if torch.cuda.device_count() < count: pytest.skip('x')", ["8 GPUs"]),
+        ("", "two: int = 2\n    needs_more(two)", ["2 GPUs"]),
+        ("count=4", "needs_more(count)", ["4 GPUs"]),
+        ("count=4", "count = 2\n    needs_more(count)", ["needs_more(count)"]),
+        ("count", "if torch.cuda.device_count() < count: pytest.skip('x')", ["torch.cuda.device_count() >= count"]),
+        ("device", "if device == 'cpu': pytest.skip('x')", ["device != 'cpu'"]),
+        ("", "if device == 'cpu': pytest.skip('x')", ["1 GPU"]),
+    ],
+)
+def test_names_and_parameters_of_a_test(parameters: str, statements: str, expected: list[str]) -> None:
+    """What a test sets once, or has by default, is that; what it is given is not what its module calls by the same name."""
+    (found,) = needs(INSIDE.format(parameters=parameters, statements=statements))
+    assert found == expected
+
+
+def test_the_line_of_the_mark_of_a_single_case() -> None:
+    """What a case needs is told at its mark, however far that is from its test; at the test where the mark stands elsewhere."""
+    text = (
+        "import pytest\nspare = pytest.mark.gpu\nlisted = [pytest.param(4, marks=spare)]\n@pytest.mark.parametrize('n', [\n    1,\n"
+        "    pytest.param(2, marks=[\n        pytest.mark.gpu,\n    ]),\n    *listed,\n])\ndef test_x(n): ...\n"
+    )
+    tests = analyse([parse_bytes("test_it.py", text.encode())]).tests["test_it.py"]
+    assert [[(need.text, need.line) for need in test.requirements] for test in tests] == [[], [("1 GPU", 7)], [("1 GPU", 11)]]
