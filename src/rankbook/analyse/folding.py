@@ -5,15 +5,26 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from rankbook.model import Function
 
 _MOST = 16
 """Places at which a function returns."""
+_LARGEST = 1000
+"""Nodes of an expression: where each name is what it is set to, a few lines may make one without end."""
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr)
 """Expressions that bind names of their own."""
-_Names = Mapping[str, ast.expr]
+_Names = Mapping[str, "_Set"]
+
+
+class _Set(NamedTuple):
+    """What a name is set to."""
+
+    value: ast.expr
+    size: int
+    """Number of its nodes."""
 
 
 class _Untold(Exception):  # noqa: N818 - no failure: the caller keeps the name
@@ -55,10 +66,10 @@ class _Fold:
                     ast.Assign(targets=[ast.Name(id=name)], value=value)
                     | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
                 ):
-                    names = {**names, name: _Known(names).visit(value)}
+                    names = {**names, name: _known(value, names)}
                 case ast.If(test=test, body=body, orelse=other):
                     sides = (self.body([*body, *rest], names), self.body([*other, *rest], names))
-                    return ast.IfExp(_Known(names).visit(test), *sides)
+                    return ast.IfExp(_known(test, names).value, *sides)
                 case ast.Try(body=body, handlers=[handler], orelse=more, finalbody=[]) if _catches_imports(handler):
                     tried = ast.BoolOp(ast.And(), _imports(body))
                     return ast.IfExp(tried, self.body([*body, *more, *rest], names), self.body([*handler.body, *rest], names))
@@ -66,12 +77,22 @@ class _Fold:
                     self._returns += 1
                     if self._returns > _MOST:
                         raise _Untold
-                    return ast.Constant(None) if value is None else _Known(names).visit(value)
+                    return ast.Constant(None) if value is None else _known(value, names).value
                 case ast.Expr(value=ast.Constant()) | ast.Pass() | ast.Import() | ast.ImportFrom():
                     continue
                 case _:
                     raise _Untold
         return ast.Constant(None)
+
+
+def _known(node: ast.expr, names: _Names) -> _Set:
+    """Give an expression of a function without its names; the one that is given stays as it is.
+
+    Raises:
+        _Untold: it would be too large.
+    """
+    known = _Known(names)
+    return _Set(known.visit(node), known.size)
 
 
 class _Known(ast.NodeTransformer):
@@ -83,11 +104,23 @@ class _Known(ast.NodeTransformer):
 
     def __init__(self, names: _Names) -> None:
         self._names = names
+        self.size = 0
+        """Nodes of what was made so far."""
 
     def visit(self, node: ast.AST) -> ast.expr:
-        """Give an expression of the function without its names; the one that is given stays as it is."""
+        """Give an expression without names of the function.
+
+        Raises:
+            _Untold: it would be too large.
+        """
+        found = self._names.get(node.id) if isinstance(node, ast.Name) else None
+        self.size += found.size if found else 1
+        if self.size > _LARGEST:
+            raise _Untold
+        if found:
+            return found.value
         if isinstance(node, ast.Name):
-            return self._names.get(node.id, node)
+            return node
         fields = {name: self._of(value) for name, value in ast.iter_fields(node)}
         return type(node)(**fields)  # type: ignore[return-value]
 
