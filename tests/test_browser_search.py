@@ -50,6 +50,16 @@ SCATTERS = {
     "suite/test_scatter.py": "import torch\n\n\ndef test_one():\n    torch.scatter()\n    torch.distributed.scatter()\n",
     "suite/test_scatters.py": "import torch.distributed as dist\n\n\ndef test_two():\n    dist.scatter()\n",
 }
+MARKED = """\
+import pytest
+
+
+@pytest.mark.unhurried
+@pytest.mark.world_size(3)
+@pytest.mark.gpus(3)
+def test_marked():
+    pass
+"""
 HOSTILE = '# Owner(s): ["<img src=x onerror=document.title=1>"]\n\n\ndef test_owned():\n    pass\n'
 
 
@@ -58,6 +68,7 @@ def project(root, *, theme=True):
     write_project(root, theme=theme)
     (root / "suite/test_collectives.py").write_text(COLLECTIVES, encoding="utf-8")
     (root / "suite/test_hostile.py").write_text(HOSTILE, encoding="utf-8")
+    (root / "suite/test_marked.py").write_text(MARKED, encoding="utf-8")
     for path, text in SCATTERS.items():
         (root / path).write_text(text, encoding="utf-8")
     site = build(root)
@@ -202,6 +213,26 @@ def test_an_api_leads_to_its_tests(visit):
     row = page.locator("tr.rankbook-found")
     row.wait_for()
     assert row.locator("td").first.inner_text() == "all_reduce"
+    assert row.evaluate("each => { const {top, bottom} = each.getBoundingClientRect(); return top > 0 && bottom < innerHeight; }")
+
+
+@pytest.mark.parametrize(
+    ("query", "shown", "cell"),
+    [
+        ("keyword:unhurried", "suite-marks.html?row=unhurried#marks", "unhurried"),
+        ("requirement:world size 3", "suite-marks.html?row=3#world-size", "3"),
+        ("requirement:3 GPUs", "suite-hardware.html?row=3#hardware", "3"),
+    ],
+)
+def test_marks_and_requirements_lead_to_their_rows(visit, query, shown, cell):
+    """The result of a mark, or of what tests need, opens its page and shows the row that it has there."""
+    page = visit()
+    ask(page, query)
+    page.get_by_role("option").click()
+    page.wait_for_url(f"**/material/book/{shown}")
+    row = page.locator("tr.rankbook-found")
+    row.wait_for()
+    assert row.locator("td").first.inner_text() == cell
     assert row.evaluate("each => { const {top, bottom} = each.getBoundingClientRect(); return top > 0 && bottom < innerHeight; }")
 
 

@@ -104,7 +104,7 @@
 
   // How well a row fits: 0 its name (a file's before others where a path is asked for), 1 its beginning, 2 that of a part, 3 somewhere; -1 not at all.
   const fit = (row, { whole, pieces, isPath }) => {
-    row.text ??= flat(`${row.name} ${row.place}`);
+    row.text ??= flat(`${row.name} ${row.place.replace(/\?row=[^#]*/, "")}`);
     if (!row.text.includes(whole) && !pieces.every((piece) => row.text.includes(piece))) return -1;
     row.steps ??= words(row.plain);
     const name = row.steps.join("");
