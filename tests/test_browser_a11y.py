@@ -299,9 +299,7 @@ def test_a_wide_table_without_links_is_reached_by_keys(visit):
     box.evaluate("each => (each.querySelector('td').style.minWidth = '')")
 
 
-@pytest.mark.parametrize(
-    ("kind", "box", "viewport"), [("file with long names", ".md-typeset__scrollwrap", PHONE), ("file", ".rb-scroll", TABLET)]
-)
+@pytest.mark.parametrize(("kind", "box", "viewport"), [("owners", ".md-typeset__scrollwrap", PHONE), ("file", ".rb-scroll", TABLET)])
 def test_a_box_says_that_it_goes_on(visit, kind, box, viewport):
     """What holds more at its right than it shows fades there until it is moved; what shows all does not, and nothing does on paper."""
     page = visit(KINDS[kind], viewport=viewport)
@@ -353,6 +351,23 @@ def test_a_phone_shows_runs_and_ranks_whole(visit, width):
     assert first[4].startswith("Last call of torch.distributed: all_reduce")
     page = visit(KINDS["book"], viewport={"width": width, "height": 800})
     assert page.locator(".rb-scroll, .rb-scroll tbody :is(tr, th, td)").evaluate_all(OUTSIDE) == []
+
+
+@pytest.mark.parametrize("kind", ["file", "file with long names", "folder", "words", "marks", "owners"])
+@pytest.mark.parametrize("width", [PHONE["width"], 320])
+def test_a_phone_shows_each_row_of_a_table_whole(visit, kind, width):
+    """A row of words and numbers lies on the screen whole, each number with the name of its column; numbers alone stay columns."""
+    page = visit(KINDS[kind], viewport={"width": width, "height": 800})
+    told = page.locator(".rankbook-page table[data-told]")
+    assert told.locator("xpath=..").locator("td").evaluate_all(OUTSIDE) == []
+    columns = page.locator(".rankbook-page table:not([class], [data-told]):has(th:nth-child(3)) tbody tr")
+    assert columns.evaluate_all("all => all.every(each => getComputedStyle(each).display === 'table-row')")
+    assert columns.count() or kind != "owners"
+    said = "all => all.map(each => getComputedStyle(each, '::before').content.replace(/none|[\"]/g, '') + each.textContent)"
+    if kind == "marks":
+        assert told.locator("tr").nth(1).locator("td").evaluate_all(said)[:3] == ["slow", "Tests: 2", "Files: 1"]
+    page.set_viewport_size(DESKTOP)
+    assert told.locator("tr").evaluate_all("all => all.every(each => getComputedStyle(each).display === 'table-row')")
 
 
 LIGHTNESS = """all => {
