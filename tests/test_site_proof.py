@@ -260,6 +260,18 @@ def test_variants_of_a_test_share_a_badge(proof_of):
     assert "rankbook-passed" not in shown
 
 
+def test_a_variant_that_was_never_run_counts(proof_of):
+    """A test of which one variant passed and another was never run is not called passed."""
+    stamps = stamps_of("test_a[0]", "test_a[1]", "test_ab", "TestA::test_a[0]", "TestA::test_b")
+    rows = [("", "test_a"), ("", "test_ab"), ("TestA", "test_a"), ("TestA", "test_b")]
+    page = proof_of(a_run("test_a[0]"), a_run("TestA::test_a[0]"), a_run("TestA::test_b", Outcome.FAILED), stamps=stamps).page(
+        PAGE, tests=rows
+    )
+    words = [re.sub("<[^>]*>", "", page.tests[row]) for row in rows]
+    assert words == ["1 of 2 proved", "never run", "passed", "failed"]
+    assert 'title="1 passed, 1 never run"' in page.tests["", "test_a"]
+
+
 def test_the_badge_of_variants_leads_to_the_one_that_failed(proof_of):
     """Who follows `1 failed` comes to the failure, wherever it stands among the variants."""
     ends = [a_run(f"test_a[{number}]", Outcome.FAILED if number == 1 else Outcome.PASSED) for number in range(3)]

@@ -452,8 +452,8 @@ def _badges(view: _View, tests: Sequence[Row]) -> dict[Row, str]:
         row = _row_of(entry.name, found, plain) if entry.is_test else None
         if row is not None:
             found[row].append((place, entry))
-    never = badge(Group.NEVER)
-    return {row: _badge(entries) if entries else never for row, entries in found.items()}
+    never = Counter(_row_of(name, found, plain) for name in view.never)
+    return {row: _badge(entries, never[row]) if entries else badge(Group.NEVER) for row, entries in found.items()}
 
 
 def _row_of(test: str, rows: Collection[Row], plain: Collection[str]) -> Row | None:
@@ -475,13 +475,18 @@ def _row_of(test: str, rows: Collection[Row], plain: Collection[str]) -> Row | N
     return next((row for name in names for row in ((owner, name), (None, name)) if row in rows), None)
 
 
-def _badge(entries: Sequence[_Placed]) -> str:
-    """Write the badge of a test, or one for all of its variants, which leads to the row of one of its runs, a failed one if any."""
+def _badge(entries: Sequence[_Placed], never: int) -> str:
+    """Write the badge of a test, or one for all of its variants, which leads to the row of one of its runs, a failed one if any.
+
+    Args:
+        entries: those that were run.
+        never: number of those that were not.
+    """
     place, first = next((pair for pair in entries if pair[1].one.group is Group.FAILED), entries[0])
     word = badge(first.one.group, first.one.word)
     said = in_short_of(first.one)
-    if len(entries) > 1:
-        counts = Counter(entry.one.group for _, entry in entries)
+    if len(entries) + never > 1:
+        counts = Counter(entry.one.group for _, entry in entries) + Counter({Group.NEVER: never})
         word, said = label(counts), in_words(counts)
     return f'<a class="rankbook-run" href="#{anchor(place)}" title="{html.escape(said)}">{word}</a>'
 
