@@ -330,6 +330,16 @@ def test_a_long_list_of_failures_says_that_it_goes_on(proof_of):
     assert "<p>and 3 others.</p>" in front
 
 
+def test_tests_of_one_name_are_told_apart_by_their_files(proof_of):
+    """What fails is listed with its file, as it is called from the folder that the page is about."""
+    below = run("docs/s/sub/b.py_docs.md::test_a", Outcome.FAILED, listing=NOW, source="sub/b.py", when="2026-11-20T10:00:00+00:00")
+    proof = proof_of(a_run("test_a", Outcome.FAILED), below)
+    front = Seen(proof.front()).text
+    assert "test_a a.pyfailed" in front
+    assert "test_a sub/b.pyfailed" in front
+    assert "test_a b.pyfailed" in Seen(proof.page("s/sub/index.md").rollup).text
+
+
 def test_a_time_that_is_not_known_is_not_told(proof_of):
     """A run that is dated ahead has none: neither 1970 nor an empty month."""
     page = proof_of(a_run(when="2031-01-01T00:00:00+00:00"), a_run(day=19, machine=TWO_GPUS))
@@ -546,12 +556,12 @@ def test_a_folder_adds_up_what_lies_below(proof_of):
     said = Seen(proof.page("s/index.md").rollup).text
     assert "Proof coverage: 50 %. A machine has run 3 of 6 tests as they are now." in said
     assert "2 passed 33 %" in said
-    assert "test_badfailedCPU, 2 cores, x86_64" in said
+    assert "test_bad a.pyfailedCPU, 2 cores, x86_64" in said
     assert "2 GPUs1 test: 1 skipped; smallest machine: 2 GPUs" in said
     assert "4 GPUs1 test: 1 never run; smallest machine: 4 GPUs" in said
-    assert "test_flaky99 %" not in said
-    assert "test_flaky100 %: 3 changes in 4 runs" in said
-    assert said.index("test_slow1\xa0min 15\xa0s") < said.index("test_flaky1\xa0s")
+    assert "test_flaky a.py99 %" not in said
+    assert "test_flaky a.py100 %: 3 changes in 4 runs" in said
+    assert said.index("test_slow a.py1\xa0min 15\xa0s") < said.index("test_flaky a.py1\xa0s")
     assert "oncall: distributed60 %2 passed, 1 failed, 1 skipped, 1 never run" in said
     assert "2 × NVIDIA H20017 %1 passed" in said
     assert "2026-112 tests2026-101 test" in said

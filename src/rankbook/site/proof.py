@@ -321,7 +321,7 @@ class Proof:
         one, run = entry.one, entry.one.run
         (found.tests if entry.is_test else found.others)[one.group] += 1
         found.newest = max(found.newest, one.found.newest.when)
-        place = Place(entry.name, path, entry.line)
+        place = Place(entry.name, path, entry.line, run.source)
         if one.group.ran:
             if entry.is_test:
                 found.months[run.when[:7]] += 1
@@ -345,12 +345,16 @@ class Proof:
     def _rollup(self, folder: str, path: str) -> str:
         where = f"{self._prefix}{folder}".rstrip("/") or "."
 
-        def href(page: str, line: int) -> str:
-            return self._addresses.between(path, page) + (f"#L{line}" if line else "")
+        stamp = self._stamps.get(path)
+        below = f"{stamp.source}/" if stamp and stamp.source else ""
 
-        is_book = not folder or bool((stamp := self._stamps.get(path)) and not stamp.source)
+        def way(place: Place) -> tuple[str, str]:
+            address = self._addresses.between(path, place.page) + (f"#L{place.line}" if place.line else "")
+            return address, place.source.removeprefix(below)
+
+        is_book = not folder or bool(stamp and not stamp.source)
         found = self._totals[folder] if self._standing.items else _NOTHING
-        return rollup(found, href, COMMAND.format(word(f"{where}/")), is_whole=is_book)
+        return rollup(found, way, COMMAND.format(word(f"{where}/")), is_whole=is_book)
 
     @cached_property
     def _children(self) -> Mapping[str, list[str]]:

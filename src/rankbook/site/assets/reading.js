@@ -62,7 +62,7 @@
     "article :is(td, th) code",
     ".rankbook-page :is(h1, h2, h3, h4, p, li) > code, .rankbook-page li > a > code",
     ".rankbook-page td > a[href*='#L']:not(:has(code))",
-    ".rankbook-rollup td:last-child, .rankbook-runs td, .rb-ranks td, .md-nav--secondary .md-nav__link",
+    ".rankbook-rollup td:last-child, .rankbook-rollup small, .rankbook-runs td, .rb-ranks td, .md-nav--secondary .md-nav__link",
   ].join();
   const END = /([_.:/-]|[a-z0-9](?=[A-Z][a-z]|\[))(?=[^_.:/-])/g;
   const loosened = new WeakSet();
