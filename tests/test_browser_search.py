@@ -165,11 +165,36 @@ def test_what_a_name_stands_in_chooses(visit):
         "docs/book/suite/test_collectives.py_docs.md::test_all_reduce[SUM-expected0]",
         "elsewhere/suite/test_collectives.py_docs.md::test_all_reduce",
         "test: test_all_reduce[1]",
+        "FAILED suite/test_collectives.py::test_all_reduce[a b.c:3] - AssertionError: 2 is not 3",
+        "pytest --doctest-glob='*.md' docs/book/suite/test_collectives.py_docs.md::test_all_reduce",
     ],
 )
 def test_a_node_id_as_pytest_prints_it(visit, query):
-    """Parameters are no part of what is listed, and the node id of a page is that of its source."""
+    """Parameters and what stands around it are no part of what is listed, and the node id of a page is that of its source."""
     assert ask(visit(), query)[0] == TEST
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("test_ring.py:15", "suite/test_ring.py:15"),
+        ("suite/test_ring.py:15: AssertionError", "suite/test_ring.py:15"),
+        ("SKIPPED [1] docs/book/suite/test_ring.py_docs.md:70: needs 2 GPUs", "suite/test_ring.py"),
+    ],
+)
+def test_a_line_of_a_file_as_pytest_prints_it(visit, query, place):
+    """The file that is named is the first result, and opens at the line, unless that is one of its page's text."""
+    page = visit()
+    assert ask(page, query)[0] == ("file", "test_ring.py", place)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/material/book/suite/test_ring.py_docs.html{'#L15' if place.endswith(':15') else ''}")
+
+
+def test_a_mark_as_it_is_written(visit):
+    """A decorator that is pasted finds its mark."""
+    page = visit()
+    for query in ("@pytest.mark.unhurried", 'pytest.mark.unhurried(reason="a.b:3")'):
+        assert ask(page, query) == [("mark", "unhurried", "in 1 file")]
 
 
 def test_a_page_by_its_name(visit):

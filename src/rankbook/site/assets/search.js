@@ -59,9 +59,13 @@
     return { letter: row[0], number: Number(row.slice(1, gap < 0 ? 1 : gap)), name, place, plain, steps: null, text: null };
   };
 
+  // A node id, and a line of a file, as they stand in what pytest prints and in commands.
+  const NODE = /\S+\.\w+::[^\s[]+/;
+  const SPOT = /(\S+\.\w+):(\d+)\b/;
+
   // What a node id is about as the book lists it: without its parameters, and the source's for that of a page.
   const sourceOf = (text, page) => {
-    const bare = text.replace(/(\w)\[.*$/s, "$1");
+    const bare = (NODE.exec(text)?.[0] ?? text).replace(/(\w)\[.*$/s, "$1");
     const [folder, behind] = page.split("{}");
     const end = bare.indexOf(behind.replace(/\.html$|\/$/, ".md"));
     if (end < 0) return bare;
@@ -73,12 +77,15 @@
 
   // What is asked: an optional kind before a colon, and pieces that a result must hold.
   const question = (text, groups, kinds, page) => {
-    const [, before, rest] = text.match(/^\s*([a-z ]+):(?!:)\s*(.*)$/is) || [null, "", text];
+    const [, before, rest] = text.replace(/^\s*@?pytest\.mark\.(\w+).*$/s, "mark:$1").match(/^\s*([a-z ]+):(?!:)\s*(.*)$/is) || [null, "", text];
     const wanted = before.trim().toLowerCase();
     const group = wanted && groups.find((each) => each.toLowerCase() === wanted || (wanted === "need" && each === "Requirement"));
     const letter = wanted && !group && Object.keys(kinds).find((each) => kinds[each][0].toLowerCase() === wanted);
-    const asked = sourceOf(group || letter ? rest : text, page);
-    return { group, letter, isPath: asked.includes("/"), whole: joined(asked), pieces: asked.split(/[\s./:#]+/).map(joined).filter(Boolean) };
+    const said = group || letter ? rest : text;
+    const [, file, line] = (!NODE.test(said) && SPOT.exec(said)) || [];
+    const asked = sourceOf(file || said, page);
+    const pieces = asked.split(/[\s./:#]+/).map(joined).filter(Boolean);
+    return { group, letter, isPath: Boolean(file) || asked.includes("/"), line: asked === file ? Number(line) : 0, whole: joined(asked), pieces };
   };
 
   // Beginnings of keys to look at, each with the number of shards that it may take.
@@ -134,7 +141,9 @@
     }
     found.sort((one, other) => one[0] - other[0] || one[1] - other[1] || one[2] - other[2] || one[4] - other[4]
       || (one[3].name < other[3].name ? -1 : one[3].name > other[3].name ? 1 : one[3].place < other[3].place ? -1 : 1));
-    return { rows: found.map(([, , , row]) => row), pieces: [asked.whole, ...asked.pieces], isCut };
+    // Who asks for a line of a file is led to it.
+    const led = (row) => (asked.line && row.letter === "p" ? { ...row, number: asked.line } : row);
+    return { rows: found.map(([, , , row]) => led(row)), pieces: [asked.whole, ...asked.pieces], isCut };
   };
 
   const addressOf = ({ page, root, kinds }, { place, number, letter, name }) => {
