@@ -301,6 +301,25 @@ def test_the_number_of_results_is_announced(visit):
     assert page.get_by_role("combobox", name="Find a test").get_attribute("aria-expanded") == "false"
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("test_al_reduce", "test_all_reduce"),
+        ("test_all_redcue", "test_all_reduce"),
+        ("AllReduceWoker", "AllReduceWorker"),
+        ("suite/test_colectives.py", "test_collectives.py"),
+        ("neighbuor", "neighbour"),
+    ],
+)
+def test_what_is_spelt_almost_so_is_offered(visit, query, found):
+    """Where nothing has a name, those that differ by a letter or two are shown, and said to be others."""
+    page = visit()
+    assert found in [name for _, name, _ in ask(page, query)]
+    assert status(page) == "Nothing found. Spelt almost so:"
+    page.get_by_role("button", name="Owner", exact=True).click()
+    page.wait_for_function("!document.querySelector('[role=option]')")
+
+
 def test_chips_narrow_to_a_kind(visit):
     """A chip leaves results of its kind only, says that it is pressed, and is let go by a second click."""
     page = visit()

@@ -9,6 +9,7 @@
   const SITE = new URL("../", own);
   const MOST = 40; // results shown
   const SHARDS = 4; // files read for a query
+  const NEAR = 8; // names shown that are spelt almost as one that is not there
   const HINT = "Type a part of a name. test: api: keyword: file: owner: requirement: before it narrow the search.";
   const NOT_HERE = location.protocol === "file:"
     ? "This search reads files, which browsers do not allow on pages opened from disk. Serve the folder, say with python -m http.server, and open it from there."
@@ -84,8 +85,9 @@
     const said = group || letter ? rest : text;
     const [, file, line] = (!NODE.test(said) && SPOT.exec(said)) || [];
     const asked = sourceOf(file || said, page);
-    const pieces = asked.split(/[\s./:#]+/).map(joined).filter(Boolean);
-    return { group, letter, isPath: Boolean(file) || asked.includes("/"), line: asked === file ? Number(line) : 0, whole: joined(asked), pieces };
+    const parts = asked.split(/[\s./:#]+/);
+    const pieces = parts.map(joined).filter(Boolean);
+    return { steps: words(parts.findLast((part) => part.length > 2) ?? ""), group, letter, isPath: Boolean(file) || asked.includes("/"), line: asked === file ? Number(line) : 0, whole: joined(asked), pieces };
   };
 
   // Beginnings of keys to look at, each with the number of shards that it may take.
@@ -144,6 +146,42 @@
     // Who asks for a line of a file is led to it.
     const led = (row) => (asked.line && row.letter === "p" ? { ...row, number: asked.line } : row);
     return { rows: found.map(([, , , row]) => led(row)), pieces: [asked.whole, ...asked.pieces], isCut };
+  };
+
+  // How many letters must be put in, left out, changed, or exchanged with their neighbour to make one name of the other.
+  const distance = (one, other) => {
+    let [before, last] = [[], Array.from({ length: other.length + 1 }, (_, place) => place)];
+    for (let row = 1; row <= one.length; row++) {
+      const next = [row];
+      for (let column = 1; column <= other.length; column++) {
+        const isSame = one[row - 1] === other[column - 1];
+        next[column] = Math.min(last[column] + 1, next[column - 1] + 1, last[column - 1] + !isSame);
+        const isTurned = one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1];
+        if (isTurned) next[column] = Math.min(next[column], before[column - 2] + 1);
+      }
+      [before, last] = [last, next];
+    }
+    return last[other.length];
+  };
+
+  // Names that are spelt almost as what was asked for, and have a word that begins as one of its longest does.
+  const near = async (text, chosen) => {
+    const { starts, kinds, groups, page } = await index();
+    const { steps, ...asked } = question(text, groups, kinds, page);
+    const group = asked.group || chosen;
+    const longest = steps.filter((step) => step.length > 2 && step !== "test").sort((one, other) => other.length - one.length).slice(0, SHARDS / 2);
+    const needed = longest.flatMap((step) => startsFor(starts, { whole: step.slice(0, 3), pieces: [] })[0].slice(0, SHARDS / 2));
+    const wanted = steps.join("");
+    const most = Math.min(4, 1 + Math.floor(wanted.length / 5));
+    const fault = (row) => {
+      const name = joined(row.letter === "p" ? row.name.replace(/\.[^.]*$/, "") : row.plain);
+      return Math.abs(name.length - wanted.length) > most ? Infinity : distance(wanted, name);
+    };
+    const rows = (await Promise.all([...new Set(needed)].map(shard))).flat().filter((row) =>
+      asked.letter ? row.letter === asked.letter : !group || kinds[row.letter][1] === group);
+    const byName = new Map(rows.map((row) => [`${row.letter}${row.number} ${row.name}\n${row.place}`, row]));
+    const found = [...byName.values()].map((row) => [fault(row), row]).filter(([faults]) => faults <= most);
+    return found.sort((one, other) => one[0] - other[0]).slice(0, NEAR).map(([, row]) => row);
   };
 
   const addressOf = ({ page, root, kinds }, { place, number, letter, name }) => {
@@ -243,7 +281,13 @@
       const [top, found] = await Promise.all([index(), find(input.value, chosen)]);
       if (mine !== turn) return;
       if (!found) show([], HINT);
-      else if (!found.rows.length) show([], `Nothing found. A name is found by the beginning of any of its words${chosen ? `; only ${chosen} is searched` : ""}.`);
+      else if (!found.rows.length) {
+        const almost = await near(input.value, chosen);
+        if (mine !== turn) return;
+        show(almost.map((row, place) => option(top, row, place, [])), almost.length
+          ? "Nothing found. Spelt almost so:"
+          : `Nothing found. A name is found by the beginning of any of its words${chosen ? `; only ${chosen} is searched` : ""}.`);
+      }
       else {
         const count = found.rows.length;
         const more = count > MOST ? `, the first ${MOST} shown` : "";
