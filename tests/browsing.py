@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+PHONE, TABLET, DESKTOP = {"width": 390, "height": 844}, {"width": 760, "height": 1000}, {"width": 1280, "height": 900}
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from browsing import DESKTOP, PHONE, served, visits
+from browsing import DESKTOP, PHONE, TABLET, served, visits
 from proved_site import LONG, LONGEST, STATES, WORDS, build_site
 
 pytest.importorskip("material", reason="the site needs the extra `site`")
@@ -299,10 +299,11 @@ def test_a_wide_table_without_links_is_reached_by_keys(visit):
     box.evaluate("each => (each.querySelector('td').style.minWidth = '')")
 
 
-@pytest.mark.parametrize(("kind", "box"), [("file with long names", ".md-typeset__scrollwrap"), ("file", ".rb-scroll")])
-def test_a_box_says_that_it_goes_on(visit, kind, box):
+@pytest.mark.parametrize(("kind", "box", "viewport"), [("owners", ".md-typeset__scrollwrap", PHONE), ("file", ".rb-scroll", TABLET)])
+def test_a_box_says_that_it_goes_on(visit, kind, box, viewport):
     """What holds more at its right than it shows fades there until it is moved; what shows all does not, and nothing does on paper."""
-    page = visit(KINDS[kind], viewport=PHONE)
+    page = visit(KINDS[kind], viewport=viewport)
+    page.locator(f"{box} td").first.evaluate("each => (each.style.minWidth = '50rem')")
     page.wait_for_selector(f"{box}.rankbook-more")
     wide = page.locator(f"{box}.rankbook-more").first.element_handle()
     fades = "each => getComputedStyle(each).maskImage !== 'none'"
@@ -327,6 +328,46 @@ def test_a_phone_shows_how_each_rank_ended(visit):
         box = each.bounding_box()
         assert 0 <= box["x"] < box["x"] + box["width"] <= PHONE["width"]
         assert box["height"] >= 11
+
+
+OUTSIDE = """all => all.filter(each => {
+  const {left, right} = each.getBoundingClientRect();
+  return left < 0 || right > innerWidth || each.scrollWidth > each.clientWidth;
+}).map(each => each.outerHTML)"""
+
+
+@pytest.mark.parametrize("width", [PHONE["width"], 320])
+def test_a_phone_shows_runs_and_ranks_whole(visit, width):
+    """Nothing of the last runs, the ranks as a table and what a folder adds up is moved sideways, and each number has its name there."""
+    page = visit(viewport={"width": width, "height": 800})
+    page.locator(".rankbook-runs details").evaluate_all("all => all.forEach(each => (each.open = true))")
+    runs = page.locator(".rb-scroll[aria-label='Last runs']")
+    assert page.locator(".rb-scroll, .rb-scroll tbody :is(tr, th, td, pre, li)").evaluate_all(OUTSIDE) == []
+    said = "all => all.map(each => getComputedStyle(each, '::before').content.replace(/none|[\"]/g, '') + each.textContent)"
+    hung = runs.locator("tr:has-text('test_hung') td").evaluate_all(said)
+    assert "Ranks: 3" in hung
+    first = page.locator("figure.rb-ranks tbody tr").first.locator("td").evaluate_all(said)
+    assert first[:4] == ["Started: 0.250 s", "Entered the test: 0.700 s", "Last seen: 4.350 s", "still alive when the run ended"]
+    assert first[4].startswith("Last call of torch.distributed: all_reduce")
+    page = visit(KINDS["book"], viewport={"width": width, "height": 800})
+    assert page.locator(".rb-scroll, .rb-scroll tbody :is(tr, th, td)").evaluate_all(OUTSIDE) == []
+
+
+@pytest.mark.parametrize("kind", ["file", "file with long names", "folder", "words", "marks", "owners"])
+@pytest.mark.parametrize("width", [PHONE["width"], 320])
+def test_a_phone_shows_each_row_of_a_table_whole(visit, kind, width):
+    """A row of words and numbers lies on the screen whole, each number with the name of its column; numbers alone stay columns."""
+    page = visit(KINDS[kind], viewport={"width": width, "height": 800})
+    told = page.locator(".rankbook-page table[data-told]")
+    assert told.locator("xpath=..").locator("td").evaluate_all(OUTSIDE) == []
+    columns = page.locator(".rankbook-page table:not([class], [data-told]):has(th:nth-child(3)) tbody tr")
+    assert columns.evaluate_all("all => all.every(each => getComputedStyle(each).display === 'table-row')")
+    assert columns.count() or kind != "owners"
+    said = "all => all.map(each => getComputedStyle(each, '::before').content.replace(/none|[\"]/g, '') + each.textContent)"
+    if kind == "marks":
+        assert told.locator("tr").nth(1).locator("td").evaluate_all(said)[:3] == ["slow", "Tests: 2", "Files: 1"]
+    page.set_viewport_size(DESKTOP)
+    assert told.locator("tr").evaluate_all("all => all.every(each => getComputedStyle(each).display === 'table-row')")
 
 
 LIGHTNESS = """all => {

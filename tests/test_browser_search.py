@@ -50,6 +50,16 @@ SCATTERS = {
     "suite/test_scatter.py": "import torch\n\n\ndef test_one():\n    torch.scatter()\n    torch.distributed.scatter()\n",
     "suite/test_scatters.py": "import torch.distributed as dist\n\n\ndef test_two():\n    dist.scatter()\n",
 }
+MARKED = """\
+import pytest
+
+
+@pytest.mark.unhurried
+@pytest.mark.world_size(3)
+@pytest.mark.gpus(3)
+def test_marked():
+    pass
+"""
 HOSTILE = '# Owner(s): ["<img src=x onerror=document.title=1>"]\n\n\ndef test_owned():\n    pass\n'
 
 
@@ -58,6 +68,7 @@ def project(root, *, theme=True):
     write_project(root, theme=theme)
     (root / "suite/test_collectives.py").write_text(COLLECTIVES, encoding="utf-8")
     (root / "suite/test_hostile.py").write_text(HOSTILE, encoding="utf-8")
+    (root / "suite/test_marked.py").write_text(MARKED, encoding="utf-8")
     for path, text in SCATTERS.items():
         (root / path).write_text(text, encoding="utf-8")
     site = build(root)
@@ -154,11 +165,36 @@ def test_what_a_name_stands_in_chooses(visit):
         "docs/book/suite/test_collectives.py_docs.md::test_all_reduce[SUM-expected0]",
         "elsewhere/suite/test_collectives.py_docs.md::test_all_reduce",
         "test: test_all_reduce[1]",
+        "FAILED suite/test_collectives.py::test_all_reduce[a b.c:3] - AssertionError: 2 is not 3",
+        "pytest --doctest-glob='*.md' docs/book/suite/test_collectives.py_docs.md::test_all_reduce",
     ],
 )
 def test_a_node_id_as_pytest_prints_it(visit, query):
-    """Parameters are no part of what is listed, and the node id of a page is that of its source."""
+    """Parameters and what stands around it are no part of what is listed, and the node id of a page is that of its source."""
     assert ask(visit(), query)[0] == TEST
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("test_ring.py:15", "suite/test_ring.py:15"),
+        ("suite/test_ring.py:15: AssertionError", "suite/test_ring.py:15"),
+        ("SKIPPED [1] docs/book/suite/test_ring.py_docs.md:70: needs 2 GPUs", "suite/test_ring.py"),
+    ],
+)
+def test_a_line_of_a_file_as_pytest_prints_it(visit, query, place):
+    """The file that is named is the first result, and opens at the line, unless that is one of its page's text."""
+    page = visit()
+    assert ask(page, query)[0] == ("file", "test_ring.py", place)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/material/book/suite/test_ring.py_docs.html{'#L15' if place.endswith(':15') else ''}")
+
+
+def test_a_mark_as_it_is_written(visit):
+    """A decorator that is pasted finds its mark."""
+    page = visit()
+    for query in ("@pytest.mark.unhurried", 'pytest.mark.unhurried(reason="a.b:3")'):
+        assert ask(page, query) == [("mark", "unhurried", "in 1 file")]
 
 
 def test_a_page_by_its_name(visit):
@@ -205,6 +241,26 @@ def test_an_api_leads_to_its_tests(visit):
     assert row.evaluate("each => { const {top, bottom} = each.getBoundingClientRect(); return top > 0 && bottom < innerHeight; }")
 
 
+@pytest.mark.parametrize(
+    ("query", "shown", "cell"),
+    [
+        ("keyword:unhurried", "suite-marks.html?row=unhurried#marks", "unhurried"),
+        ("requirement:world size 3", "suite-marks.html?row=3#world-size", "3"),
+        ("requirement:3 GPUs", "suite-hardware.html?row=3#hardware", "3"),
+    ],
+)
+def test_marks_and_requirements_lead_to_their_rows(visit, query, shown, cell):
+    """The result of a mark, or of what tests need, opens its page and shows the row that it has there."""
+    page = visit()
+    ask(page, query)
+    page.get_by_role("option").click()
+    page.wait_for_url(f"**/material/book/{shown}")
+    row = page.locator("tr.rankbook-found")
+    row.wait_for()
+    assert row.locator("td").first.inner_text() == cell
+    assert row.evaluate("each => { const {top, bottom} = each.getBoundingClientRect(); return top > 0 && bottom < innerHeight; }")
+
+
 def test_an_owner_is_found_and_leads_to_the_owners(visit):
     """An owner is found by any word of its name, and its result opens the page on owners at its files."""
     page = visit()
@@ -243,6 +299,25 @@ def test_the_number_of_results_is_announced(visit):
     ask(page, "zzzznothing")
     assert status(page).startswith("Nothing found.")
     assert page.get_by_role("combobox", name="Find a test").get_attribute("aria-expanded") == "false"
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("test_al_reduce", "test_all_reduce"),
+        ("test_all_redcue", "test_all_reduce"),
+        ("AllReduceWoker", "AllReduceWorker"),
+        ("suite/test_colectives.py", "test_collectives.py"),
+        ("neighbuor", "neighbour"),
+    ],
+)
+def test_what_is_spelt_almost_so_is_offered(visit, query, found):
+    """Where nothing has a name, those that differ by a letter or two are shown, and said to be others."""
+    page = visit()
+    assert found in [name for _, name, _ in ask(page, query)]
+    assert status(page) == "Nothing found. Spelt almost so:"
+    page.get_by_role("button", name="Owner", exact=True).click()
+    page.wait_for_function("!document.querySelector('[role=option]')")
 
 
 def test_chips_narrow_to_a_kind(visit):

@@ -123,7 +123,7 @@ def test_nothing_is_loaded_from_elsewhere(site):
 
 
 def test_every_result_of_the_search_leads_somewhere(site):
-    """Each page and each line that the search can offer is there."""
+    """Each page, heading and line that the search can offer is there."""
     folder = next(path.parent for path in site.rglob("index.json") if "starts" in json.loads(path.read_text(encoding="utf-8")))
     top = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     base = site / top["root"] if top["root"] else site
@@ -132,9 +132,10 @@ def test_every_result_of_the_search_leads_somewhere(site):
     for shard in folder.glob("*-????????.json"):
         for place, rows in json.loads(shard.read_text(encoding="utf-8")).items():
             is_page = place.startswith("/")
-            target = base / (place[1:] if is_page else top["page"].replace("{}", place))
-            target = target.with_name(target.name.partition("#")[0])
+            path, _, heading = place[1:].partition("#") if is_page else (top["page"].replace("{}", place), "", "")
+            target = base / (path.partition("?")[0] if is_page else path)
             assert target.is_file(), (place, rows)
+            assert not heading or heading in Html(target.read_text(encoding="utf-8")).ids, (place, rows)
             for row in rows.split("\n"):
                 number = int(re.match(r".(\d*)", row)[1] or 0)
                 offered += 1

@@ -6,11 +6,12 @@ import json
 import re
 import shutil
 from collections import Counter
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from markdown.extensions.toc import slugify
 
 from rankbook import searching, sharding, shelf
 from rankbook.config import Settings, load
@@ -241,9 +242,9 @@ def test_what_is_found(tree):
         ("suite/büro/größe.py", "k1 ÜBERGRÖSSE"),
         ("suite/empty.py", "p"),
         ("/suite-owners.html#oncall-distributed", "w1 oncall: distributed"),
-        ("/suite-marks.html", "r1 slow"),
-        ("/suite-marks.html", "s1 backend nccl"),
-        ("/suite-hardware.html", "s1 2 GPUs"),
+        ("/suite-marks.html?row=slow#marks", "r1 slow"),
+        ("/suite-marks.html?row=nccl#backend", "s1 backend nccl"),
+        ("/suite-hardware.html?row=2#hardware", "s1 2 GPUs"),
         ("/suite-apis.html#torchdistributed", "a2 torch.distributed.all_reduce"),
     } <= found
     counts = Counter((place, re.sub(r"\d", "", text)) for place, text in found)
@@ -256,9 +257,31 @@ def test_every_result_leads_to_a_page(tree):
     top = json.loads(files(tree)[INDEX])
     out = tree.below_root(tree.out)
     for place, _ in rows_of(files(tree)):
-        address = place[1:].partition("#")[0] if place.startswith("/") else top["page"].replace("{}", place)
+        address = urlsplit(place[1:]).path if place.startswith("/") else top["page"].replace("{}", place)
         assert (out / re.sub(r"\.html$", ".md", unquote(address))).is_file(), place
     assert top["root"] == "book"
+
+
+def many_owners_and_marks():
+    """Sources whose owners and marks fill more than a page."""
+    test = '# Owner(s): ["team {0}"]\nimport pytest\n\n\n@pytest.mark.mark_{0}\n@pytest.mark.world_size({0})\ndef test_{0}():\n    pass\n'
+    return {**SUITE, **{f"suite/test_{number}.py": test.format(number) for number in range(2, 330)}}
+
+
+@pytest.mark.parametrize("sources", [SUITE, many_owners_and_marks()], ids=["of one page", "of several"])
+def test_results_about_the_suite_lead_to_their_headings_and_rows(tmp_path, sources):
+    """An owner, a mark, a need and an API are where their address says: on that page, below that heading, in that row of the table."""
+    made = write_tree(tmp_path, sources)
+    document(made)
+    put(made)
+    found = {urlsplit(place[1:]) for place, _ in rows_of(files(made)) if place.startswith("/")}
+    assert len({each.path for each in found}) >= (4 if sources is SUITE else 8)
+    for each in found:
+        text = (made.below_root(made.out) / re.sub(r"\.html$", ".md", each.path)).read_text(encoding="utf-8")
+        sections = {slugify(part.partition("\n")[0].replace("`", ""), "-"): part for part in re.split(r"^#+ ", text, flags=re.MULTILINE)}
+        assert each.fragment in sections, each
+        first = {re.sub(r"^\| `?(.*?)`? \|.*", r"\1", line) for line in sections[each.fragment].splitlines()}
+        assert not each.query or parse_qs(each.query)["row"][0] in first, each
 
 
 def test_addresses_of_a_site_with_folders(tree):

@@ -260,6 +260,18 @@ def test_variants_of_a_test_share_a_badge(proof_of):
     assert "rankbook-passed" not in shown
 
 
+def test_a_variant_that_was_never_run_counts(proof_of):
+    """A test of which one variant passed and another was never run is not called passed."""
+    stamps = stamps_of("test_a[0]", "test_a[1]", "test_ab", "TestA::test_a[0]", "TestA::test_b")
+    rows = [("", "test_a"), ("", "test_ab"), ("TestA", "test_a"), ("TestA", "test_b")]
+    page = proof_of(a_run("test_a[0]"), a_run("TestA::test_a[0]"), a_run("TestA::test_b", Outcome.FAILED), stamps=stamps).page(
+        PAGE, tests=rows
+    )
+    words = [re.sub("<[^>]*>", "", page.tests[row]) for row in rows]
+    assert words == ["1 of 2 proved", "never run", "passed", "failed"]
+    assert 'title="1 passed, 1 never run"' in page.tests["", "test_a"]
+
+
 def test_the_badge_of_variants_leads_to_the_one_that_failed(proof_of):
     """Who follows `1 failed` comes to the failure, wherever it stands among the variants."""
     ends = [a_run(f"test_a[{number}]", Outcome.FAILED if number == 1 else Outcome.PASSED) for number in range(3)]
@@ -316,6 +328,16 @@ def test_a_long_list_of_failures_says_that_it_goes_on(proof_of):
     """Ten are shown, and how many there are besides."""
     front = proof_of(*(a_run(f"test_{number}", Outcome.FAILED) for number in range(13))).front()
     assert "<p>and 3 others.</p>" in front
+
+
+def test_tests_of_one_name_are_told_apart_by_their_files(proof_of):
+    """What fails is listed with its file, as it is called from the folder that the page is about."""
+    below = run("docs/s/sub/b.py_docs.md::test_a", Outcome.FAILED, listing=NOW, source="sub/b.py", when="2026-11-20T10:00:00+00:00")
+    proof = proof_of(a_run("test_a", Outcome.FAILED), below)
+    front = Seen(proof.front()).text
+    assert "test_a a.pyfailed" in front
+    assert "test_a sub/b.pyfailed" in front
+    assert "test_a b.pyfailed" in Seen(proof.page("s/sub/index.md").rollup).text
 
 
 def test_a_time_that_is_not_known_is_not_told(proof_of):
@@ -534,12 +556,12 @@ def test_a_folder_adds_up_what_lies_below(proof_of):
     said = Seen(proof.page("s/index.md").rollup).text
     assert "Proof coverage: 50 %. A machine has run 3 of 6 tests as they are now." in said
     assert "2 passed 33 %" in said
-    assert "test_badfailedCPU, 2 cores, x86_64" in said
+    assert "test_bad a.pyfailedCPU, 2 cores, x86_64" in said
     assert "2 GPUs1 test: 1 skipped; smallest machine: 2 GPUs" in said
     assert "4 GPUs1 test: 1 never run; smallest machine: 4 GPUs" in said
-    assert "test_flaky99 %" not in said
-    assert "test_flaky100 %: 3 changes in 4 runs" in said
-    assert said.index("test_slow1\xa0min 15\xa0s") < said.index("test_flaky1\xa0s")
+    assert "test_flaky a.py99 %" not in said
+    assert "test_flaky a.py100 %: 3 changes in 4 runs" in said
+    assert said.index("test_slow a.py1\xa0min 15\xa0s") < said.index("test_flaky a.py1\xa0s")
     assert "oncall: distributed60 %2 passed, 1 failed, 1 skipped, 1 never run" in said
     assert "2 × NVIDIA H20017 %1 passed" in said
     assert "2026-112 tests2026-101 test" in said

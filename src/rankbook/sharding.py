@@ -16,6 +16,7 @@ from operator import methodcaller
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Self
+from urllib.parse import quote
 
 from rankbook import freshness, pages
 from rankbook.config import Settings
@@ -23,8 +24,9 @@ from rankbook.freshness import Manifest
 from rankbook.garbage import uncollected
 from rankbook.model import Module, Project, Survey
 from rankbook.pages import FileRow
-from rankbook.pages.marks_index import marked
+from rankbook.pages.marks_index import first_cell, heading_of, marked
 from rankbook.pages.shards import split
+from rankbook.requirements import of_text
 from rankbook.shelf import Place, Way, Written, kept_in, seen, token_of
 from rankbook.site.search_rows import FILE, LETTERS, keyed, postings, row
 from rankbook.site.search_shards import INDEX, index, shards
@@ -162,19 +164,29 @@ def _suite_rows(suite: Mapping[str, FileRow], way: Way) -> dict[str, _Rows]:
     """
     found: dict[str, list[str]] = {}
     owners = Counter(owner for each in suite.values() for owner in each.owners)
+    homes = pages.pages_of_owners(suite)
     for owner, files in owners.items():
-        found.setdefault(f"/{_suite_page(way, 'suite-owners')}#{_slug(owner)}", []).append(row("w", files, _one_line(owner)))
+        found.setdefault(f"/{way.below(homes[owner])}#{_slug(owner)}", []).append(row("w", files, _one_line(owner)))
     tested = {path: each for path, each in suite.items() if each.tests}
-    marks = [(name.partition("\n"), len(files)) for name, files in marked(tested).items()]
-    if marks:
-        found[f"/{_suite_page(way, 'suite-marks')}"] = [
-            row("r" if kind == "mark" else "s", files, _one_line(value if kind == "mark" else f"{kind} {value}"))
-            for (kind, _, value), files in marks
-        ]
-    gpus = Counter(need for each in tested.values() for need in each.needs if "GPU" in need)
-    if gpus:
-        found[f"/{_suite_page(way, 'suite-hardware')}"] = [row("s", files, _one_line(need)) for need, files in gpus.items()]
+    marks = marked(tested)
+    for shard in pages.mark_shards(marks):
+        page = _suite_page(way, "suite-marks", shard.key)
+        for name in shard.names:
+            kind, _, value = name.partition("\n")
+            place = _row_of(page, heading_of(kind), first_cell(kind, value))
+            letter, said = ("r", value) if kind == "mark" else ("s", f"{kind} {value}")
+            found.setdefault(place, []).append(row(letter, len(marks[name]), _one_line(said)))
+    for need, files in Counter(need for each in tested.values() for need in each.needs).items():
+        asked = of_text(need)
+        if asked.kind == "gpus":
+            place = _row_of(_suite_page(way, "suite-hardware"), "Hardware", asked.value)
+            found.setdefault(place, []).append(row("s", files, _one_line(need)))
     return {page: tuple(sorted(rows)) for page, rows in found.items()}
+
+
+def _row_of(page: str, heading: str, first: str) -> str:
+    """Give the address of a row of a page about the whole suite: it is found by its first cell, below a heading."""
+    return f"/{page}?row={quote(first, safe='')}#{_slug(heading)}"
 
 
 _OVERVIEWS: Mapping[str, tuple[tuple[str, str], Callable[[Any, Way], _Places]]] = {

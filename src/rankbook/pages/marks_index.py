@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from rankbook.pages.folders import FileRow
 from rankbook.pages.indexes import Section
 from rankbook.pages.places import Places
-from rankbook.pages.text import code, markdown
+from rankbook.pages.text import code, in_a_line, markdown
 from rankbook.report import plural
 from rankbook.requirements import KINDS
 
@@ -54,6 +54,11 @@ def mark_sections(found: Marked, names: Iterable[str], places: Places) -> Iterat
         values = sorted(by_kind[kind], key=lambda entry: (-sum(entry[1].values()), entry[0]))
         rows = "".join(_row(kind, value, files, places) for value, files in values)
         yield Section(heading, markdown(_HEAD.format(_singular(kind)) + rows))
+
+
+def first_cell(kind: str, value: str) -> str:
+    """Give the text of the first cell of a row."""
+    return in_a_line(value) if value else kind
 
 
 def heading_of(kind: str) -> str:

@@ -17,9 +17,9 @@ from rankbook.pages.folders import FileRow
 from rankbook.pages.hardware_views import HardwareView, file_matrix, hardware_view
 from rankbook.pages.indexes import IndexView, Part, Section, parts_of
 from rankbook.pages.marks_index import MOST as MOST_MARKED
-from rankbook.pages.marks_index import heading_of, mark_sections, marked
+from rankbook.pages.marks_index import Marked, heading_of, mark_sections, marked
 from rankbook.pages.names import Links
-from rankbook.pages.owners import NOBODY, OwnersView, owner_of, owner_sections, owners_view
+from rankbook.pages.owners import NOBODY, Owned, OwnersView, owner_of, owner_sections, owners_view
 from rankbook.pages.places import Places
 from rankbook.pages.render import Book, Page, finished_page, page_title
 from rankbook.pages.shards import LIMIT, Shard, folders, keys, letters, parts, split
@@ -65,7 +65,7 @@ def suite_pages(book: Book, rows: Mapping[str, FileRow]) -> Iterator[Page]:
         yield from _hardware_pages(book, tested)
         yield from _marks_pages(book, tested)
     if any(row.owners for row in rows.values()):
-        yield from _owners_pages(book, {path: row for path, row in sorted(rows.items()) if row.owners or row.tests})
+        yield from _owners_pages(book, rows)
 
 
 def word_shards(counts: Mapping[str, int], order: Sequence[str] | None = None) -> list[Shard]:
@@ -191,15 +191,45 @@ def _hardware_pages(book: Book, rows: Mapping[str, FileRow]) -> Iterator[Page]:
         yield _filled(book, "suite-hardware", links, HardwareView(files=files, part=_named("suite-hardware", shard)))
 
 
+def pages_of_owners(rows: Mapping[str, FileRow]) -> dict[str, str]:
+    """Tell which page about the whole suite lists the files of an owner, the first where there are several.
+
+    Args:
+        rows: one per file of the tree, by path.
+    """
+    return _first_pages(_owner_shards(_owned(rows)))
+
+
+def mark_shards(found: Marked) -> list[Shard]:
+    """Part the index of marks and requirements into pages.
+
+    Args:
+        found: all of them.
+    """
+    return split({name: len(files) for name, files in found.items()}, _kind_and_letters, most=MOST_MARKED)
+
+
+def _owned(rows: Mapping[str, FileRow]) -> Owned:
+    listed = ((path, row) for path, row in sorted(rows.items()) if row.owners or row.tests)
+    return {(owner, path): row for path, row in listed for owner in row.owners or (NOBODY,)}
+
+
+def _owner_shards(owned: Owned) -> list[Shard]:
+    return split({f"{owner}\n{path}": 1 for owner, path in owned}, _owner_and_folders)
+
+
+def _first_pages(shards: Sequence[Shard]) -> dict[str, str]:
+    return {owner_of(name): page_of_suite("suite-owners", shard.key) for shard in reversed(shards) for name in shard.names}
+
+
 def _owners_pages(book: Book, rows: Mapping[str, FileRow]) -> Iterator[Page]:
-    owned = {(owner, path): row for path, row in rows.items() for owner in row.owners or (NOBODY,)}
-    shards = split({f"{owner}\n{path}": 1 for owner, path in owned}, _owner_and_folders)
+    owned = _owned(rows)
+    shards = _owner_shards(owned)
     links = _links("suite-owners")
     only = len(shards) == 1
     sections = tuple(owner_sections(owned, shards[0].names, Places(links))) if only else ()
     listed = () if only else (("", tuple(parts_of("suite-owners", shards))),)
-    pages = {owner_of(name): page_of_suite("suite-owners", shard.key) for shard in reversed(shards) for name in shard.names if not only}
-    yield _filled(book, "suite-owners", links, owners_view(owned, sections, listed, pages))
+    yield _filled(book, "suite-owners", links, owners_view(owned, sections, listed, {} if only else _first_pages(shards)))
     for shard in () if only else shards:
         links = _links("suite-owners", shard.key)
         sections = tuple(owner_sections(owned, shard.names, Places(links)))
@@ -208,7 +238,7 @@ def _owners_pages(book: Book, rows: Mapping[str, FileRow]) -> Iterator[Page]:
 
 def _marks_pages(book: Book, rows: Mapping[str, FileRow]) -> Iterator[Page]:
     found = marked(rows)
-    shards = split({name: len(files) for name, files in found.items()}, _kind_and_letters, most=MOST_MARKED)
+    shards = mark_shards(found)
     yield from _contents(book, "suite-marks", shards, lambda name: heading_of(name.partition("\n")[0]))
     for shard in shards:
         links = _links("suite-marks", shard.key)

@@ -84,7 +84,7 @@ _MOST_CODES = 1 << 15
 
 
 def _code(value: str) -> Markup:
-    line = _shortened(one_line(value)) if len(value) > _LONGEST_CODE else one_line(value)
+    line = in_a_line(value)
     if not line:
         return markdown("*empty*")
     if NOT_IN_SPAN.search(line):
@@ -182,6 +182,11 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "within": within,
     "word": word,
 }
+
+
+def in_a_line(value: str) -> str:
+    """Give the text that a value has as code: on one line, and not very long."""
+    return _shortened(one_line(value)) if len(value) > _LONGEST_CODE else one_line(value)
 
 
 def _shortened(line: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from rankbook.site.outcomes import Group
 
@@ -96,9 +96,21 @@ def listed(caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]])
     return _table(caption, headings, body) if body else ""
 
 
-def _table(caption: str, headings: Iterable[str], body: str, css: str = "rb-table") -> str:
+def said_before(headings: Iterable[str], names: Container[str]) -> str:
+    """Write the style of a table whose head a phone does not show: what it says there before the cells of some columns.
+
+    Args:
+        headings: of all columns.
+        names: headings of those whose cells would say nothing without them.
+    """
+    said = "".join(f"--rb-{place}:'{heading}: ';" for place, heading in enumerate(headings, 1) if heading in names)
+    return f' style="{said}"' if said else ""
+
+
+def _table(caption: str, headings: Sequence[str], body: str, css: str = "rb-table") -> str:
     head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
+    style = said_before(headings, {"Coverage"})
     return (
-        f'<div class="rb-scroll" tabindex="0" role="group" aria-label="{caption}"><table class="{css}"><caption>{caption}</caption>'
+        f'<div class="rb-scroll" tabindex="0" role="group" aria-label="{caption}"><table class="{css}"{style}><caption>{caption}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )

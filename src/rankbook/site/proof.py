@@ -321,7 +321,7 @@ class Proof:
         one, run = entry.one, entry.one.run
         (found.tests if entry.is_test else found.others)[one.group] += 1
         found.newest = max(found.newest, one.found.newest.when)
-        place = Place(entry.name, path, entry.line)
+        place = Place(entry.name, path, entry.line, run.source)
         if one.group.ran:
             if entry.is_test:
                 found.months[run.when[:7]] += 1
@@ -345,12 +345,16 @@ class Proof:
     def _rollup(self, folder: str, path: str) -> str:
         where = f"{self._prefix}{folder}".rstrip("/") or "."
 
-        def href(page: str, line: int) -> str:
-            return self._addresses.between(path, page) + (f"#L{line}" if line else "")
+        stamp = self._stamps.get(path)
+        below = f"{stamp.source}/" if stamp and stamp.source else ""
 
-        is_book = not folder or bool((stamp := self._stamps.get(path)) and not stamp.source)
+        def way(place: Place) -> tuple[str, str]:
+            address = self._addresses.between(path, place.page) + (f"#L{place.line}" if place.line else "")
+            return address, place.source.removeprefix(below)
+
+        is_book = not folder or bool(stamp and not stamp.source)
         found = self._totals[folder] if self._standing.items else _NOTHING
-        return rollup(found, href, COMMAND.format(word(f"{where}/")), is_whole=is_book)
+        return rollup(found, way, COMMAND.format(word(f"{where}/")), is_whole=is_book)
 
     @cached_property
     def _children(self) -> Mapping[str, list[str]]:
@@ -452,8 +456,8 @@ def _badges(view: _View, tests: Sequence[Row]) -> dict[Row, str]:
         row = _row_of(entry.name, found, plain) if entry.is_test else None
         if row is not None:
             found[row].append((place, entry))
-    never = badge(Group.NEVER)
-    return {row: _badge(entries) if entries else never for row, entries in found.items()}
+    never = Counter(_row_of(name, found, plain) for name in view.never)
+    return {row: _badge(entries, never[row]) if entries else badge(Group.NEVER) for row, entries in found.items()}
 
 
 def _row_of(test: str, rows: Collection[Row], plain: Collection[str]) -> Row | None:
@@ -475,13 +479,18 @@ def _row_of(test: str, rows: Collection[Row], plain: Collection[str]) -> Row | N
     return next((row for name in names for row in ((owner, name), (None, name)) if row in rows), None)
 
 
-def _badge(entries: Sequence[_Placed]) -> str:
-    """Write the badge of a test, or one for all of its variants, which leads to the row of one of its runs, a failed one if any."""
+def _badge(entries: Sequence[_Placed], never: int) -> str:
+    """Write the badge of a test, or one for all of its variants, which leads to the row of one of its runs, a failed one if any.
+
+    Args:
+        entries: those that were run.
+        never: number of those that were not.
+    """
     place, first = next((pair for pair in entries if pair[1].one.group is Group.FAILED), entries[0])
     word = badge(first.one.group, first.one.word)
     said = in_short_of(first.one)
-    if len(entries) > 1:
-        counts = Counter(entry.one.group for _, entry in entries)
+    if len(entries) + never > 1:
+        counts = Counter(entry.one.group for _, entry in entries) + Counter({Group.NEVER: never})
         word, said = label(counts), in_words(counts)
     return f'<a class="rankbook-run" href="#{anchor(place)}" title="{html.escape(said)}">{word}</a>'
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from rankbook.listing import RankEnd, Run
+from rankbook.site.charts import said_before
 
 MOST = 32
 """Ranks that a diagram shows; those that did not end in order come first."""
@@ -227,7 +228,8 @@ def _table(found: Sequence[Lane]) -> str:
     )
     names = ("Rank", "Started", "Entered the test", "Last seen", "End", "Last call of torch.distributed", "Last heard of it")
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
-    table = f'<table class="rb-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    style = said_before(names, set(names) - {"Rank", "End"})
+    table = f'<table class="rb-table"{style}><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     return _scrolled("Ranks as a table", table)
 
 

@@ -18,8 +18,6 @@ from rankbook.site.outcomes import Group, badge, in_a_line
 
 MOST = 10
 """Rows of a table of tests."""
-Href = Callable[[str, int], str]
-"""Gives the address of a line of a page, as a page writes it; line 0 is the page."""
 
 
 class Place(NamedTuple):
@@ -29,6 +27,12 @@ class Place(NamedTuple):
     page: str
     line: int
     """Of its source; 0 when it is not known."""
+    source: str = ""
+    """That holds it; empty for a listing of a page made by a person."""
+
+
+Way = Callable[[Place], tuple[str, str]]
+"""Gives the address of a test, as a page writes it, and what that page calls the test's file."""
 
 
 class Slow(NamedTuple):
@@ -166,12 +170,12 @@ def head(summary: Summary, where: str = "", href: str = "") -> str:
     return f'<span class="rankbook-head">{word}{small}</span>'
 
 
-def rollup(summary: Summary, href: Href, command: str, *, is_whole: bool = True) -> str:
+def rollup(summary: Summary, way: Way, command: str, *, is_whole: bool = True) -> str:
     """Write the charts of a folder or of the book.
 
     Args:
         summary: of it.
-        href: gives addresses for the page that shows it.
+        way: to its tests, from the page that shows it.
         command: what runs the tests, for a book of which nothing was run.
         is_whole: whether it is the book; of a folder, whose page is about its files, the tables are folded.
     """
@@ -180,15 +184,15 @@ def rollup(summary: Summary, href: Href, command: str, *, is_whole: bool = True)
         what = "its test" if whole == 1 else f"any of its {count(whole, 'test')}" if whole else "anything of it"
         said = f"No machine has run {what} yet"
         return f'<p class="rankbook-rollup">{said}: <code>{html.escape(command)}</code> runs what this machine can.</p>'
-    first = "".join(part(summary, href) for part in _FIRST)
-    tables = {name: table for name, part in _TABLES.items() if (table := part(summary, href))}
+    first = "".join(part(summary, way) for part in _FIRST)
+    tables = {name: table for name, part in _TABLES.items() if (table := part(summary, way))}
     opened = " open" if is_whole else ""
     names = ", ".join(tables)
     folded = f"<details{opened}><summary>{names[:1].upper()}{names[1:]}</summary>{''.join(tables.values())}</details>" if tables else ""
     return f'<div class="rankbook-rollup">{first}{folded}</div>'
 
 
-def _coverage(summary: Summary, _href: Href) -> str:
+def _coverage(summary: Summary, _way: Way) -> str:
     whole, ran = sum(summary.tests.values()), covered(summary.tests)
     newest = f"Last run: {time_of(summary.newest)}."
     if not whole:
@@ -197,16 +201,16 @@ def _coverage(summary: Summary, _href: Href) -> str:
     return f"<p>{sentence} {newest}</p>{stacked(summary.tests)}{legend(summary.tests)}"
 
 
-def _others(summary: Summary, _href: Href) -> str:
+def _others(summary: Summary, _way: Way) -> str:
     if not summary.others:
         return ""
     return f"<p>Other listings that were run:</p>{legend(summary.others)}"
 
 
-def _broken(summary: Summary, href: Href) -> str:
+def _broken(summary: Summary, way: Way) -> str:
     rows = (
         (
-            _link(one.place, href),
+            _link(one.place, way),
             badge(Group.FAILED, one.word),
             html.escape(one.hardware),
             time_of(one.when),
@@ -219,7 +223,7 @@ def _broken(summary: Summary, href: Href) -> str:
     return listed("Failing", ("Test", "Outcome", "Hardware", "When", "Reason"), rows) + more
 
 
-def _debts(summary: Summary, _href: Href) -> str:
+def _debts(summary: Summary, _way: Way) -> str:
     """Write what would have to be run, the need of most tests first."""
     needs: dict[Want, Counter[Group]] = defaultdict(Counter)
     for (want, group), number in summary.debt.items():
@@ -238,8 +242,8 @@ def _debts(summary: Summary, _href: Href) -> str:
     return bars("Skip debt: tests that no machine has run as they are now, by what they need", ("Needs", "Tests"), rows) + more
 
 
-def _slowest(summary: Summary, href: Href) -> str:
-    rows = [(_link(one.place, href), one.seconds, f"{duration(one.seconds)}, {html.escape(one.hardware)}") for one in summary.slow]
+def _slowest(summary: Summary, way: Way) -> str:
+    rows = [(_link(one.place, way), one.seconds, f"{duration(one.seconds)}, {html.escape(one.hardware)}") for one in summary.slow]
     return bars("Slowest", ("Test", "Time of its last run"), rows)
 
 
@@ -251,10 +255,10 @@ def duration(seconds: float) -> str:
     return f"{minutes}\xa0min {rest}\xa0s" if minutes < 60 else f"{minutes // 60}\xa0h {minutes % 60}\xa0min"
 
 
-def _flakiest(summary: Summary, href: Href) -> str:
+def _flakiest(summary: Summary, way: Way) -> str:
     rows = [
         (
-            _link(one.place, href),
+            _link(one.place, way),
             one.rate,
             f"{share(one.changes, one.pairs)}: {count(one.changes, 'change')} in {count(one.pairs + 1, 'run')}",
         )
@@ -264,11 +268,11 @@ def _flakiest(summary: Summary, href: Href) -> str:
     return bars("Flakiest: changes of outcome with the same listing, hardware and torch", ("Test", "Changes"), rows) + more
 
 
-def _owners(summary: Summary, _href: Href) -> str:
+def _owners(summary: Summary, _way: Way) -> str:
     return breakdown("By owner", "Owner", _ordered(summary.owners))
 
 
-def _hardware(summary: Summary, _href: Href) -> str:
+def _hardware(summary: Summary, _way: Way) -> str:
     whole = sum(summary.tests.values())
     caption = "By hardware: the last run of each test on it, and its share of all tests"
     return breakdown(caption, "Hardware", _ordered(summary.hardware), whole)
@@ -278,7 +282,7 @@ def _ordered(groups: Mapping[str, Mapping[Group, int]]) -> list[tuple[str, Mappi
     return sorted(groups.items(), key=lambda item: (-sum(item[1].values()), item[0]))
 
 
-def _freshness(summary: Summary, _href: Href) -> str:
+def _freshness(summary: Summary, _way: Way) -> str:
     months = sorted(summary.months.items(), reverse=True)
     months = [(month, number) for month, number in months if month]  # a run whose time is not known is of no month
     older = sum(number for _, number in months[12:])
@@ -293,7 +297,7 @@ def _month(written: str) -> str:
 
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 _FIRST = (_coverage, _others, _broken)
-_TABLES: Mapping[str, Callable[[Summary, Href], str]] = {
+_TABLES: Mapping[str, Callable[[Summary, Way], str]] = {
     "skip debt": _debts,
     "flakiest": _flakiest,
     "slowest": _slowest,
@@ -309,8 +313,10 @@ def broken(name: str) -> str:
     return html.escape(name).replace("::", "::<wbr>")
 
 
-def _link(place: Place, href: Href) -> str:
-    return f'<a href="{html.escape(href(place.page, place.line))}"><code>{broken(place.name)}</code></a>'
+def _link(place: Place, way: Way) -> str:
+    address, file = way(place)
+    said = f" <small>{html.escape(file)}</small>" if file else ""
+    return f'<a href="{html.escape(address)}"><code>{broken(place.name)}</code></a>{said}'
 
 
 def total(summaries: Iterable[Summary]) -> Summary:

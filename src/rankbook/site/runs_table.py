@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rankbook.site.charts import count, in_words, stacked
+from rankbook.site.charts import count, in_words, said_before, stacked
 from rankbook.site.history import history, time_of
 from rankbook.site.outcomes import NOT_RUN, Group, badge, why
 from rankbook.site.rank_diagram import diagram
@@ -59,7 +59,8 @@ def _table(columns: Mapping[str, list[str]]) -> str:
     rows = ("".join(f"<td>{cell}</td>" for cell in row) for row in zip(*columns.values(), strict=True))
     body = "".join(f'<tr id="{anchor(place)}">{row}</tr>' for place, row in enumerate(rows))
     return (
-        '<div class="rb-scroll" tabindex="0" role="group" aria-label="Last runs"><table class="rb-table">'
+        '<div class="rb-scroll" tabindex="0" role="group" aria-label="Last runs">'
+        f'<table class="rb-table"{said_before(columns, _BARE)}>'
         f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
     )
 
@@ -82,6 +83,8 @@ _COLUMNS: Mapping[str, Callable[[Entry], str]] = {
     "History": lambda entry: _history(entry.one.found),
 }
 """The facts of a run, as HTML; one that no run of the page has is left out."""
+_BARE = frozenset({"Ranks", "torch", "Engine", "Commit"})
+"""Facts that say nothing without their names."""
 _SHARED = ("Hardware", "torch", "Engine", "Commit", "When")
 
 

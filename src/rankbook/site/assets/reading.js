@@ -1,4 +1,5 @@
-// What a theme leaves out: names of dialogs, a way into wide tables and a sign that they go on, links of headings, and places where long names may break.
+// What a theme leaves out: names of dialogs, a way into wide tables and a sign that they go on, tables for phones, links of headings, and places
+// where long names may break.
 (() => {
   "use strict";
 
@@ -24,6 +25,19 @@
     document.querySelectorAll(BOXES).forEach((each) => [each, ...each.children].forEach((part) => sizes.observe(part)));
   };
 
+  // A phone tells a table of several columns row by row. What a cell is there, the name of its column says before it, unless the cell does so itself.
+  const SAYS_ITSELF = /^(What it |Description|About|Line|Variants)/;
+  const tell = () => document.querySelectorAll(".rankbook-page table:not([class], [data-told])").forEach((table) => {
+    const [, ...heads] = table.querySelectorAll("thead th");
+    // Columns of numbers alone are compared with one another: they stay columns.
+    if (heads.length < 2 || heads.every((head) => head.matches(".r, [style*=right]"))) return;
+    table.dataset.told = "";
+    heads.forEach((head, place) => {
+      const name = head.textContent.trim();
+      if (!SAYS_ITSELF.test(name)) table.style.setProperty(`--rb-${place + 2}`, JSON.stringify(`${name}: `));
+    });
+  });
+
   // Each heading leads to itself, for who wants its address: the link shows when it is pointed at.
   const link = () => document.querySelectorAll(".rankbook-page :is(h2, h3, h4)[id]:not(:has(> .headerlink))").forEach((heading) => {
     const made = document.createElement("a");
@@ -48,7 +62,7 @@
     "article :is(td, th) code",
     ".rankbook-page :is(h1, h2, h3, h4, p, li) > code, .rankbook-page li > a > code",
     ".rankbook-page td > a[href*='#L']:not(:has(code))",
-    ".rankbook-rollup td:last-child, .rankbook-runs td, .rb-ranks td, .md-nav--secondary .md-nav__link",
+    ".rankbook-rollup td:last-child, .rankbook-rollup small, .rankbook-runs td, .rb-ranks td, .md-nav--secondary .md-nav__link",
   ].join();
   const END = /([_.:/-]|[a-z0-9](?=[A-Z][a-z]|\[))(?=[^_.:/-])/g;
   const loosened = new WeakSet();
@@ -69,6 +83,7 @@
   const start = () => {
     link();
     turn();
+    tell();
     setTimeout(look, 50);
     setTimeout(loosen);
   };

@@ -9,6 +9,7 @@
   const SITE = new URL("../", own);
   const MOST = 40; // results shown
   const SHARDS = 4; // files read for a query
+  const NEAR = 8; // names shown that are spelt almost as one that is not there
   const HINT = "Type a part of a name. test: api: keyword: file: owner: requirement: before it narrow the search.";
   const NOT_HERE = location.protocol === "file:"
     ? "This search reads files, which browsers do not allow on pages opened from disk. Serve the folder, say with python -m http.server, and open it from there."
@@ -59,9 +60,13 @@
     return { letter: row[0], number: Number(row.slice(1, gap < 0 ? 1 : gap)), name, place, plain, steps: null, text: null };
   };
 
+  // A node id, and a line of a file, as they stand in what pytest prints and in commands.
+  const NODE = /\S+\.\w+::[^\s[]+/;
+  const SPOT = /(\S+\.\w+):(\d+)\b/;
+
   // What a node id is about as the book lists it: without its parameters, and the source's for that of a page.
   const sourceOf = (text, page) => {
-    const bare = text.replace(/(\w)\[.*$/s, "$1");
+    const bare = (NODE.exec(text)?.[0] ?? text).replace(/(\w)\[.*$/s, "$1");
     const [folder, behind] = page.split("{}");
     const end = bare.indexOf(behind.replace(/\.html$|\/$/, ".md"));
     if (end < 0) return bare;
@@ -73,12 +78,16 @@
 
   // What is asked: an optional kind before a colon, and pieces that a result must hold.
   const question = (text, groups, kinds, page) => {
-    const [, before, rest] = text.match(/^\s*([a-z ]+):(?!:)\s*(.*)$/is) || [null, "", text];
+    const [, before, rest] = text.replace(/^\s*@?pytest\.mark\.(\w+).*$/s, "mark:$1").match(/^\s*([a-z ]+):(?!:)\s*(.*)$/is) || [null, "", text];
     const wanted = before.trim().toLowerCase();
     const group = wanted && groups.find((each) => each.toLowerCase() === wanted || (wanted === "need" && each === "Requirement"));
     const letter = wanted && !group && Object.keys(kinds).find((each) => kinds[each][0].toLowerCase() === wanted);
-    const asked = sourceOf(group || letter ? rest : text, page);
-    return { group, letter, isPath: asked.includes("/"), whole: joined(asked), pieces: asked.split(/[\s./:#]+/).map(joined).filter(Boolean) };
+    const said = group || letter ? rest : text;
+    const [, file, line] = (!NODE.test(said) && SPOT.exec(said)) || [];
+    const asked = sourceOf(file || said, page);
+    const parts = asked.split(/[\s./:#]+/);
+    const pieces = parts.map(joined).filter(Boolean);
+    return { steps: words(parts.findLast((part) => part.length > 2) ?? ""), group, letter, isPath: Boolean(file) || asked.includes("/"), line: asked === file ? Number(line) : 0, whole: joined(asked), pieces };
   };
 
   // Beginnings of keys to look at, each with the number of shards that it may take.
@@ -104,7 +113,7 @@
 
   // How well a row fits: 0 its name (a file's before others where a path is asked for), 1 its beginning, 2 that of a part, 3 somewhere; -1 not at all.
   const fit = (row, { whole, pieces, isPath }) => {
-    row.text ??= flat(`${row.name} ${row.place}`);
+    row.text ??= flat(`${row.name} ${row.place.replace(/\?row=[^#]*/, "")}`);
     if (!row.text.includes(whole) && !pieces.every((piece) => row.text.includes(piece))) return -1;
     row.steps ??= words(row.plain);
     const name = row.steps.join("");
@@ -134,7 +143,45 @@
     }
     found.sort((one, other) => one[0] - other[0] || one[1] - other[1] || one[2] - other[2] || one[4] - other[4]
       || (one[3].name < other[3].name ? -1 : one[3].name > other[3].name ? 1 : one[3].place < other[3].place ? -1 : 1));
-    return { rows: found.map(([, , , row]) => row), pieces: [asked.whole, ...asked.pieces], isCut };
+    // Who asks for a line of a file is led to it.
+    const led = (row) => (asked.line && row.letter === "p" ? { ...row, number: asked.line } : row);
+    return { rows: found.map(([, , , row]) => led(row)), pieces: [asked.whole, ...asked.pieces], isCut };
+  };
+
+  // How many letters must be put in, left out, changed, or exchanged with their neighbour to make one name of the other.
+  const distance = (one, other) => {
+    let [before, last] = [[], Array.from({ length: other.length + 1 }, (_, place) => place)];
+    for (let row = 1; row <= one.length; row++) {
+      const next = [row];
+      for (let column = 1; column <= other.length; column++) {
+        const isSame = one[row - 1] === other[column - 1];
+        next[column] = Math.min(last[column] + 1, next[column - 1] + 1, last[column - 1] + !isSame);
+        const isTurned = one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1];
+        if (isTurned) next[column] = Math.min(next[column], before[column - 2] + 1);
+      }
+      [before, last] = [last, next];
+    }
+    return last[other.length];
+  };
+
+  // Names that are spelt almost as what was asked for, and have a word that begins as one of its longest does.
+  const near = async (text, chosen) => {
+    const { starts, kinds, groups, page } = await index();
+    const { steps, ...asked } = question(text, groups, kinds, page);
+    const group = asked.group || chosen;
+    const longest = steps.filter((step) => step.length > 2 && step !== "test").sort((one, other) => other.length - one.length).slice(0, SHARDS / 2);
+    const needed = longest.flatMap((step) => startsFor(starts, { whole: step.slice(0, 3), pieces: [] })[0].slice(0, SHARDS / 2));
+    const wanted = steps.join("");
+    const most = Math.min(4, 1 + Math.floor(wanted.length / 5));
+    const fault = (row) => {
+      const name = joined(row.letter === "p" ? row.name.replace(/\.[^.]*$/, "") : row.plain);
+      return Math.abs(name.length - wanted.length) > most ? Infinity : distance(wanted, name);
+    };
+    const rows = (await Promise.all([...new Set(needed)].map(shard))).flat().filter((row) =>
+      asked.letter ? row.letter === asked.letter : !group || kinds[row.letter][1] === group);
+    const byName = new Map(rows.map((row) => [`${row.letter}${row.number} ${row.name}\n${row.place}`, row]));
+    const found = [...byName.values()].map((row) => [fault(row), row]).filter(([faults]) => faults <= most);
+    return found.sort((one, other) => one[0] - other[0]).slice(0, NEAR).map(([, row]) => row);
   };
 
   const addressOf = ({ page, root, kinds }, { place, number, letter, name }) => {
@@ -234,7 +281,13 @@
       const [top, found] = await Promise.all([index(), find(input.value, chosen)]);
       if (mine !== turn) return;
       if (!found) show([], HINT);
-      else if (!found.rows.length) show([], `Nothing found. A name is found by the beginning of any of its words${chosen ? `; only ${chosen} is searched` : ""}.`);
+      else if (!found.rows.length) {
+        const almost = await near(input.value, chosen);
+        if (mine !== turn) return;
+        show(almost.map((row, place) => option(top, row, place, [])), almost.length
+          ? "Nothing found. Spelt almost so:"
+          : `Nothing found. A name is found by the beginning of any of its words${chosen ? `; only ${chosen} is searched` : ""}.`);
+      }
       else {
         const count = found.rows.length;
         const more = count > MOST ? `, the first ${MOST} shown` : "";
