@@ -219,6 +219,16 @@ def test_a_run_proves_a_test_beside_the_same_files(proof_of, recorded, css, note
     assert note in page.last_run
 
 
+def test_who_ends_again_as_before_is_flakier_than_who_changed_once(proof_of):
+    """A test that failed once and for all stands below one that comes and goes, however few runs it has."""
+    fails, passes = Outcome.FAILED, Outcome.PASSED
+    often = [a_run("test_comes_and_goes", end, day=1 + at) for at, end in enumerate([passes] * 6 + [fails] + [passes] * 6)]
+    once = [a_run("test_broke", end, day=1 + at) for at, end in enumerate([passes, fails])]
+    front = proof_of(*often, *once).front()
+    flakiest = front[front.index("Flakiest") :]
+    assert flakiest.index("test_comes_and_goes") < flakiest.index("test_broke")
+
+
 def test_an_outcome_that_changes_with_a_file_beside_it_is_not_flaky(proof_of):
     """Who ends otherwise because a file beside it has changed is no flaky test, and is one where nothing has."""
     ends = [Outcome.PASSED, Outcome.FAILED, Outcome.PASSED, Outcome.FAILED]

@@ -336,7 +336,7 @@ class Proof:
             found.broken.append(Broken(run.when, place, one.word, run.machine, run.reason))
         changes, pairs = one.found.changes()
         if changes:
-            found.flaky.append(Flaky(changes / pairs, changes, pairs, place))
+            found.flaky.append(Flaky(changes > 1, changes / pairs, changes, pairs, place))
             found.flaky_tests += 1
         if entry.is_test:
             for where in one.found.beats:

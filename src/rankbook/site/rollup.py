@@ -46,6 +46,8 @@ class Slow(NamedTuple):
 class Flaky(NamedTuple):
     """A test whose outcome changes though its listing, its hardware and its torch do not."""
 
+    is_back: bool
+    """Whether it ended again as it had before: one that changed once may have been broken by something else, or mended."""
     rate: float
     changes: int
     pairs: int
