@@ -316,6 +316,23 @@ def test_notes_of_a_source_that_is_gone_are_kept(project):
     assert sorted(texts(page(project))) == [("", "About .\n"), ("TestRing::test_token", "About TestRing::test_token.\n")]
 
 
+def test_two_notes_that_say_the_same_are_two(project):
+    """One whose source comes back goes back to its page, and does not stand in for the other, whose source goes at the same time."""
+    (project / "s/other.py").write_text("x = 1\n")
+    gen(project)
+    write_note(page(project), "Flaky on H100.\n")
+    gen(project)
+    (project / "s/test_ring.py").unlink()
+    gen(project)
+    write_note(page(project, "s/other.py"), "Flaky on H100.\n")
+    gen(project)
+    (project / "s/test_ring.py").write_text(SUITE)
+    (project / "s/other.py").unlink()
+    assert gen(project) == 0
+    assert texts(page(project)) == [("", "Flaky on H100.\n")]
+    assert texts(project / "out/orphaned-notes.md") == [("s/other.py_docs.md", "Flaky on H100.\n")]
+
+
 @pytest.mark.parametrize(
     ("text", "line", "sentence"),
     [

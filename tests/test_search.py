@@ -16,6 +16,7 @@ from markdown.extensions.toc import slugify
 from rankbook import searching, sharding, shelf
 from rankbook.config import Settings, load
 from rankbook.document import document, survey_tree
+from rankbook.pages import FileRow
 from rankbook.site import search_shards
 from rankbook.site.addresses import Addresses
 from rankbook.site.search_rows import KINDS, postings, row
@@ -249,6 +250,18 @@ def test_what_is_found(tree):
     } <= found
     counts = Counter((place, re.sub(r"\d", "", text)) for place, text in found)
     assert max(counts.values()) == 1, "a test is not found as a function, too"
+
+
+@pytest.mark.parametrize(
+    ("need", "first"),
+    [("2 GPUs", "2"), ("exactly 3 GPUs", "3"), ("2 to 4 GPUs", "2"), ("no GPU", "none"), ("1 GPU", "1"), ("N GPUs", None)],
+)
+def test_gpus_lead_to_the_machine_that_has_them(need, first):
+    """A number of GPUs is a row of the page on hardware by the fewest that are needed; one that only a run can tell has none."""
+    file = FileRow("test_a.py", "", ".py", "", tests=1, needs=(need,), conditions=0, keywords={}, imported_by=0)
+    places = sharding._suite_rows({"test_a.py": file}, shelf.Way("", Addresses()))
+    found = [place for place in places if "hardware" in place]
+    assert found == ([f"/suite-hardware.html?row={first}#hardware"] if first else [])
 
 
 def test_every_result_leads_to_a_page(tree):

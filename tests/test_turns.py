@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import time
@@ -10,6 +11,8 @@ import pytest
 
 from rankbook import turns
 from rankbook.cli import main
+from rankbook.config import load
+from rankbook.freshness import cache_folder
 
 SUITE = "import unittest\n\n\nclass TestRing(unittest.TestCase):\n    def test_token(self):\n        assert 7 % 7 == 0\n"
 
@@ -125,6 +128,25 @@ def test_a_check_waits_for_a_run(project, waits, capsys):
     for go_on in waits:
         go_on()
     assert (status, first.status()) == (0, 0), capsys.readouterr().err
+
+
+def test_the_turn_of_a_killed_run_ends_with_it(project):
+    """Also where a process that it has forked lives on."""
+    settings = load(project)
+    told, here = os.pipe()
+    holder = os.fork()
+    if not holder:
+        with turns.turn(settings, reads=False):
+            child = os.fork()
+            os.write(here, str(child).encode() if child else b"")
+            time.sleep(60)
+        os._exit(0)
+    child = int(os.read(told, 20))
+    os.kill(holder, signal.SIGKILL)
+    os.waitpid(holder, 0)
+    with (cache_folder(settings) / "turn").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.kill(child, signal.SIGKILL)
 
 
 def test_a_run_that_was_stopped_keeps_nobody_for_ever(project, monkeypatch, capsys):

@@ -494,7 +494,7 @@ class _Run:
                 tests=lambda path: [test.id for test in press.surveys[path].tests],
                 changed=changed,
             )
-            self.homes = homes.settle(found, orphans, tree, self.writer)
+            self.homes = homes.settle(found, orphans, tree, self.writer, is_first=self.changes is None)
             self._write_orphans([*orphans, *self.homes.homeless, *self._moving()])
         notes = {page: tuple(notes) for page, notes in self.homes.by_page.items()}
         places = [(page, note) for page, held in notes.items() for note in held] + [(note.page, note) for note in found]

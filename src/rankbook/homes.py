@@ -84,7 +84,7 @@ class Homes(Struct):
         return {page for _, page in came} | left
 
 
-def settle(found: Sequence[Note], orphans: Sequence[Note], tree: Tree, writer: Writer) -> Homes:
+def settle(found: Sequence[Note], orphans: Sequence[Note], tree: Tree, writer: Writer, *, is_first: bool) -> Homes:
     """Find out where notes belong.
 
     Args:
@@ -92,14 +92,15 @@ def settle(found: Sequence[Note], orphans: Sequence[Note], tree: Tree, writer: W
         orphans: the notes that belonged nowhere when the last run ended, as `orphans_of` gives them.
         tree: the sources.
         writer: of the pages, which are as the last run left them.
+        is_first: whether no run that has come to its end is known: one that was cut short leaves a note that it moved also where that came
+            from, and among those that belong nowhere. Else two notes that say the same are two.
     """
     moves = _Moves(found, tree, writer)
     homes = Homes(frozenset(orphans))
     standing = [(note, _home(note, tree, moves)) for note in found]
     waiting = [(note, _home(note, tree, moves)) for note in orphans]
-    # A run that was cut short leaves a note that it moved also where it came from, and among those that belong nowhere.
     known = {*map(_identity, found), *((page, note.name, note.text) for note, page in standing if page is not None)}
-    moved = Counter((note.name, note.text) for note, page in waiting if page is not None)
+    moved = Counter((note.name, note.text) for note, page in waiting if page is not None and is_first)
     for note, page in standing:
         if page is None and moved[note.name, note.text] > 0:
             moved[note.name, note.text] -= 1

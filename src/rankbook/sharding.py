@@ -26,7 +26,7 @@ from rankbook.model import Module, Project, Survey
 from rankbook.pages import FileRow
 from rankbook.pages.marks_index import first_cell, heading_of, marked
 from rankbook.pages.shards import split
-from rankbook.requirements import of_text
+from rankbook.requirements import gpu_range, of_text
 from rankbook.shelf import Place, Way, Written, kept_in, seen, token_of
 from rankbook.site.search_rows import FILE, LETTERS, keyed, postings, row
 from rankbook.site.search_shards import INDEX, index, shards
@@ -178,8 +178,8 @@ def _suite_rows(suite: Mapping[str, FileRow], way: Way) -> dict[str, _Rows]:
             found.setdefault(place, []).append(row(letter, len(marks[name]), _one_line(said)))
     for need, files in Counter(need for each in tested.values() for need in each.needs).items():
         asked = of_text(need)
-        if asked.kind == "gpus":
-            place = _row_of(_suite_page(way, "suite-hardware"), "Hardware", asked.value)
+        if asked.kind == "gpus" and (gpus := gpu_range(asked.value)) is not None:
+            place = _row_of(_suite_page(way, "suite-hardware"), "Hardware", str(gpus[0] or "none"))
             found.setdefault(place, []).append(row("s", files, _one_line(need)))
     return {page: tuple(sorted(rows)) for page, rows in found.items()}
 

@@ -26,6 +26,18 @@ PATIENCE = 60.0
 """Seconds after which a run goes on although another has the turn: that one may be stopped."""
 _PAUSE = 0.02
 """Seconds between two looks at a turn that others have."""
+_held: set[int] = set()
+"""Files of locks that this process has open."""
+
+
+def _forget() -> None:
+    """Close them in a fork: the turn ends with its holder, whatever the children of that still do."""
+    while _held:
+        os.close(_held.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 @contextmanager
@@ -39,10 +51,11 @@ def turn(settings: Settings, *, reads: bool) -> Iterator[None]:
     descriptor = _opened(freshness.cache_folder(settings) / "turn", reads=reads)
     try:
         if descriptor is not None:
+            _held.add(descriptor)
             _wait(descriptor, reads=reads)
         yield
     finally:
-        if descriptor is not None:
+        if descriptor in _held:
             _let_go(descriptor)
 
 
@@ -74,8 +87,8 @@ def _wait(descriptor: int, *, reads: bool) -> None:
 
 
 def _let_go(descriptor: int) -> None:
-    """Give it back, also while a child of this process, which has the file open too, still ends."""
     assert fcntl is not None
+    _held.remove(descriptor)
     with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)

@@ -9,6 +9,7 @@
   const SITE = new URL("../", own);
   const MOST = 40; // results shown
   const SHARDS = 4; // files read for a query
+  const LONGEST = 1000; // characters of a question: what is pasted may be a whole file
   const NEAR = 8; // names shown that are spelt almost as one that is not there
   const HINT = "Type a part of a name. test: api: keyword: file: owner: requirement: before it narrow the search.";
   const NOT_HERE = location.protocol === "file:"
@@ -77,7 +78,8 @@
   };
 
   // What is asked: an optional kind before a colon, and pieces that a result must hold.
-  const question = (text, groups, kinds, page) => {
+  const question = (typed, groups, kinds, page) => {
+    const text = typed.slice(0, LONGEST);
     const [, before, rest] = text.replace(/^\s*@?pytest\.mark\.(\w+).*$/s, "mark:$1").match(/^\s*([a-z ]+):(?!:)\s*(.*)$/is) || [null, "", text];
     const wanted = before.trim().toLowerCase();
     const group = wanted && groups.find((each) => each.toLowerCase() === wanted || (wanted === "need" && each === "Requirement"));
