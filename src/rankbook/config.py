@@ -269,15 +269,11 @@ def _rules(rows: object, path: Path) -> dict[str, Rule]:
     for name, row in rows.items():
         with _placed(path, "requirements", name):
             try:
-                rules[name] = rule_of(row)
-            except ValueError as error:
-                what = f"the row '{name}' of [tool.rankbook.requirements] {error}"
-                raise ConfigError(what, where=path, right=f"write {ROW}, say") from error
+                rules[name] = rule_of(name, row)
+            except ConfigError as error:
+                what = f"the row '{name}' of [tool.rankbook.requirements] {error.what}"
+                raise ConfigError(what, where=path, right=error.right) from error
     return rules
-
-
-ROW = 'needs_two_gpus = { gpus = "2" }'
-"""A row of `[tool.rankbook.requirements]`, as an example."""
 
 
 _TYPES: Mapping[type, tuple[str, str]] = {
