@@ -139,3 +139,37 @@ def test_a_folder_of_pages_that_is_not_there_is_told_before_anything_is_proved(p
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "nowhere: there is no folder of pages; name it with --docs" in done.stderr
     assert not (project / "site").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (None, "there is no mkdocs.yml, which says what the site is; `rankbook init` writes one"),
+        (b"site_name: [\n", "mkdocs.yml:2: cannot read the settings of the site: "),
+        (b"site_name: \xff\n", "mkdocs.yml: cannot read the settings of the site: it is not UTF-8 (at offset 11); save it as UTF-8"),
+        (b"3\n", "mkdocs.yml: what it holds is no table of settings; write a key and a value on each line"),
+        (b"site_name: a\ndocs_dir: 3\n", "mkdocs.yml: docs_dir is no text; name a folder"),
+    ],
+)
+def test_a_site_that_cannot_be_built_is_told_before_anything_is_done(project, settings, said):
+    """A suite is not proved for hours, nor a page written, for a site whose settings are missing or broken."""
+    path = project / "mkdocs.yml"
+    path.unlink() if settings is None else path.write_bytes(settings)
+    done = book(project)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stdout + done.stderr
+    assert said in done.stderr
+    assert not (project / "docs" / "suite").exists()
+
+
+def test_the_folders_of_the_book_are_those_of_the_site(project):
+    """What `mkdocs.yml` says of the folders of pages and of the site holds, and the last line leads there."""
+    (project / "docs").rename(project / "book")
+    (project / "docs").mkdir()
+    (project / "docs" / "manual.md").write_text("```python\nraise SystemExit('another tool lives here')\n```\n")
+    (project / "mkdocs.yml").write_text(f"docs_dir: book\nsite_dir: public\n{MKDOCS}")
+    (project / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["suite"]\nout = "book/suite"\n')
+    done = book(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (project / "public" / "suite" / "index.html").is_file()
+    assert not (project / "site").exists()
+    assert done.stdout.splitlines()[-1] == f"look at it: `mkdocs serve`, or open {project.resolve() / 'public' / 'index.html'}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from datetime import time
+from pathlib import Path
 
 import pytest
 
@@ -139,6 +141,53 @@ def test_settings_that_cannot_be_read(tmp_path, monkeypatch, capsys, data, said)
     monkeypatch.chdir(tmp_path)
     assert main(["gen"]) == 2
     assert f"rankbook: error: {path}{said}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ('"" = { gpus = 2 }', "the row '' of [tool.rankbook.requirements] is for no name; write the end of a dotted name"),
+        ('"a b" = { gpus = 2 }', "is for no name; write"),
+        ("x = { gpu = 2 }", "has the unknown kind 'gpu'; known are gpus, world size, backend"),
+        ('x = { "world size" = "odd" }', """gives 'world size' the value 'odd', which says nothing of that kind; write "world size" = 4"""),
+        ('x = { capability = "9" }', """the value '9', which says nothing of that kind; write capability = ">= 9.0", say"""),
+        ('x = { capability = [">= 9.0", 8] }', "the value '8', which says nothing"),
+        ('x = { memory = "40" }', "the value '40', which says nothing"),
+        ('x = { package = "numpy>=1.24" }', """which says nothing of that kind; write package = "triton" or "numpy >= 1.24", say"""),
+        ('x = { library = "NCCL>=2" }', "which says nothing of that kind; write library ="),
+        ('x = { library = ">= 2" }', "which says nothing of that kind; write library ="),
+        ('x = { environment = "CI" }', "which says nothing of that kind; write environment ="),
+        ('x = { slow = "RUN_SLOW" }', "which says nothing of that kind; write slow ="),
+        ('x = { backend = "" }', "the value '', which says nothing"),
+        ("x = { gpus = [2, 4] }", "gives 'gpus' a list of values; write gpus ="),
+        ("x = { backend = [] }", "gives 'backend' a value that is no string, whole number or list of them; write backend ="),
+        ('x = { gpus = 2, otherwise = "skip" }', "has the 'otherwise' 'skip'; known are skipped, absent, runs"),
+        ('x = { gpus = 2, when = "x" }', "has a 'when' that is not of the form 'PLACE == VALUE'; write when ="),
+    ],
+)
+def test_a_row_of_requirements_that_means_nothing_is_told(tmp_path, row, said):
+    """A name that no name ends in, and a value that no test could need, are refused with what would be right of that kind."""
+    (tmp_path / "pyproject.toml").write_text(f"[tool.rankbook.requirements]\n{row}\n")
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path.resolve() / 'pyproject.toml'}:2: ")
+    assert said in str(caught.value)
+
+
+def test_the_rows_of_requirements_in_the_guide_mean_something(tmp_path):
+    """The values that the page of the settings shows, in its example and in its table of kinds, are values of their kinds."""
+    guide = (Path(__file__).parents[1] / "docs" / "guide" / "settings.md").read_text()
+    _, _, rest = guide.partition("```toml\n[tool.rankbook.requirements]\n")
+    example, _, rest = rest.partition("```")
+    table, _, _ = rest.partition("A list of values")
+    rows = [
+        f'x{place}_{number} = {{ "{kind}" = {value} }}\n'
+        for place, (kind, values) in enumerate(re.findall(r"^\| `([a-z ]+)` \| (.+) \|$", table, re.MULTILINE))
+        for number, value in enumerate(re.findall(r'`(\d+|"[^`]*")`', values))
+    ]
+    (tmp_path / "pyproject.toml").write_text(f"[tool.rankbook.requirements]\n{example}{''.join(rows)}")
+    assert len(load(tmp_path).requirements) == len(rows) + example.count("\n")
+    assert len(rows) > 20
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")

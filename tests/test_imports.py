@@ -317,3 +317,11 @@ def test_what_only_an_installed_package_has(tmp_path, monkeypatch):
     book = '[tool.rankbook]\nsources = ["whole"]\ninclude = ["whole/tests", "whole/__init__.py"]\nfindings = []\n'
     folder = write(tmp_path, INSIDE | {"whole/tests/test_v.py": test, "whole/data.bin": "3", "pyproject.toml": book})
     assert proof(folder).startswith("2 passed")
+
+
+def test_a_source_tree_that_is_not_there_is_told_before_anything_runs(tmp_path):
+    """A mistyped `--source-path` is one sentence, and not an import that fails in each listing."""
+    done = run(project(tmp_path, "src/pk"), "pytest", "-q", "--doctest-glob=*.md", "docs", "--source-path=scr")
+    assert (done.returncode, "passed" in done.stdout) == (4, False), done.stdout + done.stderr
+    said = f"--source-path names '{tmp_path / 'scr'}', which is no folder; name the root of a source tree"
+    assert said in done.stderr

@@ -470,6 +470,16 @@ def test_a_folder_is_no_ledger(tmp_path):
         assert said.startswith(f"rankbook: error: {tmp_path}/.rankbook/ledger.sqlite: it is a folder, and no ledger; name a file"), said
 
 
+def test_a_ledger_of_nothing_says_so(tmp_path):
+    """Whoever has run nothing yet, or has misspelt the name of the ledger, reads which one holds nothing, and it is not made."""
+    (tmp_path / "pyproject.toml").touch()
+    for path, words in ((".rankbook/ledger.sqlite", ()), ("nightly.sqlite", ("--ledger", "nightly.sqlite"))):
+        assert rankbook("ledger", "show", *words, cwd=tmp_path, status=1) == f"rankbook: {tmp_path}/{path}: nothing was recorded yet\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]
+    (tmp_path / "night").mkdir()
+    assert "night: it is no file; name a ledger" in rankbook("ledger", "merge", "night", cwd=tmp_path, status=2)
+
+
 def test_export_import_and_merge(book, tmp_path):
     """What another machine exported, or its whole ledger, is added once."""
     text = rankbook("ledger", "export", cwd=book)

@@ -1,4 +1,4 @@
-"""What an installed rankbook brings along."""
+"""What rankbook brings along: what is installed, and what is read on a forge."""
 
 from __future__ import annotations
 
@@ -137,3 +137,11 @@ def test_pytest_imports_it_as_python_does(tmp_path):
     looks_like_a_test = "rankbook.harness.test_listing"
     (said,) = re.findall(r"modules (.*)", done.stdout)
     assert said.split() == sorted(["True", *before, looks_like_a_test])
+
+
+@pytest.mark.parametrize("page", sorted(path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/guide/*.md"))))
+def test_the_tables_of_a_guide_are_whole_on_a_forge(page):
+    """GitHub ends a cell at a bar also where it stands in code: each row has as many bars as the one above it."""
+    found = re.sub(r"^(`{3,}|~{3,}).*?^\1$", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for table in re.findall(r"(?:^\|.*\n)+", found, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1, table

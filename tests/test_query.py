@@ -169,6 +169,8 @@ def test_marks_are_those_by_which_pytest_selects(tmp_path, capsys):
         (["--need", "2 GPUs", "--need", "4 gpus"], [FOUR, TWO]),
         (["--name", "test_group[gloo]"], GROUPS[:1]),
         (["--name", "*b?rrier"], [BARRIER]),
+        (["--name", FOUR], [FOUR]),
+        (["--name", GROUPS[0]], GROUPS[:1]),
         (["--gpus", ">=2", "--mark", "nightly"], []),
         (["--here", "runs"], [BARRIER, *GROUPS]),
         (["--device", "mps"], []),
@@ -246,8 +248,8 @@ def test_json(ask) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["tests", "--gpus", "many"], "'many' is no comparison with a number; write 2, '>=2' or '<4', say"),
-        (["tests", "--world-size", ">="], "'>=' is no comparison with a number"),
+        (["tests", "--gpus", "many"], "--gpus: 'many' is no comparison with a number; write 2, '>=2' or '<4', say"),
+        (["tests", "--world-size", ">="], "--world-size: '>=' is no comparison with a number"),
         (["tests", "--here", "maybe"], "'maybe' does not become of a test; write runs, skipped, absent or unknown"),
         (["tests", "nowhere"], "the source 'nowhere' does not exist"),
         (["apis", "--untested", "--gpus", "2"], "--untested asks for names that no test mentions, so tests cannot be chosen"),

@@ -822,11 +822,11 @@ def test_a_forge_that_is_none_is_told_of(project, setting, said):
 
 def test_settings_are_those_of_the_project(project):
     """The folder of the site and of the pages are read from the engine's settings, whatever tags those hold."""
-    from rankbook.stamping import _engine
+    from rankbook.told_engines import told
 
     (project / "mkdocs.yml").write_text(
         "site_name: x\nsite_dir: public\ndocs_dir: pages\nuse_directory_urls: false\nx: !!python/name:a.b\ny: !ENV [A, b]\n"
     )
-    found = _engine(project)
+    found = told(project)
     assert (found.docs_dir, found.site_dir, found.directories) == ("pages", "public", False)
     assert load(project).out == "docs/book"

@@ -19,9 +19,8 @@ from rankbook.config import Settings
 from rankbook.document import document
 from rankbook.errors import RankbookError
 from rankbook.report import Progress, Report, pages_among
+from rankbook.told_engines import MKDOCS, told
 
-SITE = "site"
-"""Folder of the built site, below the root."""
 NO_LISTINGS = 5
 """pytest's exit status when it collected nothing."""
 
@@ -32,6 +31,8 @@ class Book(Struct, frozen=True):
     generated: Report
     listings: Mapping[str, Any]
     """The tally of the proof, as JSON."""
+    site: Path
+    """Folder of the built site."""
     built: int
     """Exit status of the site's build."""
     status: int
@@ -40,20 +41,24 @@ class Book(Struct, frozen=True):
     """Time of each step."""
 
 
-def make_book(settings: Settings, docs: str, progress: Progress | None = None) -> Book:
+def make_book(settings: Settings, docs: str | None = None, progress: Progress | None = None) -> Book:
     """Generate, prove, build.
 
     Args:
         settings: the project's settings.
-        docs: folder of all pages, below the root.
+        docs: folder of all pages, below the root; None for that of the site's settings.
         progress: told of each step of the generation; pytest shows its own.
 
     Returns:
         What came of it; a listing that fails does not keep the site from being built.
 
     Raises:
-        RankbookError: the pages cannot be generated, or the folder of all pages is not there.
+        RankbookError: the site has no settings, the pages cannot be generated, or the folder of all pages is not there.
     """
+    engine = told(settings.root, MKDOCS)
+    if engine.path is None:
+        raise RankbookError("there is no mkdocs.yml, which says what the site is", where=settings.root, right="`rankbook init` writes one")
+    docs = docs or engine.docs_dir
     clock = [time.perf_counter()]
     generated = document(settings, progress=progress)
     if not settings.below_root(docs).is_dir():
@@ -61,10 +66,10 @@ def make_book(settings: Settings, docs: str, progress: Progress | None = None) -
     clock.append(time.perf_counter())
     listings, proved = _prove(settings.root, docs)
     clock.append(time.perf_counter())
-    built = _call(settings.root, "-m", "mkdocs", "build", "--strict", "--site-dir", SITE)
+    built = _call(settings.root, "-m", "mkdocs", "build", "--strict")
     clock.append(time.perf_counter())
     seconds = dict(zip(("generate", "prove", "build"), (end - start for start, end in pairwise(clock)), strict=True))
-    return Book(generated, listings, built, proved or built, seconds)
+    return Book(generated, listings, settings.below_root(engine.site_dir), built, proved or built, seconds)
 
 
 def _prove(root: Path, docs: str) -> tuple[dict[str, Any], int]:
@@ -98,3 +103,5 @@ def summary(book: Book) -> Iterator[str]:
     if book.built:
         yield "site      not built: MkDocs says why above"
     yield "time      " + ", ".join(f"{step} {seconds:.1f} s" for step, seconds in book.seconds.items())
+    if not book.built:
+        yield f"look at it: `mkdocs serve`, or open {book.site / 'index.html'}"

@@ -275,7 +275,7 @@ def _progress() -> Iterator[Callable[[str, int, int], None]]:
 
 def _book_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", type=Path, help="folder with the project's mkdocs.yml (default: the project around the current folder)")
-    parser.add_argument("--docs", default="docs", help="folder of all pages, below the root (default: docs)")
+    parser.add_argument("--docs", help="folder of all pages, below the root (default: as mkdocs.yml says)")
 
 
 def _book(chosen: argparse.Namespace) -> int:
@@ -288,7 +288,6 @@ def _book(chosen: argparse.Namespace) -> int:
         _warn(warning)
     for line in book.summary(made):
         _say(line)
-    _say(f"look at it: `make serve`, or open {settings.below_root(book.SITE) / 'index.html'}")
     return made.status
 
 

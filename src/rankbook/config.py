@@ -269,15 +269,11 @@ def _rules(rows: object, path: Path) -> dict[str, Rule]:
     for name, row in rows.items():
         with _placed(path, "requirements", name):
             try:
-                rules[name] = rule_of(row)
-            except ValueError as error:
-                what = f"the row '{name}' of [tool.rankbook.requirements] {error}"
-                raise ConfigError(what, where=path, right=f"write {ROW}, say") from error
+                rules[name] = rule_of(name, row)
+            except ConfigError as error:
+                what = f"the row '{name}' of [tool.rankbook.requirements] {error.what}"
+                raise ConfigError(what, where=path, right=error.right) from error
     return rules
-
-
-ROW = 'needs_two_gpus = { gpus = "2" }'
-"""A row of `[tool.rankbook.requirements]`, as an example."""
 
 
 _TYPES: Mapping[type, tuple[str, str]] = {
@@ -357,6 +353,12 @@ def _check_templates(settings: Settings, path: Path | None) -> None:
         raise ConfigError(what, where=path, right="name the folder of your template packs, or leave the setting out")
 
 
+def _check_source_path(settings: Settings, path: Path | None) -> None:
+    missing = [tree for tree in settings.source_path if not settings.below_root(tree).is_dir()]
+    if missing and path is None:  # what a file names may be on other machines
+        raise ConfigError(f"--source-path names '{missing[0]}', which is no folder", right="name the root of a source tree")
+
+
 def _check_gpus(settings: Settings, path: Path | None) -> None:
     if settings.gpus.strip():
         from rankbook.gpus import declared  # few projects declare GPUs
@@ -380,6 +382,7 @@ def _check_repo_url(settings: Settings, path: Path | None) -> None:
 
 _CHECKS: Mapping[str, Callable[[Settings, Path | None], None]] = {
     "templates": _check_templates,
+    "source_path": _check_source_path,
     "gpus": _check_gpus,
     "repo_url": _check_repo_url,
 }

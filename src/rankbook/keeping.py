@@ -111,6 +111,8 @@ def _show(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> in
         say(line)
     for name in unknown:
         _warn(f"nothing was recorded of {name}; `rankbook ledger show` lists the pages and node ids of which something was")
+    if not runs and not unknown:
+        _warn(f"{ledger.path}: nothing was recorded yet")
     return 0 if found else 1
 
 
@@ -330,7 +332,7 @@ def _merge(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> i
     del settings
     for path in chosen.ledgers:
         if not path.is_file():
-            raise LedgerError("there is no such file", where=path, right="name a ledger")
+            raise LedgerError("it is no file" if path.exists() else "there is no such file", where=path, right="name a ledger")
     others = [path for path in chosen.ledgers if path.resolve() != ledger.path.resolve()]
     return _add(ledger, ((f"{path}: {values['node_id']}", values) for path in others for values in Ledger(path).exported()), say)
 

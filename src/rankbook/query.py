@@ -74,7 +74,10 @@ def check(question: Question, apis: Sequence[str]) -> None:
     """
     for name, values in question.filters:
         for value in values:
-            FILTERS[name].make(value)
+            try:
+                FILTERS[name].make(value)
+            except ConfigError as error:
+                raise ConfigError(f"--{name}: {error.what}", right=error.right) from error
     if question.untested and question.filters:
         raise ConfigError("--untested asks for names that no test mentions, so tests cannot be chosen", right="leave out the other filters")
     if question.untested and not apis:
@@ -270,7 +273,7 @@ FILTERS: Mapping[str, Filter] = {
     "here": Filter("WORD", "runs on this machine, or is skipped, absent or unknown, as far as its needs tell", _here),
     "path": Filter("GLOB", "stands in a file that matches: 'test/distributed/**'", _path),
     "name": Filter(
-        "GLOB", "has a node id, or a name, that matches: 'test_*barrier*'", _any_name(lambda each: [each.test.id, each.test.name])
+        "GLOB", "has a node id, or a name, that matches: 'test_*barrier*'", _any_name(lambda each: [each.id, each.test.id, each.test.name])
     ),
 }
 """Filters by name; each may be given several times and takes what one of its values takes."""

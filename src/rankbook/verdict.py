@@ -85,6 +85,8 @@ def is_met(requirement: Requirement, machine: Machine) -> bool | None:
         return None
     if requirement.kind in _WITH_CHOICES:
         return _any(_signed(check, value, machine) for value in requirement.value.split(" or "))
+    if requirement.kind in ("environment", "slow"):
+        return _any(check(value, machine) for value in _VARIABLES.split(requirement.value))
     return check(requirement.value, machine)
 
 
@@ -99,7 +101,9 @@ def _all(answers: Iterable[bool | None]) -> bool | None:
 
 
 _Check = Callable[[str, Machine], bool | None]
-_WITH_CHOICES = frozenset({"backend", "device", "library", "package", "platform"})
+_WITH_CHOICES = frozenset({"world size", "backend", "device", "capability", "memory", "library", "package", "platform"})
+_VARIABLES = re.compile(r" or (?=\w+ (?:(?:not )?set\b|[=!]= |starts with |does not start with ))")
+"""Stands between what is said of two variables; `MODE == fast or slow` is about one."""
 
 
 def _signed(check: _Check, value: str, machine: Machine) -> bool | None:

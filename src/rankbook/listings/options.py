@@ -103,7 +103,7 @@ def _reason(value: str) -> str | None:
 
 def _name(value: str) -> str | None:
     if not value:
-        return "is empty; write a name that can stand in a node id: name=first-step"
+        return "is empty; write a name that can stand in a node id, such as first-step"
     found = _NAME_BREAKS.search(value)
     return f"holds '{found[0]}', which a node id cannot hold; write a name such as first-step" if found else None
 
@@ -212,7 +212,13 @@ def _language(word: str) -> str | None:
 def _misplaced_class(name: str) -> str | None:
     if name in _KEYS and _KEYS[name].check is not _any:
         return f"option '{name}' is written as a class; write {name}=value instead of .{name}"
-    return None
+    near = next((known for known in _CLASSES if name not in _CLASSES and _letters(name) == _letters(known)), None)
+    return f"class '.{name}' is nearly an option; write .{near}, or give the class another name" if near else None
+
+
+def _letters(name: str) -> str:
+    """Give what is left of a name without marks, in small letters: `No_Run` and `norun` are read as `no-run`."""
+    return re.sub(r"[\W_]", "", name).lower()
 
 
 def _company(option: Option, written: set[str]) -> str | None:
