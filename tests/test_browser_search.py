@@ -517,3 +517,10 @@ def test_an_old_address_leads_to_what_has_its_name(visit, sites):
         page.get_by_role("button", name="Find it by another name").click()
         assert page.get_by_role("combobox", name="Find a test").input_value() == "never_heard_of"
         assert "knows nothing by its name" in lost.inner_text()
+
+
+def test_what_is_pasted_by_mistake_is_answered(visit):
+    """A whole file in the box of the search is a question like another: the page does not stand still over it."""
+    page = visit()
+    assert ask(page, "zq." * 100_000) == []
+    assert "Nothing found" in page.locator(".rankbook-search__status").inner_text()
