@@ -303,6 +303,14 @@ def test_the_line_of_the_mark_of_a_single_case() -> None:
     assert [[(need.text, need.line) for need in test.requirements] for test in tests] == [[], [("1 GPU", 7)], [("1 GPU", 11)]]
 
 
+def test_the_line_of_a_mark_that_several_cases_have() -> None:
+    """Where one mark stands on several lines, what it asks for is told at the test: which of them is whose is not known."""
+    case = "    pytest.param({}, marks=pytest.mark.gpu),\n"
+    text = f"import pytest\n@pytest.mark.parametrize('n', [\n{case.format(2)}{case.format(3)}])\ndef test_x(n): ...\n"
+    tests = analyse([parse_bytes("test_it.py", text.encode())]).tests["test_it.py"]
+    assert [[(need.text, need.line) for need in test.requirements] for test in tests] == [[("1 GPU", 6)], [("1 GPU", 6)]]
+
+
 def test_a_function_that_would_fold_into_an_endless_expression_stays_a_name() -> None:
     """A few lines may say an expression that no memory holds: each line here doubles it."""
     helpers = "def is_there(x):\n" + 26 * "    x = x + x\n" + "    return x\n"

@@ -856,14 +856,17 @@ def _parametrises(node: ast.expr) -> bool:
 
 
 def _case_marks(decorators: Iterable[ast.expr]) -> tuple[tuple[str, int], ...]:
-    """Give the marks of single cases, each with its line: `pytest.param(1, marks=[...])`, `subtest(1, decorators=[...])`."""
-    found: dict[str, int] = {}
+    """Give the marks of single cases, each with its line: `pytest.param(1, marks=[...])`, `subtest(1, decorators=[...])`.
+
+    One that stands on several lines is left out: no case says which of them is its own.
+    """
+    found: dict[str, set[int]] = {}
     calls = (decorator for decorator in decorators if _parametrises(decorator))
     for inner in (inner for call in calls for inner in ast.walk(call)):
         if isinstance(inner, ast.keyword) and inner.arg in ("marks", "decorators"):
             for part in inner.value.elts if isinstance(inner.value, (ast.List, ast.Tuple)) else [inner.value]:
-                found.setdefault(ast.unparse(part), part.lineno)
-    return tuple(found.items())
+                found.setdefault(ast.unparse(part), set()).add(part.lineno)
+    return tuple((mark, min(lines)) for mark, lines in found.items() if len(lines) == 1)
 
 
 def _is_constant(nodes: list[ast.expr]) -> bool:
