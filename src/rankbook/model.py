@@ -231,6 +231,8 @@ class Module(Struct, frozen=True):
     """Functions and classes of its own that it calls or passes on, by the name as written (kind `local call`); first per scope."""
     deleted: tuple[str, ...] = ()
     """Module-level names that a `del` takes away."""
+    unsettled: tuple[str, ...] = ()
+    """Names, of those that it assigns, that are set otherwise too, or changed where they are; `.x` and `a.x` where an attribute is set."""
     owners: tuple[str, ...] = ()
     """From `# Owner(s): [...]`, or from the repository's `CODEOWNERS`."""
     environment: tuple[Keyword, ...] = ()
