@@ -12,7 +12,7 @@ Bindings = dict[str, list[Bound]]
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MAKERS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "OrderedDict", "Counter", "deque", "iter", "zip"})
 """Last parts of the names of what makes something that may be changed where it is."""
-_CHANGERS = frozenset({
+CHANGERS = frozenset({
     "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "insert", "intersection_update", "pop", "popitem",
     "remove", "reverse", "setdefault", "sort", "symmetric_difference_update", "update",
 })  # fmt: skip
@@ -80,7 +80,7 @@ def changed_by(node: ast.expr) -> ast.Name | ast.Attribute | None:
     """Give what an expression changes where it is: `found` of `found.append(1)`, of `found[0]` where that is set; None when nothing."""
     if isinstance(node, ast.Call):
         method = node.func
-        if not (isinstance(method, ast.Attribute) and method.attr in _CHANGERS):
+        if not (isinstance(method, ast.Attribute) and method.attr in CHANGERS):
             return None
         node = method.value
     while isinstance(node, (ast.Subscript, ast.Starred)):

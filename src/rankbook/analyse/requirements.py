@@ -111,7 +111,8 @@ def _given(draft: Draft, path: str, collected: Collected) -> dict[str, str]:
     if not case or not collected.function.requested:
         return case
     known = fixtures_of(draft, path, collected.lineage)
-    is_indirect = any("indirect" in dict(each.keywords) or len(each.arguments) > 2 for each in collected.function.decorators)
+    marks = [each for each in collected.function.decorators if each.name.endswith("mark.parametrize")]
+    is_indirect = any("indirect" in dict(each.keywords) or len(each.arguments) > 2 for each in marks)
     made = {name for name, fixture in known.items() if fixture.function.returns != "request.param"}
     return {name: "" if name in made or (is_indirect and name not in known) else text for name, text in case.items()}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from rankbook.bindings import Bindings, Bound, bindings_of, changed_by, may_change, names_in
+from rankbook.bindings import CHANGERS, Bindings, Bound, bindings_of, changed_by, may_change, names_in
 from rankbook.embedding import UTF8, source_text
 from rankbook.garbage import uncollected
 from rankbook.model import Class, Constant, Expression, Function, Import, Keyword, Module, Source
@@ -510,15 +510,18 @@ class _Reader:
             self.followed.add(scope.qualname.partition(".")[0])
         self.spawned(value, scope)
         if isinstance(value, ast.Call):
-            self.unsettle(value)
-            self.asked(dotted(value.func).rpartition(".")[2], value, scope)
+            last = dotted(value.func).rpartition(".")[2]
+            if last in CHANGERS:
+                self.unsettle(value)
+            self.asked(last, value, scope)
         if self.may_need_import and leading_name(value) == "pytest.importorskip":
             self.ends(value, "pytest.importorskip", scope)
 
     def annotated(self, node: ast.AnnAssign, scope: _Scope) -> None:
         if scope.kind != "function":
             self.assigned(node.target, node.value, scope)
-        self.unsettle(node.target)
+        if type(node.target) is not ast.Name:
+            self.unsettle(node.target)
         self.expressions_in((node.target, node.annotation, node.value), scope)
 
     def assigned(self, target: ast.expr, value: ast.expr | None, scope: _Scope) -> None:
@@ -531,6 +534,9 @@ class _Reader:
 
     def unsettle(self, node: ast.expr) -> None:
         """Note what a target that is no name, or a call, changes: an attribute, or what a name stands for."""
+        if type(node) is ast.Attribute and type(node.value) is ast.Name and node.value.id == "self":
+            self.unsettled.add(f".{node.attr}")
+            return
         if isinstance(node, (ast.Tuple, ast.List)):
             for part in node.elts:
                 self.unsettle(part)
@@ -550,7 +556,8 @@ class _Reader:
             name, value = node.target.id, self.text.of(node.value)
             constant = Constant(name, f"{name} {_SIGNS[type(node.op)]} ({value})", node.lineno, self.guard_of(scope))
             (self.constants if scope.attributes is None else scope.attributes).append(constant)
-        self.unsettle(node.target)
+        if type(node.target) is not ast.Name:
+            self.unsettle(node.target)
         self.expressions_in((node.target, node.value), scope)
 
     def pytestmark(self, value: ast.expr, scope: _Scope) -> None:
@@ -610,13 +617,15 @@ class _Reader:
         self.push(node.body, scope.swallowing(swallowed) if swallowed else scope)
 
     def with_(self, node: ast.With | ast.AsyncWith, scope: _Scope) -> None:
-        self.bound_in(scope, *(item.optional_vars for item in node.items))
+        if scope.kind != "function":
+            self.bound_in(scope, *(item.optional_vars for item in node.items))
         swallowed = _swallowed_by_contexts(node.items) if self.may_skip and scope.function is not None else frozenset()
         self.other(node, scope.swallowing(swallowed) if swallowed else scope)
 
     def match_(self, node: ast.Match, scope: _Scope) -> None:
         scope.expressions.append(node.subject)
-        self.bound_in(scope, *(case.pattern for case in node.cases))
+        if scope.kind != "function":
+            self.bound_in(scope, *(case.pattern for case in node.cases))
         for case in reversed(node.cases):
             self.push(case.body, scope)
             self.expressions_in((case.pattern, case.guard), scope)
@@ -625,14 +634,14 @@ class _Reader:
         if scope.kind == "module" and not scope.in_main and node.lineno > self.loop_end and _defines(node):
             self.loop_end = node.end_lineno or node.lineno
             self.loops.append(Expression(shortened(self.text.whole(node)), "for", node.lineno))
-        self.bound_in(scope, node.target)
+        if scope.kind != "function":
+            self.bound_in(scope, node.target)
         self.other(node, scope)
 
     def bound_in(self, scope: _Scope, *nodes: ast.AST | None) -> None:
         """Note the names of a module or a class that something binds that is no assignment."""
-        if scope.kind != "function":
-            dot = "." if scope.kind == "class" else ""
-            self.unsettled.update(dot + name for name in names_in(*nodes))
+        dot = "." if scope.kind == "class" else ""
+        self.unsettled.update(dot + name for name in names_in(*nodes))
 
     def global_(self, node: ast.Global, scope: _Scope) -> None:  # noqa: ARG002 - as all handlers
         """Note names of the module that a function sets."""
@@ -650,7 +659,8 @@ class _Reader:
             last = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
             if last in _LAST_PARTS:
                 self.ends(value, dotted(function), scope)
-            self.unsettle(value)
+            if last in CHANGERS:
+                self.unsettle(value)
             self.spawned(value, scope)
             self.asked(last, value, scope)
             if last == "setattr" and scope.kind == "function" and not scope.in_class and not _is_constant(value.args[1:2]):
