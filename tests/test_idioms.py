@@ -146,6 +146,27 @@ IDIOMS: dict[str, tuple[str, str] | str] = {
     "a flag where a name is missing": when(
         "HAS", "try:\n    from json import newthing\n    HAS = True\nexcept ImportError:\n    HAS = False\n"
     ),
+    "a flag that says what is missing": when(
+        "NO", "try:\n    import not_there\nexcept ImportError:\n    NO = True\nelse:\n    NO = False\n"
+    ),
+    "a flag that says what is there": when(
+        "not NO", "try:\n    import json\nexcept ImportError:\n    NO = True\nelse:\n    NO = False\n"
+    ),
+    "a flag where nothing fails": when("not HAS", "try:\n    import json\nexcept ImportError:\n    HAS = False\nelse:\n    HAS = True\n"),
+    "a flag that is set before": when("HAS", "HAS = True\ntry:\n    import not_there\nexcept ImportError:\n    HAS = False\n"),
+    "a flag that is set after": when("not HAS", "try:\n    import not_there\nexcept ImportError:\n    HAS = False\nHAS = True\n"),
+    "a flag that is set where all is there": when(
+        "HAS", "HAS = False\ntry:\n    import json\n    import not_there\n    HAS = True\nexcept ImportError:\n    pass\n"
+    ),
+    "a flag where something else fails": when(
+        "HAS", "try:\n    import json\n    X = json.dumps(json)\n    HAS = True\nexcept (ImportError, TypeError):\n    HAS = False\n"
+    ),
+    "a flag where all errors are caught": when(
+        "HAS", "try:\n    import json\n    X = json.dumps(json)\n    HAS = True\nexcept:\n    HAS = False\n"
+    ),
+    "a flag where a call imports": when(
+        "HAS", "def load(): import not_there\ntry:\n    import json\n    X = load()\n    HAS = True\nexcept ImportError:\n    HAS = False\n"
+    ),
     "a flag where another import is missing": when(
         "HAS", "try:\n    import json\n    import not_there\n    HAS = True\nexcept ImportError:\n    HAS = False\n"
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import takewhile
+from operator import attrgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -411,8 +412,8 @@ def _of_name(node: ast.expr, name: str, reading: _Reading, *, wanted: bool) -> I
         raise Unread
     if isinstance(node, ast.Name) and name in values.bound and reading.depth:
         return _within(*values.bound[name], reading, wanted=wanted)
-    if name == "not_importable" and isinstance(node, ast.Call):
-        return _of_failing(expression(node), values, evidence, wanted=wanted)
+    if name in ("importable", "not_importable") and isinstance(node, ast.Call):
+        return _of_failing(expression(node), values, evidence, wanted=wanted == (name == "not_importable"))
     full = values.names.full(values.path, name)
     is_bound = name.partition(".")[0] in values.bound
     if is_bound and full != name:  # the import is hidden by something else
@@ -530,17 +531,20 @@ def _of_flag(values: Values, name: str, depth: int, *, wanted: bool) -> list[Req
     try:
         if place is not None and isinstance(place.definition, Constant):
             return list(_within(place.definition.value, values.in_file(place.path), reading, wanted=wanted))
+        imported = _if_imported(values, name)
+        if imported is not None:
+            return list(_read_on(imported[0], imported[1], reading, wanted=wanted))
         tried = _tried_import(values, name)
         if tried is None:
             return None
         package, value, path, is_sure = tried
         if not (wanted or is_sure):
             return None
-        imported = made("package", package if wanted else f"not {package}", reading.evidence)
+        first = made("package", package if wanted else f"not {package}", reading.evidence)
         more = tuple(_within(value, values.in_file(path), reading, wanted=wanted))
     except Unread:
         return None
-    return [imported, *more] if wanted else _either([(imported,), more], reading.evidence)
+    return [first, *more] if wanted else _either([(first,), more], reading.evidence)
 
 
 def _with_evidence(need: Requirement, evidence: Evidence) -> Requirement:
@@ -612,6 +616,33 @@ def inside(function: Function, values: Values) -> Values:
     for name, text in reversed(function.names):  # those that others rest on come last
         values = values.with_bound({**values.bound, name: (text, values)})
     return values
+
+
+def _if_imported(values: Values, name: str) -> tuple[ast.expr, Values] | None:
+    """Read a flag that is one thing where modules can be imported, and another where not; None for another flag.
+
+    Returns:
+        `one if importable("a") else other`, and what reads it.
+    """
+    place = values.names.find(values.path, name)
+    if place is None or not isinstance(place.definition, Constant):
+        return None
+    set_to = sorted(values.names.assigned(place.path, place.definition.name), key=attrgetter("line"))
+    if len(set_to) != 2 or not values.names.is_kept(place.path, place.definition.name):
+        return None
+    first, last = set_to
+    tests = [None if each.guard is None else parsed(each.guard) for each in set_to]
+    kinds = [dotted(test) if isinstance(test, ast.Call) else each.guard for test, each in zip(tests, set_to, strict=True)]
+    one, other = parsed(first.value), parsed(last.value)
+    is_first = kinds[0] == "not_importable"
+    test = tests[0] if is_first else tests[1]
+    if one is None or other is None or test is None or kinds not in _TRIED:
+        return None
+    return (ast.IfExp(test, one, other) if is_first else ast.IfExp(test, other, one)), values.in_file(place.path)
+
+
+_TRIED = ([None, "not_importable"], ["importable", "not_importable"], [None, "importable"], ["not_importable", "importable"])
+"""Under what a flag is set the first time and the second where it depends on imports alone."""
 
 
 def _tried_import(values: Values, name: str) -> tuple[str, str, str, bool] | None:

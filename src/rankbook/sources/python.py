@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
@@ -40,7 +41,13 @@ _MOST_NAMES = 4
 """Names that are followed from one to the next."""
 _LAST_PARTS = frozenset(name.rpartition(".")[2] for name in _ENDS | _SKIPS)
 _SKIP = "pytest.mark.skip"
-_IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
+_NARROW = frozenset({"ImportError", "ModuleNotFoundError"})
+_IMPORT_ERRORS = _NARROW | {"Exception", "BaseException"}
+_IMPORTING_NOTHING = frozenset({
+    "bool", "callable", "getattr", "hasattr", "int", "len", "LooseVersion", "map", "parse", "parse_version", "split", "startswith", "str",
+    "StrictVersion", "tuple", "Version", "version",
+})  # fmt: skip
+"""Last parts of the names of calls that import nothing."""
 _NAMESPACES = frozenset({"globals", "vars", "locals", "setattr"})
 """What sets names that no assignment tells, called in a loop."""
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -66,13 +73,13 @@ class _Guard(Struct):
 
     outer: _Guard | None
     test: ast.expr | None
-    """None for an `except` clause."""
+    """None where imports fail, or where none of them does."""
     negated: bool = False
     line: int = 0
     failing: tuple[str, ...] = ()
     """Modules whose failing import leads here."""
     imported: tuple[str, ...] = ()
-    """The same where all of them are imported whole; `from a import b` where names are taken from them, which may fail too."""
+    """Modules that are imported whole; `from a import b` where names are taken from one, which may fail too."""
     text: str = ""
     """As it is rendered, once it is."""
 
@@ -598,12 +605,15 @@ class _Reader:
         self.push(node.body, scope.under(_Guard(scope.guard, node.test, line=node.lineno)))
 
     def try_(self, node: ast.Try | ast.TryStar, scope: _Scope) -> None:
-        self.push(node.finalbody, scope)
-        self.push(node.orelse, scope)
         failing = tuple(_imported_by(node.body))
+        there = scope
+        if failing and scope.kind != "function":
+            there = scope.under(_Guard(scope.guard, None, negated=True, imported=tuple(_imports_of(node.body, is_wide=True))))
+        self.push(node.finalbody, scope)
+        self.push_flags(node.orelse, scope, there)
         for handler in reversed(node.handlers):
-            caught = {dotted(part) for part in _parts(handler.type)} if failing else frozenset()
-            imported = tuple(_imports_of(node.body, is_wide="Exception" in caught)) if failing else ()
+            caught = _caught(handler) if failing else frozenset()
+            imported = tuple(_imports_of(node.body, is_wide=not caught <= _NARROW)) if failing else ()
             failed = _Guard(scope.guard, None, line=handler.lineno, failing=failing, imported=imported)
             guard = scope.guard if caught.isdisjoint(_IMPORT_ERRORS) else failed
             inner = scope.under(guard, is_fallback=True)
@@ -614,7 +624,15 @@ class _Reader:
             if handler.name is not None and scope.kind != "function":
                 self.bound_in(scope, handler)
         swallowed = _swallowed_by_handlers(node.handlers) if self.may_skip and scope.function is not None else frozenset()
-        self.push(node.body, scope.swallowing(swallowed) if swallowed else scope)
+        inside = scope.swallowing(swallowed) if swallowed else scope
+        last = max((number for number, each in enumerate(node.body, 1) if isinstance(each, (ast.Import, ast.ImportFrom))), default=0)
+        self.push_flags(node.body[last:], inside, inside if there is scope else there)
+        self.push(node.body[:last], inside)
+
+    def push_flags(self, body: list[ast.stmt], scope: _Scope, there: _Scope) -> None:
+        """Walk statements next of which those that set a flag stand under a condition."""
+        for is_flag, group in reversed([(is_flag, list(group)) for is_flag, group in groupby(body, _is_flag)]):
+            self.push(group, there if is_flag else scope)
 
     def with_(self, node: ast.With | ast.AsyncWith, scope: _Scope) -> None:
         if scope.kind != "function":
@@ -726,7 +744,7 @@ class _Reader:
 
     def part(self, guard: _Guard, *, alone: bool) -> str:
         if guard.test is None:
-            return f"not_importable({', '.join(map(repr, guard.imported))})"
+            return f"{'' if guard.negated else 'not_'}importable({', '.join(map(repr, guard.imported))})"
         text = self.text.of(guard.test)
         simple = isinstance(guard.test, (ast.Name, ast.Attribute, ast.Call, ast.Constant))
         if guard.negated:
@@ -1037,12 +1055,29 @@ def _parts(node: ast.expr | None) -> Iterable[ast.expr]:
     return node.elts if isinstance(node, ast.Tuple) else (node,)
 
 
+def _caught(handler: ast.ExceptHandler) -> frozenset[str]:
+    return frozenset({"BaseException"} if handler.type is None else map(dotted, _parts(handler.type)))
+
+
 def _imported_by(body: Iterable[ast.stmt]) -> Iterator[str]:
     for statement in body:
         if isinstance(statement, ast.Import):
             yield from (alias.name for alias in statement.names)
         elif isinstance(statement, ast.ImportFrom) and statement.module:
             yield "." * statement.level + statement.module
+
+
+def _imports_nothing(node: ast.expr, *, is_wide: bool) -> bool:
+    """Tell whether an expression cannot fail, or not as an import does."""
+    if is_wide:
+        return isinstance(node, (ast.Constant, ast.Name))
+    calls = (dotted(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call))
+    return all(name.rpartition(".")[2] in _IMPORTING_NOTHING for name in calls)
+
+
+def _is_flag(node: ast.stmt) -> bool:
+    """Tell whether a statement sets something to True or False."""
+    return type(node) is ast.Assign and isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool)
 
 
 def _imports_of(body: Sequence[ast.stmt], *, is_wide: bool) -> Iterator[str]:
@@ -1053,7 +1088,7 @@ def _imports_of(body: Sequence[ast.stmt], *, is_wide: bool) -> Iterator[str]:
         is_wide: whether more is caught than imports that fail.
     """
     other = [each for each in body if not isinstance(each, (ast.Import, ast.ImportFrom, ast.Pass))]
-    is_alone = all(isinstance(each, ast.Assign) and (not is_wide or isinstance(each.value, (ast.Constant, ast.Name))) for each in other)
+    is_alone = all(isinstance(each, ast.Assign) and _imports_nothing(each.value, is_wide=is_wide) for each in other)
     for statement in body:
         if isinstance(statement, ast.Import):
             yield from (alias.name if is_alone else f"from {alias.name} import ..." for alias in statement.names)
