@@ -136,7 +136,7 @@ def has_more():
     try:
         import rings
         return rings.__version__ >= "2.0"
-    except Exception:
+    except ImportError:
         return False
 
 def fails():
@@ -303,7 +303,44 @@ def test_the_line_of_the_mark_of_a_single_case() -> None:
     assert [[(need.text, need.line) for need in test.requirements] for test in tests] == [[], [("1 GPU", 7)], [("1 GPU", 11)]]
 
 
+def test_the_line_of_a_mark_that_several_cases_have() -> None:
+    """Where one mark stands on several lines, what it asks for is told at the test: which of them is whose is not known."""
+    case = "    pytest.param({}, marks=pytest.mark.gpu),\n"
+    text = f"import pytest\n@pytest.mark.parametrize('n', [\n{case.format(2)}{case.format(3)}])\ndef test_x(n): ...\n"
+    tests = analyse([parse_bytes("test_it.py", text.encode())]).tests["test_it.py"]
+    assert [[(need.text, need.line) for need in test.requirements] for test in tests] == [[("1 GPU", 6)], [("1 GPU", 6)]]
+
+
 def test_a_function_that_would_fold_into_an_endless_expression_stays_a_name() -> None:
     """A few lines may say an expression that no memory holds: each line here doubles it."""
     helpers = "def is_there(x):\n" + 26 * "    x = x + x\n" + "    return x\n"
     assert skipped("is_there(1)", helpers) == ["not is_there(1)"]
+
+
+def test_a_function_with_more_ways_than_can_be_written_down_stays_a_name() -> None:
+    """Each `if` doubles the ways through a function, whether or not one of them returns."""
+    helpers = "def is_there(x):\n" + "".join(f"    if x > {number}: x = {number}\n" for number in range(40))
+    assert skipped("is_there(1)", helpers) == ["not is_there(1)"]
+
+
+def test_alternatives_of_alternatives_are_taken_apart_only_as_far_as_they_stay_few() -> None:
+    """Each pair of alternatives that must hold together doubles what they come to."""
+    pairs = " and ".join(f"(os.environ.get('A{number}') or os.environ.get('B{number}'))" for number in range(40))
+    (found,) = skipped(f"not (({pairs}) or os.environ.get('Z'))")
+    assert found.startswith("environment A0 set or environment B0 set and ")
+
+
+@pytest.mark.parametrize(
+    ("condition", "helpers"),
+    [
+        ("has(1)", "def has(x):\n" + "".join(f"    if x == {number}: x = 1\n" for number in range(9))),
+        (" | ".join(f"A{number}" for number in range(400)), ""),
+        (" or ".join(f"torch.odd({number})" for number in range(500)), ""),
+        ("has()", "def has():\n    return " + " or ".join(f"torch.odd({number})" for number in range(500))),
+    ],
+    ids=["ifs", "bits", "calls", "calls in a function"],
+)
+def test_a_condition_of_more_parts_than_are_read_stays_as_it_is(condition: str, helpers: str) -> None:
+    """A condition without end costs the answer, not the page."""
+    (found,) = skipped(condition, helpers)
+    assert found.startswith("not ")

@@ -328,6 +328,10 @@ try:
 except ImportError:
     transformers = None
     fast = None
+try:
+    import tokenizers
+except ImportError:
+    tokenizers = None
 """
 
 
@@ -337,12 +341,14 @@ except ImportError:
         ("transformers is None", ["package transformers"]),
         ("optional.transformers is None", ["package transformers"]),
         ("fast is None", ["package flash_attn"]),
-        ("fast is not None", ["package not flash_attn"]),
+        ("transformers is not None", ["transformers is None"]),
+        ("fast is not None", ["fast is None"]),
+        ("tokenizers is not None", ["package not tokenizers"]),
         ("not transformers", ["transformers"]),
     ],
 )
 def test_names_that_stay_empty_where_an_import_fails(condition: str, expected: list[str]) -> None:
-    """A name that is imported, or else None, stands for its package; it is not None everywhere."""
+    """A name that is imported, or else None, stands for its package; it is None where nothing but that package may be missing."""
     text = f"import optional\n{OPTIONAL}@skipIf({condition}, '')\ndef test_x(): ...\n"
     assert needs(text, optional=OPTIONAL) == expected
 

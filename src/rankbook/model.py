@@ -139,7 +139,7 @@ class Function(Struct, frozen=True):
     text: str = ""
     """All of it as written, of a module's function that is worth following: plain statements, or one that parametrises or sets names."""
     case_marks: tuple[tuple[str, int], ...] = ()
-    """Marks of single cases in its decorators (`pytest.param(1, marks=...)`), as Python writes them, with the line of the first of each."""
+    """Marks of single cases in its decorators (`pytest.param(1, marks=...)`), as Python writes them, each with its line."""
     settled: tuple[str, ...] = ()
     """Those of its parameters that have a default, or that are only told apart by their places: pytest gives them no fixture."""
 
@@ -231,6 +231,8 @@ class Module(Struct, frozen=True):
     """Functions and classes of its own that it calls or passes on, by the name as written (kind `local call`); first per scope."""
     deleted: tuple[str, ...] = ()
     """Module-level names that a `del` takes away."""
+    unsettled: tuple[str, ...] = ()
+    """Names, of those that it assigns, that are set otherwise too, or changed where they are; `.x` and `a.x` where an attribute is set."""
     owners: tuple[str, ...] = ()
     """From `# Owner(s): [...]`, or from the repository's `CODEOWNERS`."""
     environment: tuple[Keyword, ...] = ()

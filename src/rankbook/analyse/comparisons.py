@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rankbook import vocabulary, words
-from rankbook.analyse.counting import DEPTH, compared_with, counted, plain
+from rankbook.analyse.counting import DEPTH, GPUS, compared_with, counted, plain
 from rankbook.analyse.identities import among, same
 from rankbook.analyse.rules import Evidence, Unread, made
 from rankbook.analyse.values import Value, Values, dotted, shown
@@ -30,7 +30,7 @@ OPERATORS: dict[type[ast.cmpop], tuple[str, str]] = {
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _TRUTH: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-    "is": operator.eq, "is not": operator.ne, "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
+    "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
 }  # fmt: skip
 _EQUALS = {"==": "==", "is": "==", "in": "==", "!=": "!=", "is not": "!=", "not in": "!="}
 
@@ -78,14 +78,16 @@ def of_comparison(node: ast.Compare, values: Values, evidence: Evidence, *, want
     left, right = plain(node.left), plain(node.comparators[0])
     sign = OPERATORS[type(node.ops[0])][0 if wanted else 1]
     if sign in ("in", "not in"):
-        return _of_membership(left, sign, right, values, evidence)
+        return _of_membership(node, sign, right, values, evidence)
     if isinstance(left, (ast.Constant, ast.Tuple)) and sign in _MIRRORED:
         left, right, sign = right, left, _MIRRORED[sign]
     if isinstance(right, ast.Constant) and (right.value is None or right.value is True or right.value is False) and sign in _EQUALS:
         return _of_singleton(left, sign, right.value, values, evidence)
     found = _of_count(left, sign, right, values, evidence) or _of_text(left, sign, right, values, evidence)
     if found is None:
-        _fold(values.of_node(left, DEPTH), sign, values.of_node(right, DEPTH))
+        left, right = node.left, node.comparators[0]
+        sign = OPERATORS[type(node.ops[0])][0 if wanted else 1]
+        _fold(values.of_node(left, DEPTH, exact=True), sign, values.of_node(right, DEPTH, exact=True))
         _tell(same(left, right, values) if sign in _EQUALS else None, sign)
         raise Unread
     return found
@@ -97,13 +99,24 @@ def _tell(answer: bool | None, sign: str) -> None:  # noqa: FBT001 - what is kno
 
 
 def _fold(left: Value | None, sign: str, right: Value | None) -> None:
-    if left is None or right is None or sign not in _TRUTH:
+    if left is None or right is None:
+        return
+    if sign in ("is", "is not"):
+        _tell(_is(left, right), sign)
+    if sign not in _TRUTH:
         return
     try:
         holds = bool(_TRUTH[sign](left, right))
     except TypeError:
         return
     raise Truth(holds=holds)
+
+
+def _is(left: Value, right: Value) -> bool | None:
+    """Tell whether two values are one thing; None when only a run can tell, as of two numbers that are equal."""
+    if left != right or type(left) is not type(right):
+        return False
+    return True if isinstance(left, bool) else None
 
 
 def _of_singleton(left: ast.expr, sign: str, value: object, values: Values, evidence: Evidence) -> list[Requirement]:
@@ -114,16 +127,19 @@ def _of_singleton(left: ast.expr, sign: str, value: object, values: Values, evid
         if variable[1] is not None:
             raise Unread
         return [made("environment", f"{variable[0]} {'not set' if equal else 'set'}", evidence)]
-    package = values.names.optional(values.path, dotted(left)) if value is None else None
-    if package is not None:
-        return [made("package", f"not {package}" if equal else package, evidence)]
-    known = values.of_node(left, DEPTH)
+    optional = values.names.optional(values.path, dotted(left)) if value is None and dotted(left) not in values.bound else None
+    if optional is not None:
+        if equal and not optional.is_whole:
+            raise Unread
+        return [made("package", f"not {optional.package}" if equal else optional.package, evidence)]
+    known = values.of_node(left, DEPTH, exact=True)
     if known is not None:
-        raise Truth(holds=(known is value) == equal)
+        raise Truth(holds=(known is value if sign.startswith("is") else known == value) == equal)
     raise Bare(left, wanted=(value is True) == equal)
 
 
-def _of_membership(left: ast.expr, sign: str, right: ast.expr, values: Values, evidence: Evidence) -> list[Requirement]:
+def _of_membership(node: ast.Compare, sign: str, right: ast.expr, values: Values, evidence: Evidence) -> list[Requirement]:
+    left = plain(node.left)
     found, held = values.of_node(left, DEPTH), values.of_node(right, DEPTH)
     holder = _row(words.HOLDERS, right, values)
     if holder and isinstance(found, str):
@@ -135,10 +151,13 @@ def _of_membership(left: ast.expr, sign: str, right: ast.expr, values: Values, e
         return [_of_system(found, "==" if sign == "in" else "!=", evidence)]
     if isinstance(held, (tuple, str)):
         entries = held if isinstance(held, tuple) else (held,)
-        known = _of_text_value(left, sign, entries, values, evidence)
+        is_open = isinstance(held, str) and not _is_system(left, values)
+        known = None if is_open else _of_text_value(left, sign, entries, values, evidence)
         if known is not None:
             return known
-    _fold(found, sign, held)
+    left, right = node.left, node.comparators[0]
+    holds = values.entries(right)
+    _fold(values.of_node(left, DEPTH, exact=True), sign, values.of_node(right, DEPTH, exact=True) if holds is None else holds)
     if isinstance(right, (ast.Tuple, ast.List, ast.Set)):
         _tell(among(left, right.elts, values), sign)
     raise Unread
@@ -207,14 +226,17 @@ def _of_count(left: ast.expr, sign: str, right: ast.expr, values: Values, eviden
         return None
     value = compared_with(right, values)
     if row[0] == "gpus":
-        return _of_gpus(sign, value, values.variable_of(right), evidence)
+        return _of_gpus(sign, value, values.variable_of(right), evidence, is_exact=row == GPUS)
     text = None if value is None else shown(value)
     if text is None or sign not in _MIRRORED:
         raise Unread
     return [made(row[0], f"{row[1]} {sign} {text}".strip(), evidence)]
 
 
-def _of_gpus(sign: str, value: Value | None, variable: tuple[str, str | None] | None, evidence: Evidence) -> list[Requirement]:
+def _of_gpus(
+    sign: str, value: Value | None, variable: tuple[str, str | None] | None, evidence: Evidence, *, is_exact: bool
+) -> list[Requirement]:
+    """Read what compares a number of GPUs; of a number that is at most theirs, only what says that there are enough of them."""
     if variable is not None and sign in (">=", "=="):
         return [made("gpus", variable[0], evidence)]
     if not isinstance(value, int):
@@ -225,7 +247,7 @@ def _of_gpus(sign: str, value: Value | None, variable: tuple[str, str | None] | 
         return [made("gpus", str(value), evidence)] if value > 0 else []
     if sign == "!=" and value == 0:
         return [made("gpus", "1", evidence)]
-    if sign == "!=" or value < 0:
+    if sign == "!=" or value < 0 or not is_exact:
         raise Unread
     return [made("gpus", f"== {value}" if sign == "==" else f"<= {value}", evidence)]
 

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import takewhile
+from operator import attrgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rankbook import words
 from rankbook.analyse.comparisons import OPERATORS, Bare, Truth, of_comparison, sides
-from rankbook.analyse.counting import DEPTH, counted
+from rankbook.analyse.counting import DEPTH, GPUS, counted
 from rankbook.analyse.folding import returned
+from rankbook.analyse.names import Place
 from rankbook.analyse.rules import Evidence, Unread, expression, filled, made, short
 from rankbook.analyse.values import Values, dotted, parsed
-from rankbook.model import Constant, Expression, Function
+from rankbook.model import PACKAGES, Constant, Expression, Function
 from rankbook.requirements import Requirement, Rule, gpu_range, joined, opposite
 
 _DEPTH = 4
 """Constants and functions that a condition is followed through."""
 _STEPS = 400
 """Parts of a condition that are read, those that it is followed to included."""
+_MOST_APART = 16
+"""Alternatives that one alternative is taken apart into."""
 _JOINED = frozenset({"backend", "device", "library", "package", "platform"})
 """Kinds whose alternatives are written as one value."""
 
@@ -64,7 +69,7 @@ def of_condition(text: str, values: Values, evidence: Evidence, *, wanted: bool)
     try:
         if node is not None:
             return tuple(_needs(node, _Reading(values, evidence), wanted=wanted))
-    except RecursionError:
+    except (RecursionError, Unread):  # it is too deep, or too long
         pass
     return (_verbatim(text if wanted else f"not ({text})", evidence),)
 
@@ -158,7 +163,7 @@ def _reason(skip: Expression, values: Values) -> str:
 def _needs(node: ast.expr, reading: _Reading, *, wanted: bool) -> Iterator[Requirement]:
     """Take a condition apart; a part that is not told by the tables stays as it is."""
     reading.budget.spend()
-    node = _of_flags(node)
+    node = _of_flags(node, reading.values)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield from _needs(node.operand, reading, wanted=not wanted)
     elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) == wanted:
@@ -203,13 +208,71 @@ def _wrapped(node: ast.expr) -> ast.expr | None:
     return node.args[0] if isinstance(node, ast.Call) and dotted(node) == "bool" and len(node.args) == 1 else None
 
 
-def _of_flags(node: ast.expr) -> ast.expr:
-    """Read `HAS_ONE & HAS_OTHER` as `HAS_ONE and HAS_OTHER`."""
+def _of_flags(node: ast.expr, values: Values) -> ast.expr:
+    """Read `HAS_ONE & HAS_OTHER` as `HAS_ONE and HAS_OTHER`, where both are known to be true or false."""
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr))):
         return node
-    parts = [_of_flags(node.left), _of_flags(node.right)]
-    is_numbers = any(isinstance(part, (ast.Constant, ast.BinOp)) for part in parts)
-    return node if is_numbers else ast.BoolOp(ast.And() if isinstance(node.op, ast.BitAnd) else ast.Or(), parts)
+    sign, left, parts = type(node.op), node.left, [node.right]
+    while isinstance(left, ast.BinOp) and type(left.op) is sign:
+        parts.append(left.right)
+        left = left.left
+    parts = [left, *parts[::-1]]
+    return ast.BoolOp(ast.And() if sign is ast.BitAnd else ast.Or(), parts) if all(_is_truth(part, values) for part in parts) else node
+
+
+def _is_truth(node: ast.expr, values: Values, depth: int = _DEPTH) -> bool:
+    """Tell whether an expression gives True or False: a comparison, or what a row says that asks whether something is there."""
+    match node:
+        case ast.Compare() | ast.UnaryOp(op=ast.Not()):
+            return True
+        case ast.Constant(value=value):
+            return isinstance(value, bool)
+        case ast.BoolOp(values=parts):
+            return all(_is_truth(part, values, depth) for part in parts)
+        case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr(), right=right):
+            return _is_truth(left, values, depth) and _is_truth(right, values, depth)
+    return _ends(node, values, depth, _is_truth)
+
+
+def _is_something(node: ast.expr, values: Values, depth: int = _DEPTH) -> bool:
+    """Tell whether what an expression gives is None where it is false: what a row says that asks whether something is there."""
+    is_none = isinstance(node, ast.Constant) and node.value is None
+    return is_none or _ends(node, values, depth, _is_something)
+
+
+def _ends(node: ast.expr, values: Values, depth: int, read_on: Callable[[ast.expr, Values, int], bool]) -> bool:
+    """Tell whether a name, or a call, leads to what a row says, or to something else of which that is told."""
+    name = dotted(node)
+    if not depth or not name:
+        return False
+    if name == "bool" and read_on is _is_truth:
+        return True
+    inner = _next(node, name, values)
+    if inner is not None:
+        return read_on(*inner, depth - 1)
+    rule = values.vocabulary.rule(values.names.full(values.path, name)) if name.partition(".")[0] not in values.bound else None
+    return rule is not None and rule.condition is None and bool(rule.needs or rule.unless) and counted(node, values) != GPUS
+
+
+def _next(node: ast.expr, name: str, values: Values) -> tuple[ast.expr, Values] | None:
+    """Follow a name to what it is set to, a call to what its function returns, with what reads that; None where that is not known."""
+    if name in values.bound:
+        text, inner = ("", values) if isinstance(node, ast.Call) else values.bound[name]
+    elif name.partition(".")[0] in values.bound:
+        return None
+    elif isinstance(node, ast.Call):
+        place = values.names.only(values.path, name)
+        if place is None or not isinstance(place.definition, Function):
+            return None
+        inner = values.in_file(place.path).with_bound(bound(place.definition, expression(node), values, place.path))
+        text = returned(place, values.names) or ""
+    else:
+        place = values.names.settled(values.path, name)
+        if place is None or not isinstance(place.definition, Constant):
+            return None
+        text, inner = place.definition.value, values.in_file(place.path)
+    found = parsed(text) if text else None
+    return None if found is None else (found, inner)
 
 
 def _any_of(node: ast.BoolOp, reading: _Reading, *, wanted: bool) -> list[Requirement]:
@@ -267,43 +330,40 @@ def _of_comparison(node: ast.Compare, reading: _Reading, *, wanted: bool) -> Ite
     except Truth as truth:
         return _constant(holds=truth.holds, evidence=reading.evidence)
     except Bare as bare:
-        return _single(bare.node, reading, wanted=bare.wanted)
+        is_none = isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None
+        if (_is_something if is_none else _is_truth)(bare.node, reading.values):
+            return _single(bare.node, reading, wanted=bare.wanted)
+        return _by_cases(node, reading, wanted=wanted)
     except Unread:
         return _by_cases(node, reading, wanted=wanted)
 
 
 def _by_cases(node: ast.Compare, reading: _Reading, *, wanted: bool) -> Iterable[Requirement]:
     """Read a comparison with a name that is one thing here and another there: `device == "cuda"`, of `device = infer_device()`."""
-    right = reading.values.of_node(node.comparators[0], DEPTH)
-    found = _choice(node.left, reading.values, reading.depth) if right is not None else None
-    if found is None:
+    value = _as_written(node.comparators[0], reading.values)
+    found = _choice(node.left, reading.values, reading.depth) if value is not None else None
+    if found is None or value is None:
         raise Unread
     choice, values, depth = found
-    value = parsed(repr(right))
-    assert value is not None
     cases = [ast.Compare(side, node.ops, [value]) for side in (choice.body, choice.orelse)]
     return list(_needs(ast.IfExp(choice.test, *cases), replace(reading, values=values, depth=depth, strict=True), wanted=wanted))
+
+
+def _as_written(node: ast.expr, values: Values) -> ast.expr | None:
+    """Write a value so that it can be read in any file; None when it is not known, or may be changed where it is."""
+    if isinstance(node, ast.Constant):
+        return node
+    known = values.of_node(node, DEPTH, exact=True)
+    known = values.entries(node) if known is None else known
+    return None if known is None else parsed(repr(known))
 
 
 def _choice(node: ast.expr, values: Values, depth: int) -> tuple[ast.IfExp, Values, int] | None:
     """Follow a name or a call to an `a if x else b`; gives it, with what reads it and with what may still be followed."""
     if isinstance(node, ast.IfExp):
         return node, values, depth
-    name = dotted(node) if depth else ""
-    if name in values.bound:
-        return _choice_of(*values.bound[name], depth)
-    place = values.names.find(values.path, name)
-    if place is not None and isinstance(place.definition, Function) and isinstance(node, ast.Call):
-        inner = values.in_file(place.path).with_bound(bound(place.definition, expression(node), values, place.path))
-        return _choice_of(returned(place.definition), inner, depth)
-    place = None if isinstance(node, ast.Call) else values.names.constant(values.path, name)
-    found = place.definition if place is not None else None
-    return _choice_of(found.value, values.in_file(place.path), depth) if place is not None and isinstance(found, Constant) else None
-
-
-def _choice_of(text: str | None, values: Values, depth: int) -> tuple[ast.IfExp, Values, int] | None:
-    node = parsed(text) if text else None
-    return None if node is None else _choice(node, values, depth - 1)
+    inner = _next(node, dotted(node), values) if depth and dotted(node) else None
+    return None if inner is None else _choice(*inner, depth - 1)
 
 
 def _either(alternatives: list[tuple[Requirement, ...]], evidence: Evidence) -> list[Requirement]:
@@ -326,15 +386,15 @@ def _either(alternatives: list[tuple[Requirement, ...]], evidence: Evidence) -> 
     return [replace(made("one of", text, evidence), either=tuple(distinct))]
 
 
-def _apart(needs: Iterable[Requirement]) -> Iterator[tuple[Requirement, ...]]:
-    """Yield the alternatives that one alternative has within."""
-    distinct = dict.fromkeys(needs)
-    inner = next((need for need in distinct if need.either), None)
-    if inner is None:
-        yield tuple(distinct)
-        return
-    for each in inner.either:
-        yield from _apart((*(need for need in distinct if need is not inner), *each))
+def _apart(needs: Iterable[Requirement], most: int = _MOST_APART) -> list[tuple[Requirement, ...]]:
+    """Give the alternatives that one alternative has within; itself alone, where there are too many."""
+    whole = tuple(dict.fromkeys(needs))
+    found: list[tuple[Requirement, ...]] = [()]
+    for need in whole:
+        found = [(*one, *each) for one in found for each in need.either or ((need,),)]
+        if len(found) > most:
+            return [whole]
+    return [tuple(dict.fromkeys(each)) for each in found]
 
 
 def _one_value(kind: str, values: list[str]) -> str | None:
@@ -352,30 +412,58 @@ def _of_name(node: ast.expr, name: str, reading: _Reading, *, wanted: bool) -> I
         raise Unread
     if isinstance(node, ast.Name) and name in values.bound and reading.depth:
         return _within(*values.bound[name], reading, wanted=wanted)
-    if name == "not_importable" and isinstance(node, ast.Call):
-        return _of_failing(expression(node), values, evidence, wanted=wanted)
+    if name in ("importable", "not_importable") and isinstance(node, ast.Call):
+        return _of_failing(expression(node), values, evidence, wanted=wanted == (name == "not_importable"))
     full = values.names.full(values.path, name)
+    is_bound = name.partition(".")[0] in values.bound
+    if is_bound and full != name:  # the import is hidden by something else
+        raise Unread
     rule = values.vocabulary.rule(full)
     if rule is not None and rule.condition is None and (rule.needs or rule.unless):
-        return _of_rule(rule, node, values, evidence, wanted=wanted)
+        own = None if is_bound or rule is not words.NAMES.get(full.rpartition(".")[2]) else _by_own(node, name, reading, wanted=wanted)
+        return _of_rule(rule, node, values, evidence, wanted=wanted) if own is None else own
     if full.endswith(".startswith") and isinstance(node, ast.Call):
         return _of_start(node, full, reading, wanted=wanted)
     found = _of_number(node, values, evidence, wanted=wanted)
-    return _followed(node, name, reading, wanted=wanted) if found is None else [found]
+    if found is not None:
+        return [found]
+    if is_bound:
+        raise Unread
+    return _followed(node, name, reading, wanted=wanted)
+
+
+def _by_own(node: ast.expr, name: str, reading: _Reading, *, wanted: bool) -> Iterable[Requirement] | None:
+    """Follow a function of the project that is called as one of which a row speaks; None where there is none, or it cannot be followed."""
+    place = reading.values.names.only(reading.values.path, name) if isinstance(node, ast.Call) and reading.depth else None
+    if place is None or place.path.startswith(PACKAGES) or not isinstance(place.definition, Function):
+        return None
+    try:
+        return list(_followed(node, name, replace(reading, strict=True), wanted=wanted))
+    except Unread:
+        return None
 
 
 def _of_number(node: ast.expr, values: Values, evidence: Evidence, *, wanted: bool) -> Requirement | None:
     """Read whether a variable is set to something, and whether there are any of what is counted."""
-    variable = values.variable_of(node)
-    if variable is not None:
+    if not isinstance(node, ast.Call):
+        return None
+    cast = node.func.id if isinstance(node.func, ast.Name) else ""
+    variable = values.variable_of(node) if cast != "str" else None
+    if variable is not None and (wanted or cast in ("", "bool")):  # "0" is set, and false as a number
         return _of_environment(*variable, evidence, wanted=wanted)
-    return made("gpus", "1" if wanted else "== 0", evidence) if counted(node, values) == ("gpus", "") else None
+    found = counted(node, values)
+    if found == GPUS or (found is not None and found[0] == "gpus" and wanted):
+        return made("gpus", "1" if wanted else "== 0", evidence)
+    return None
 
 
 def _of_failing(call: Expression, values: Values, evidence: Evidence, *, wanted: bool) -> Iterable[Requirement]:
     """Read whether modules cannot be imported; that a part of a package is missing says nothing of the package."""
-    modules = [module for module in map(values.of, call.arguments) if isinstance(module, str)]
-    if not modules or any(values.names.is_own(values.path, _package(module)) or (wanted and "." in module) for module in modules):
+    said = [module for module in map(values.of, call.arguments) if isinstance(module, str)]
+    modules = [module.removeprefix("from ").partition(" ")[0] for module in said]
+    if not modules or any(values.names.is_own(values.path, _package(module)) or module.startswith(".") for module in modules):
+        raise Unread
+    if wanted and any("." in module or " " in module for module in said):
         raise Unread
     if wanted:
         return [made("package", joined(f"not {module}" for module in modules), evidence)]
@@ -405,13 +493,14 @@ def _followed(node: ast.expr, name: str, reading: _Reading, *, wanted: bool) -> 
     if not reading.depth:
         raise Unread
     if name.startswith(("self.", "cls.")) and name.count(".") == 1:
-        found = values.attribute(name.partition(".")[2])
-        text = _text_of(found[1]) if found is not None else None
-        return _within(text, values.in_file(found[0]) if found else values, reading, wanted=wanted)
-    place = values.names.find(values.path, name)
-    if place is not None and isinstance(place.definition, Function) and isinstance(node, ast.Call):
-        inner = values.in_file(place.path).with_bound(bound(place.definition, expression(node), values, place.path))
-        return _within(returned(place.definition), inner, reading, wanted=wanted)
+        found = values.settled(name.partition(".")[2])
+        text, inner = (None, values) if found is None else _of_member(node, found[1], found[0], values)
+        return _within(text, inner, reading, wanted=wanted)
+    if isinstance(node, ast.Call):
+        following = _next(node, name, values)
+        if following is None:
+            raise Unread
+        return _read_on(*following, reading, wanted=wanted)
     plain = values.in_file(values.path)
     key = ("flag", values.path, name, wanted, reading.depth)
     known = values.names.remember(key, lambda: _of_flag(plain, name, reading.depth, wanted=wanted))
@@ -420,22 +509,42 @@ def _followed(node: ast.expr, name: str, reading: _Reading, *, wanted: bool) -> 
     return [_with_evidence(need, reading.evidence) for need in known]
 
 
+def _of_member(node: ast.expr, member: Constant | Function, path: str, values: Values) -> tuple[str | None, Values]:
+    """Give what an attribute, a property or a method that is called comes to, and what reads that."""
+    inner = values.in_file(path)
+    if isinstance(member, Constant):
+        return (None if isinstance(node, ast.Call) else member.value), inner
+    is_property = any(each.name.rpartition(".")[2].endswith("property") for each in member.decorators)
+    if isinstance(node, ast.Call) == is_property:
+        return None, inner
+    is_static = any(each.name == "staticmethod" for each in member.decorators)
+    named = member if is_static else replace(member, parameters=member.parameters[1:])
+    call = expression(node)
+    given = bound(named, call, values, path) if isinstance(node, ast.Call) else {}
+    return returned(Place(path, member), values.names), inner.with_bound(given)
+
+
 def _of_flag(values: Values, name: str, depth: int, *, wanted: bool) -> list[Requirement] | None:
     """Read what a flag of a module stands for, without saying where it is asked for; None when that is not told."""
-    place = values.names.constant(values.path, name)
+    place = values.names.settled(values.path, name)
     reading = _Reading(values, Evidence("", "", 0), depth)
     try:
         if place is not None and isinstance(place.definition, Constant):
             return list(_within(place.definition.value, values.in_file(place.path), reading, wanted=wanted))
+        imported = _if_imported(values, name)
+        if imported is not None:
+            return list(_read_on(imported[0], imported[1], reading, wanted=wanted))
         tried = _tried_import(values, name)
         if tried is None:
             return None
-        package, value, path = tried
-        imported = made("package", package if wanted else f"not {package}", reading.evidence)
+        package, value, path, is_sure = tried
+        if not (wanted or is_sure):
+            return None
+        first = made("package", package if wanted else f"not {package}", reading.evidence)
         more = tuple(_within(value, values.in_file(path), reading, wanted=wanted))
     except Unread:
         return None
-    return [imported, *more] if wanted else _either([(imported,), more], reading.evidence)
+    return [first, *more] if wanted else _either([(first,), more], reading.evidence)
 
 
 def _with_evidence(need: Requirement, evidence: Evidence) -> Requirement:
@@ -450,11 +559,11 @@ def _within(text: str | None, values: Values, reading: _Reading, *, wanted: bool
     node = parsed(text) if text else None
     if node is None:
         raise Unread
+    return _read_on(node, values, reading, wanted=wanted)
+
+
+def _read_on(node: ast.expr, values: Values, reading: _Reading, *, wanted: bool) -> Iterable[Requirement]:
     return list(_needs(node, replace(reading, values=values, depth=reading.depth - 1, strict=True), wanted=wanted))
-
-
-def _text_of(member: Constant | Function) -> str | None:
-    return member.value if isinstance(member, Constant) else member.returns
 
 
 def bound(function: Function, call: Expression, values: Values, path: str) -> dict[str, tuple[str, Values]]:
@@ -466,15 +575,32 @@ def bound(function: Function, call: Expression, values: Values, path: str) -> di
         values: reads the arguments where the call stands.
         path: of the function's file, in which its defaults are read.
     """
-    given = dict(zip(function.parameters, call.arguments, strict=False)) | dict(call.keywords)
-    known = {name: (text, values) for name, text in given.items() if not name.startswith("*")}
-    return {**by_default(function, Values(values.names, path)), **known}
+    plain = list(takewhile(_is_plain, call.arguments))
+    given = dict(zip(takewhile(_is_plain, function.parameters), plain, strict=False)) | dict(call.keywords)
+    known = {name: (text, values) for name, text in given.items() if name in function.parameters and not name.startswith("*")}
+    is_open = len(plain) < len(call.arguments) or any(name == "**" for name, _ in call.keywords)
+    settled = Values(values.names, path)
+    return {**(unknown(function, settled) if is_open else by_default(function, settled)), **known}
+
+
+def _is_plain(text: str) -> bool:
+    return not text.startswith("*")
 
 
 def by_default(function: Function, values: Values) -> dict[str, tuple[str, Values]]:
     """Tell what the parameters of a function are where a call does not say it: empty for what only a run can tell."""
     settled = dict(function.defaults)
-    return {name: (settled.get(name, ""), values) for name in function.parameters}
+    return {name: (settled.get(name, ""), values) for name in _own_names(function)}
+
+
+def unknown(function: Function, values: Values) -> dict[str, tuple[str, Values]]:
+    """Say of all parameters of a function that only a run can tell what they are."""
+    return dict.fromkeys(_own_names(function), ("", values))
+
+
+def _own_names(function: Function) -> Iterator[str]:
+    """Yield the names of the parameters of a function, but for the object or the class whose method it is."""
+    return (name.lstrip("*") for name in function.parameters if name not in ("self", "cls"))
 
 
 def inside(function: Function, values: Values) -> Values:
@@ -492,23 +618,58 @@ def inside(function: Function, values: Values) -> Values:
     return values
 
 
-def _tried_import(values: Values, name: str) -> tuple[str, str, str] | None:
+def _if_imported(values: Values, name: str) -> tuple[ast.expr, Values] | None:
+    """Read a flag that is one thing where modules can be imported, and another where not; None for another flag.
+
+    Returns:
+        `one if importable("a") else other`, and what reads it.
+    """
+    place = values.names.find(values.path, name)
+    if place is None or not isinstance(place.definition, Constant):
+        return None
+    set_to = sorted(values.names.assigned(place.path, place.definition.name), key=attrgetter("line"))
+    if len(set_to) != 2 or not values.names.is_kept(place.path, place.definition.name):
+        return None
+    first, last = set_to
+    tests = [None if each.guard is None else parsed(each.guard) for each in set_to]
+    kinds = [dotted(test) if isinstance(test, ast.Call) else each.guard for test, each in zip(tests, set_to, strict=True)]
+    one, other = parsed(first.value), parsed(last.value)
+    is_first = kinds[0] == "not_importable"
+    test = tests[0] if is_first else tests[1]
+    if one is None or other is None or test is None or kinds not in _TRIED:
+        return None
+    return (ast.IfExp(test, one, other) if is_first else ast.IfExp(test, other, one)), values.in_file(place.path)
+
+
+_TRIED = ([None, "not_importable"], ["importable", "not_importable"], [None, "importable"], ["not_importable", "importable"])
+"""Under what a flag is set the first time and the second where it depends on imports alone."""
+
+
+def _tried_import(values: Values, name: str) -> tuple[str, str, str, bool] | None:
     """Find the package of a flag that is set right after an import, and false where that fails.
 
     Returns:
-        The package, what the flag is set to when it is there, and the file; None for another flag.
+        The package, what the flag is set to when it is there, the file, and whether it is set so wherever the package is there; None for
+        another flag.
     """
     place = values.names.find(values.path, name)
     if place is None or not isinstance(place.definition, Constant):
         return None
     set_to = values.names.assigned(place.path, place.definition.name)
     there = [each for each in set_to if each.value != "False"]
-    if len(set_to) != 2 or len(there) != 1:
+    if len(set_to) != 2 or len(there) != 1 or not values.names.is_kept(place.path, place.definition.name):
+        return None
+    guards = {each.guard for each in set_to if each is not there[0]} | {there[0].guard}
+    failed = [guard for guard in guards if guard is not None]
+    if any(not guard.startswith("not_importable(") for guard in failed) or there[0].guard is not None:
         return None
     entries = [entry for entry in values.names.bindings(place.path).values() if not entry.level]
     before = [entry for entry in entries if 0 < there[0].line - entry.line <= 2]
     package = _package(before[0].module) if before else ""
-    return None if not package or values.names.is_own(values.path, package) else (package, there[0].value, place.path)
+    if not package or values.names.is_own(values.path, package):
+        return None
+    is_sure = there[0].line - before[0].line == 1 and failed == [f"not_importable({before[0].module!r})"] and "." not in before[0].module
+    return package, there[0].value, place.path, is_sure
 
 
 def _of_environment(name: str, default: str | None, evidence: Evidence, *, wanted: bool) -> Requirement:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from rankbook import vocabulary, words
+from rankbook.analyse.folding import returned
+from rankbook.analyse.names import Place
 from rankbook.analyse.rules import expression
 from rankbook.analyse.values import Value, Values, dotted, parsed
+from rankbook.bindings import Bindings, bindings_of, changed_by
 from rankbook.model import Constant, Function
 
 DEPTH = 4
 """Constants and functions that a side is followed through."""
-_GPUS = ("gpus", "")
-_KEEPING = frozenset({"int", "max", "min", "sum"})
-"""Functions whose value is a number of GPUs when an argument is one."""
+GPUS = ("gpus", "")
+"""Their number."""
+_SOME = ("gpus", "some")
+"""A number that is at most that, and never less than 0."""
 
 _OF_A_VERSION = frozenset({"base_version", "public", "release"})
 """What `packaging` tells of a version that is as good as the version itself where it is compared."""
@@ -29,9 +33,6 @@ def counted(node: ast.expr, values: Values, depth: int = DEPTH) -> tuple[str, st
         depth: constants and functions still to follow.
     """
     node = plain(node)
-    if isinstance(node, ast.IfExp) and depth:
-        sides = {counted(side, values, depth - 1) for side in (node.body, node.orelse) if not _is_zero(side)}
-        return sides.pop() if len(sides) == 1 else None
     name = dotted(node)
     return _named(node, name, values, depth) if name and depth else None
 
@@ -41,6 +42,8 @@ def _named(node: ast.expr, name: str, values: Values, depth: int) -> tuple[str, 
         text, outside = values.bound[name]
         value = parsed(text)
         return None if value is None else counted(value, outside, depth - 1)
+    if name.partition(".")[0] in values.bound:
+        return None
     full = values.names.full(values.path, name)
     key = vocabulary.find(words.COUNTS, full)
     if key is not None:
@@ -63,9 +66,9 @@ def compared_with(node: ast.expr, values: Values, depth: int = DEPTH) -> Value |
     """
     node = plain(node)
     value, name = values.of_node(node, DEPTH), dotted(node)
-    if value is not None or not depth or name in values.bound:
+    if value is not None or not depth or name.partition(".")[0] in values.bound:
         return value
-    place = values.names.constant(values.path, name)
+    place = values.names.settled(values.path, name)
     inner = parsed(place.definition.value) if place is not None and isinstance(place.definition, Constant) else None
     return None if place is None or inner is None else compared_with(inner, values.in_file(place.path), depth - 1)
 
@@ -76,14 +79,14 @@ def _is_zero(node: ast.expr) -> bool:
 
 def _defined(node: ast.expr, name: str, values: Values, depth: int) -> tuple[str, str] | None:
     """Find what a name of the project's own counts."""
-    place = values.names.constant(values.path, name)
+    place = values.names.settled(values.path, name)
     if place is not None and isinstance(place.definition, Constant):
         value = parsed(place.definition.value)
-        return None if value is None else counted(value, values.in_file(place.path), depth)
-    place = values.names.find(values.path, name) if isinstance(node, ast.Call) else None
-    if place is None or not isinstance(place.definition, Function):
+        return None if value is None or isinstance(node, ast.Call) else counted(value, values.in_file(place.path), depth)
+    place = values.names.only(values.path, name) if isinstance(node, ast.Call) else None
+    if place is None or not isinstance(place.definition, Function) or place.definition.is_async:
         return None
-    return _returned(place.definition, values.in_file(place.path), depth)
+    return _returned(place, values.in_file(place.path), depth)
 
 
 def plain(node: ast.expr) -> ast.expr:
@@ -112,13 +115,17 @@ def _is_head(index: ast.expr) -> bool:
     return isinstance(index, ast.Constant) and index.value == 0
 
 
-def _returned(function: Function, values: Values, depth: int) -> tuple[str, str] | None:
-    """Find what a function counts: what its only statement does, or GPUs, when it returns their number or 0 in each place."""
+def _returned(place: Place, values: Values, depth: int) -> tuple[str, str] | None:
+    """Find what a function counts: what its only statement does, or GPUs, when it returns their number or less in each place."""
+    function = place.definition
+    assert isinstance(function, Function)
 
     def answer() -> tuple[str, str] | None:
-        value = parsed(function.returns) if function.returns else None
-        found = counted(value, values, depth) if value is not None else None
-        return found or (_GPUS if _Counter(values, depth).returns_gpus(function) else None)
+        text = returned(place, values.names)
+        value = parsed(text) if text else None
+        bound = {name.lstrip("*"): ("", values) for name in function.parameters}
+        found = counted(value, values.with_bound(bound), depth) if value is not None else None
+        return found or (_SOME if _Counter(values, depth).returns_gpus(function) else None)
 
     return values.names.remember(("counted", values.path, function.qualname, function.line, depth), answer)
 
@@ -134,61 +141,64 @@ class _Counter:
     def __init__(self, values: Values, depth: int) -> None:
         self._values = values
         self._depth = depth
-        self._numbers: set[str] = set()
-        self._lists: set[str] = set()
-        """Names of what has an entry for each GPU."""
+        self._bound: Bindings = {}
+        self._asked: set[str] = set()
+        """Names that are being looked up."""
 
     def returns_gpus(self, function: Function) -> bool:
-        """Tell whether all that a function returns is 0 or a number of GPUs, and not everything 0."""
+        """Tell whether all that a function returns is 0 or at most the number of GPUs, and not everything 0."""
         text = f"def f():\n  return ({function.returns})" if function.returns else function.text
         try:
-            statements = list(_in_order(ast.parse(text).body[0])) if text else []
+            definition = ast.parse(text).body[0] if text else None
         except (SyntaxError, ValueError, RecursionError):
             return False
-        returned: list[ast.expr | None] = []
-        for node in statements:
-            if isinstance(node, ast.Assign):
-                self._set(node.targets, node.value)
-            elif isinstance(node, ast.AnnAssign) and node.value is not None:
-                self._set([node.target], node.value)
-            elif isinstance(node, ast.Return):
-                returned.append(node.value)
-        others = [value for value in returned if value is None or not _is_zero(value)]
-        return bool(others) and all(value is not None and self._is_number(value) for value in others)
+        nodes = list(ast.walk(definition)) if isinstance(definition, ast.FunctionDef) else []
+        if not isinstance(definition, ast.FunctionDef) or any(isinstance(each, ast.Call) and changed_by(each) for each in nodes):
+            return False
+        self._bound = bindings_of(definition) | {name.lstrip("*"): [None] for name in function.parameters}
+        return self._are_numbers([each.value for each in nodes if isinstance(each, ast.Return)])
 
-    def _set(self, targets: Iterable[ast.expr], value: ast.expr) -> None:
-        names = {target.id for target in targets if isinstance(target, ast.Name)}
-        for known, is_one in ((self._numbers, self._is_number(value)), (self._lists, self._is_list(value))):
-            (known.update if is_one else known.difference_update)(names)
+    def _are_numbers(self, values: Iterable[object]) -> bool:
+        """Tell whether values are 0 or numbers of GPUs, and not all of them 0."""
+        others = [value for value in values if not (isinstance(value, ast.expr) and _is_zero(value))]
+        return bool(others) and all(isinstance(value, ast.expr) and self._is_number(value) for value in others)
 
     def _is_number(self, node: ast.expr) -> bool:
         match node:
-            case ast.Name(id=name):
-                return name in self._numbers
+            case ast.Name(id=name) if name in self._bound:
+                return self._all_set(name, self._are_numbers)
             case ast.Call(func=ast.Name(id="len"), args=[entries]):
                 return self._is_list(entries)
-            case ast.Call(func=ast.Name(id=name), args=arguments) if name in _KEEPING:
+            case ast.Call(func=ast.Name(id="min"), args=[_, _, *_] as arguments):
                 return any(map(self._is_number, arguments))
+            case ast.Call(func=ast.Name(id="max"), args=[_, _, *_] as arguments):
+                return self._are_numbers(arguments)
             case ast.IfExp(body=body, orelse=other):
-                sides = [side for side in (body, other) if not _is_zero(side)]
-                return bool(sides) and all(map(self._is_number, sides))
-        return counted(node, self._values, self._depth) == _GPUS
+                return self._are_numbers((body, other))
+        return self._is_count(node)
+
+    def _is_count(self, node: ast.expr) -> bool:
+        return dotted(node).partition(".")[0] not in self._bound and counted(node, self._values, self._depth) in (GPUS, _SOME)
+
+    def _all_set(self, name: str, is_one: Callable[[Iterable[object]], bool]) -> bool:
+        """Tell whether all that sets a name sets it to what is asked for; what it was before is that."""
+        if name in self._asked:
+            return True
+        self._asked.add(name)
+        found = is_one(self._bound[name])
+        self._asked.remove(name)
+        return found
+
+    def _are_lists(self, values: Iterable[object]) -> bool:
+        return all(isinstance(value, ast.expr) and self._is_list(value) for value in values)
 
     def _is_list(self, node: ast.expr) -> bool:
         """Tell whether an expression has an entry for each GPU, or for some of them."""
         match node:
-            case ast.Name(id=name):
-                return name in self._lists
+            case ast.Name(id=name) if name in self._bound:
+                return self._all_set(name, self._are_lists)
             case ast.ListComp(generators=[each]):
                 return self._is_list(each.iter)
             case ast.Call(func=ast.Name(id="range" | "list" | "sorted" | "tuple" | "set"), args=[inner]):
                 return self._is_number(inner) or self._is_list(inner)
         return False
-
-
-def _in_order(node: ast.stmt) -> Iterator[ast.stmt]:
-    """Yield the statements of a function, also those under conditions."""
-    for inner in (*getattr(node, "body", ()), *getattr(node, "orelse", ())):
-        yield inner
-        if isinstance(inner, ast.If):
-            yield from _in_order(inner)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from rankbook import vocabulary, words
-from rankbook.analyse.conditions import bound, of_condition, of_condition_in_full, of_skip_in_full
+from rankbook.analyse.conditions import bound, inside, of_condition, of_condition_in_full, of_skip_in_full, unknown
 from rankbook.analyse.names import Place
 from rankbook.analyse.rules import Evidence, Unread, expression, filled, made
 from rankbook.analyse.values import Values, parsed
@@ -209,7 +209,12 @@ def _of_return(node: ast.expr | None, function: Function, values: Values, depth:
 
 def _of_wrapper(place: Place, values: Values) -> list[Requirement]:
     """Read the conditions under which the function that a decorator puts around a test skips it."""
-    return [need for function in values.names.within(place) for skip in function.skips for need in of_skip_in_full(skip, values)]
+    found: list[Requirement] = []
+    for function in values.names.within(place):
+        own = {} if function.qualname == getattr(place.definition, "qualname", "") else unknown(function, values)
+        inner = inside(function, values.with_bound({**values.bound, **own}) if own else values)
+        found += [need for skip in function.skips for need in of_skip_in_full(skip, inner)]
+    return found
 
 
 def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:

@@ -34,10 +34,17 @@ class Fixture(Struct, frozen=True):
     autouse: bool
     rank: int
     """Place of its scope among all, the widest first."""
-    skips: tuple[Expression, ...] = ()
-    """Conditions under which it skips the test that asks for it."""
-    gpu_calls: tuple[Expression, ...] = ()
-    """What it comes to, and what fails where there is no GPU."""
+    function: Function
+
+    @property
+    def skips(self) -> tuple[Expression, ...]:
+        """Conditions under which it skips the test that asks for it."""
+        return self.function.skips
+
+    @property
+    def gpu_calls(self) -> tuple[Expression, ...]:
+        """What it comes to, and what fails where there is no GPU."""
+        return self.function.gpu_calls
 
 
 def fixtures_of(draft: Draft, path: str, lineage: tuple[Ancestor, ...] = ()) -> dict[str, Fixture]:
@@ -130,8 +137,7 @@ def _fixture(path: str, function: Function, written: Expression) -> Fixture:
         frame=Frame(path, written.line),
         autouse=isinstance(autouse, ast.Constant) and autouse.value is True,
         rank=_SCOPES.index(scope) if scope in _SCOPES else len(_SCOPES) - 1,
-        skips=function.skips,
-        gpu_calls=function.gpu_calls,
+        function=function,
     )
 
 

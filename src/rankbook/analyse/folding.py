@@ -7,15 +7,23 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from rankbook import words
+from rankbook.analyse.names import Names, Place
+from rankbook.analyse.values import dotted
+from rankbook.bindings import bindings_of, may_change
 from rankbook.model import Function
 
 _MOST = 16
-"""Places at which a function returns."""
+"""Places at which a function ends."""
 _LARGEST = 1000
 """Nodes of an expression: where each name is what it is set to, a few lines may make one without end."""
-_IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
-_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr)
-"""Expressions that bind names of their own."""
+_IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
+_WIDER = frozenset({"Exception"})
+"""What else an import that fails may be caught by."""
+_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
+"""Expressions that bind names of their own, or end the function for a while."""
+_SAME = frozenset({"functools.cache", "functools.lru_cache", "staticmethod", "classmethod", "property", "functools.cached_property"})
+"""Decorators that change nothing in what a function returns."""
 _Names = Mapping[str, "_Set"]
 
 
@@ -31,9 +39,32 @@ class _Untold(Exception):  # noqa: N818 - no failure: the caller keeps the name
     """Only a run can tell what a function returns."""
 
 
-def returned(function: Function) -> str | None:
-    """Give what a function returns as one expression of its parameters and the names of its module; None when only a run can tell."""
-    return function.returns if function.returns is not None or not function.text else _folded(function.text)
+def returned(place: Place, names: Names) -> str | None:
+    """Give what a function returns as one expression of its parameters and the names of its module; None when only a run can tell.
+
+    Args:
+        place: the function.
+        names: the names of the tree.
+    """
+    function = place.definition
+    if not isinstance(function, Function) or function.is_async:
+        return None
+    if any(names.full(place.path, each.name) not in _SAME for each in function.decorators):
+        return None
+    if function.returns is None:
+        return _folded(function.text) if function.text else None
+    return function.returns if _is_value(function.returns) else None
+
+
+@lru_cache(maxsize=4096)
+def _is_value(text: str) -> bool:
+    """Tell whether an expression gives the same to each who asks: no generator, and nothing that may be changed where it is."""
+    if "yield" not in text and "await" not in text and ":=" not in text:
+        return True
+    try:
+        return not any(isinstance(each, (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)) for each in ast.walk(ast.parse(f"({text})")))
+    except (SyntaxError, ValueError, RecursionError):
+        return False
 
 
 @lru_cache(maxsize=1024)
@@ -42,16 +73,24 @@ def _folded(text: str) -> str | None:
         definition = ast.parse(text).body[0]
         if not isinstance(definition, ast.FunctionDef) or any(isinstance(each, _SCOPES) for each in ast.walk(definition)):
             return None
-        return ast.unparse(_Fold().body(definition.body, {}))
+        return ast.unparse(_Fold(definition).body(definition.body, {}))
     except (SyntaxError, ValueError, RecursionError, _Untold):
         return None
 
 
 class _Fold:
-    """Follows the statements of one function."""
+    """Follows the statements of one function.
 
-    def __init__(self) -> None:
-        self._returns = 0
+    Args:
+        definition: the function.
+    """
+
+    def __init__(self, definition: ast.FunctionDef) -> None:
+        self._ends = 0
+        self._made = 0
+        bound = bindings_of(definition)
+        self._own = frozenset(name for name, by in bound.items() if not all(isinstance(each, ast.Import) for each in by))
+        """Names that it binds, but for modules that it imports by their own name."""
 
     def body(self, statements: list[ast.stmt], names: _Names) -> ast.expr:
         """Give what statements return, where each name is what it is set to.
@@ -66,44 +105,55 @@ class _Fold:
                     ast.Assign(targets=[ast.Name(id=name)], value=value)
                     | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
                 ):
-                    names = {**names, name: _known(value, names)}
+                    if may_change(value):
+                        raise _Untold
+                    names = {**names, name: self._known(value, names)}
                 case ast.If(test=test, body=body, orelse=other):
-                    sides = (self.body([*body, *rest], names), self.body([*other, *rest], names))
-                    return ast.IfExp(_known(test, names).value, *sides)
+                    asked = self._known(test, names).value
+                    return ast.IfExp(asked, self.body([*body, *rest], names), self.body([*other, *rest], names))
                 case ast.Try(body=body, handlers=[handler], orelse=more, finalbody=[]) if _catches_imports(handler):
-                    tried = ast.BoolOp(ast.And(), _imports(body))
+                    tried = ast.BoolOp(ast.And(), _imports(body, handler))
                     return ast.IfExp(tried, self.body([*body, *more, *rest], names), self.body([*handler.body, *rest], names))
                 case ast.Return(value=value):
-                    self._returns += 1
-                    if self._returns > _MOST:
-                        raise _Untold
-                    return ast.Constant(None) if value is None else _known(value, names).value
+                    self._end()
+                    return ast.Constant(None) if value is None else self._known(value, names).value
                 case ast.Expr(value=ast.Constant()) | ast.Pass() | ast.Import() | ast.ImportFrom():
                     continue
                 case _:
                     raise _Untold
+        self._end()
         return ast.Constant(None)
 
+    def _end(self) -> None:
+        self._ends += 1
+        if self._ends > _MOST:
+            raise _Untold
 
-def _known(node: ast.expr, names: _Names) -> _Set:
-    """Give an expression of a function without its names; the one that is given stays as it is.
+    def _known(self, node: ast.expr, names: _Names) -> _Set:
+        """Give an expression of a function without its names; the one that is given stays as it is.
 
-    Raises:
-        _Untold: it would be too large.
-    """
-    known = _Known(names)
-    return _Set(known.visit(node), known.size)
+        Raises:
+            _Untold: it would be too large, or has a name of which it is not known what it is set to.
+        """
+        known = _Known(names, self._own)
+        found = _Set(known.visit(node), known.size)
+        self._made += found.size
+        if self._made > _MOST * _LARGEST:
+            raise _Untold
+        return found
 
 
 class _Known(ast.NodeTransformer):
     """Puts what names are set to in their place.
 
     Args:
-        names: those of the function.
+        names: those of the function of which it is known what they are set to.
+        own: all that it binds.
     """
 
-    def __init__(self, names: _Names) -> None:
+    def __init__(self, names: _Names, own: frozenset[str]) -> None:
         self._names = names
+        self._own = own
         self.size = 0
         """Nodes of what was made so far."""
 
@@ -111,7 +161,7 @@ class _Known(ast.NodeTransformer):
         """Give an expression without names of the function.
 
         Raises:
-            _Untold: it would be too large.
+            _Untold: it would be too large, or has a name of which it is not known what it is set to.
         """
         found = self._names.get(node.id) if isinstance(node, ast.Name) else None
         self.size += found.size if found else 1
@@ -120,6 +170,8 @@ class _Known(ast.NodeTransformer):
         if found:
             return found.value
         if isinstance(node, ast.Name):
+            if node.id in self._own:
+                raise _Untold
             return node
         fields = {name: self._of(value) for name, value in ast.iter_fields(node)}
         return type(node)(**fields)  # type: ignore[return-value]
@@ -130,24 +182,51 @@ class _Known(ast.NodeTransformer):
         return self.visit(value) if isinstance(value, ast.AST) else value
 
 
-def _catches_imports(handler: ast.ExceptHandler) -> bool:
+def _caught(handler: ast.ExceptHandler) -> set[str]:
     caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return all(isinstance(each, ast.Name) and each.id in _IMPORT_ERRORS for each in caught)
+    return {each.id if isinstance(each, ast.Name) else "" for each in caught}
 
 
-def _imports(body: Iterable[ast.stmt]) -> list[ast.expr]:
-    """Write `not not_importable("a.b")` for each module that statements import, when little else is done that may fail."""
+def _catches_imports(handler: ast.ExceptHandler) -> bool:
+    return _caught(handler) <= {*_IMPORT_ERRORS, *_WIDER}
+
+
+def _imports(body: Iterable[ast.stmt], handler: ast.ExceptHandler) -> list[ast.expr]:
+    """Write `not not_importable("a.b")` for each module that statements import, when nothing else in them fails as the handler expects.
+
+    Under `except ImportError` a version may be asked for, and torch; under a wider one nothing may, since all of it may fail.
+    """
     found: list[str] = []
+    is_wide = not _caught(handler) <= _IMPORT_ERRORS
     for node in body:
         match node:
             case ast.Import(names=names):
                 found += [each.name for each in names]
-            case ast.ImportFrom(module=str(module), level=0):
-                found.append(module)
-            case ast.Return() | ast.Assign() | ast.Pass():
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                found.append(f"from {module} import {', '.join(each.name for each in names)}")
+            case ast.Return(value=None) | ast.Pass():
                 continue
+            case ast.Return(value=ast.expr() as value) | ast.Assign(targets=[ast.Name()], value=value):
+                if not (isinstance(value, (ast.Constant, ast.Name)) if is_wide else all(map(_imports_nothing, ast.walk(value)))):
+                    raise _Untold
             case _:
                 raise _Untold
     if not found:
         raise _Untold
     return [ast.UnaryOp(ast.Not(), ast.Call(ast.Name("not_importable"), [ast.Constant(module)], [])) for module in found]
+
+
+def _imports_nothing(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        name = dotted(node)
+        return name.startswith("torch.") or name.rpartition(".")[2] in words.VERSIONS
+    if isinstance(node, ast.Attribute):
+        name = dotted(node)
+        return node.attr == "__version__" or name.startswith("torch.") or name.rpartition(".")[2] in words.VERSIONS
+    return isinstance(node, _EASY)
+
+
+_EASY = (
+    ast.Constant, ast.Name, ast.expr_context, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.unaryop, ast.Tuple,
+)  # fmt: skip
+"""Parts of an expression that imports nothing."""

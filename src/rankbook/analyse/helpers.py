@@ -70,5 +70,7 @@ def _meant(call: Expression, values: Values) -> tuple[str, Function] | None:
     if owner in ("self", "cls"):
         member = values.attribute(name)
         return (member[0], member[1]) if member is not None and isinstance(member[1], Function) else None
-    place = values.names.find(values.path, call.name) if call.name else None
+    if not call.name or call.name.partition(".")[0] in values.bound:
+        return None
+    place = values.names.only(values.path, call.name)
     return (place.path, place.definition) if place is not None and isinstance(place.definition, Function) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -30,6 +31,16 @@ class Place(NamedTuple):
     definition: Class | Function | Constant
 
 
+class Optional(NamedTuple):
+    """What an import that may fail gives."""
+
+    package: str
+    is_whole: bool
+    """Whether it fails only where the package is missing: no name is taken from it, no module of it, and nothing else may fail."""
+
+
+_FAILED = "not_importable("
+"""How a condition begins that says that an import fails."""
 _Split = tuple[tuple[str, str, str] | None, tuple[str, ...]]
 """A module that is known, its file and the rest of the name, or None; and the last parts of the modules that were looked for."""
 
@@ -62,6 +73,9 @@ class Names:
         self._bindings: dict[str, dict[str, Import]] = {}
         self._targets: dict[tuple[str, str], str | None] = {}
         self._splits: dict[tuple[str, str], _Split] = {}
+        self._unsettled: dict[str, frozenset[str]] = {}
+        self._ways: dict[str, Counter[str]] = {}
+        """In how many ways a file binds a name: those of functions only where the module does not bind it."""
         self._whole: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         """Files that a file imports whole, and the last parts of the modules that it names."""
         self._roots: dict[str, tuple[str, ...]] = {}
@@ -111,18 +125,25 @@ class Names:
         entry = self.bindings(path).get(root)
         return name if entry is None else _meaning(entry) + dot + rest
 
-    def find(self, path: str, name: str, depth: int = _DEPTH) -> Place | None:
+    def find(self, path: str, name: str, depth: int = _DEPTH, *, once: bool = False) -> Place | None:
         """Find where a name of a file is defined; None when that is not in the tree.
 
         Args:
             path: file that uses the name.
             name: dotted name as written there.
             depth: re-exports and aliases still to follow.
+            once: whether a name on the way counts only where nothing else in its file binds it.
         """
         if depth == 0 or not name or path not in self._modules:
             return None
         self._reads.note(path)
-        return self._own(path, name, depth) or self._starred(path, name, depth)
+        found = self._own(path, name, depth, once=once)
+        is_hidden = once and found is None and name.partition(".")[0] in self.bindings(path)
+        return found if found is not None or is_hidden else self._starred(path, name, depth, once=once)
+
+    def only(self, path: str, name: str) -> Place | None:
+        """Find the one definition of a name; None when there is none in the tree, or more than one: only a run can tell."""
+        return self.remember(("only", path, name), lambda: self.find(path, name, once=True))
 
     def constant(self, path: str, name: str) -> Place | None:
         """Find the one assignment of a constant; None when there is none, or more than one or an import too: only a run can tell."""
@@ -132,13 +153,33 @@ class Names:
         same = [each for each in self._modules[place.path].constants if each.name == place.definition.name]
         return place if len(same) == 1 else None
 
-    def optional(self, path: str, name: str) -> str | None:
-        """Name the package of a name that is imported, and set to None where that fails; None for any other name."""
+    def settled(self, path: str, name: str) -> Place | None:
+        """Find a constant that has one assignment, and is never changed or set otherwise in its file, or in the one that asks."""
+        place = self.constant(path, name)
+        if place is None or self.only(path, name) != place or name in self._doubted(path):
+            return None
+        is_sure = place.definition.guard is None or not self._stars(place.path)
+        return place if is_sure and place.definition.name not in self._doubted(place.path) else None
+
+    def is_kept(self, path: str, name: str) -> bool:
+        """Tell whether a file sets a name by assignments alone."""
+        return name not in self._doubted(path)
+
+    def is_settled(self, path: str, attribute: str) -> bool:
+        """Tell whether a file sets an attribute nowhere but in the bodies of its classes."""
+        return f".{attribute}" not in self._doubted(path)
+
+    def optional(self, path: str, name: str) -> Optional | None:
+        """Find the package of a name that is imported, and set to None where that fails; None for any other name."""
         place = self.find(path, name)
         if place is None or not isinstance(place.definition, Constant) or place.definition.value != "None":
             return None
-        entry = self.bindings(place.path).get(place.definition.name)
-        return None if entry is None or entry.level else entry.module.partition(".")[0]
+        own, guard = place.definition.name, place.definition.guard or _FAILED
+        entry = self.bindings(place.path).get(own)
+        if entry is None or entry.level or own in self._doubted(place.path) or not guard.startswith(_FAILED):
+            return None
+        is_whole = entry.name is None and "." not in entry.module and guard == f"{_FAILED}{entry.module!r})"
+        return Optional(entry.module.partition(".")[0], is_whole)
 
     def remember(self, question: Hashable, answer: Callable[[], _Answer]) -> _Answer:
         """Answer a question about names once; later askers take over what the answer was read from."""
@@ -149,6 +190,8 @@ class Names:
         self._answers.clear()
         self._definitions.clear()
         self._bindings.clear()
+        self._unsettled.clear()
+        self._ways.clear()
         self._splits.clear()
         self._whole.clear()
 
@@ -174,12 +217,38 @@ class Names:
             self._bindings[path] = {entry.bound: entry for entry in ordered if entry.name != "*"}
         return self._bindings[path]
 
-    def _own(self, path: str, name: str, depth: int) -> Place | None:
+    def _doubted(self, path: str) -> frozenset[str]:
+        """Name what a file sets otherwise than its assignments say."""
+        self._reads.note(path)
+        known = self._unsettled.get(path)
+        if known is None:
+            module = self._modules[path]
+            known = self._unsettled[path] = frozenset((*module.unsettled, *module.deleted))
+        return known
+
+    def _is_sure(self, path: str, name: str) -> bool:
+        """Tell whether a file binds the first part of a name in one way alone."""
+        root = name.partition(".")[0]
+        self._reads.note(path)
+        if path not in self._ways:
+            module = self._modules[path]
+            top = top_level_imports(module)
+            ways = Counter(constant.name for constant in module.constants)
+            ways.update(each.name for each in module.functions if "." not in each.qualname)
+            ways.update(each.name for each in module.classes if "." not in each.qualname)
+            ways.update(bound for bound, _ in {(entry.bound, _meaning(entry)) for entry in module.imports if entry.line in top})
+            inner = Counter(bound for bound, _ in {(entry.bound, _meaning(entry)) for entry in module.imports if entry.line not in top})
+            self._ways[path] = Counter({**inner, **ways})
+        return self._ways[path][root] <= 1 and (root not in self._doubted(path) or root in self.bindings(path))
+
+    def _own(self, path: str, name: str, depth: int, *, once: bool = False) -> Place | None:
         """Find what a file itself defines or imports by its name."""
+        if once and not self._is_sure(path, name):
+            return None
         found = self._definition(path, name)
         if isinstance(found, Constant) and _DOTTED.fullmatch(found.value) and found.value != name:
-            return self.find(path, found.value, depth - 1) or Place(path, found)
-        return Place(path, found) if found is not None else self._imported(path, name, depth)
+            return self.find(path, found.value, depth - 1, once=once) or Place(path, found)
+        return Place(path, found) if found is not None else self._imported(path, name, depth, once=once)
 
     def _definition(self, path: str, name: str) -> Class | Function | Constant | None:
         if path not in self._definitions:
@@ -190,7 +259,7 @@ class Names:
             self._definitions[path] = table
         return self._definitions[path].get(name)
 
-    def _imported(self, path: str, name: str, depth: int) -> Place | None:
+    def _imported(self, path: str, name: str, depth: int, *, once: bool) -> Place | None:
         root, _, rest = name.partition(".")
         entry = self.bindings(path).get(root)
         if entry is None:
@@ -199,18 +268,18 @@ class Names:
         if entry.name is not None:
             inner = self._submodule(path, origin, entry.name)
             if inner is not None and rest:
-                return self._in_module(path, inner, rest, depth)
+                return self._in_module(path, inner, rest, depth, once=once)
             outer = self.target(path, origin)
-            return self.find(outer, f"{entry.name}.{rest}" if rest else entry.name, depth - 1) if outer else None
-        return self._in_module(path, entry.module if entry.alias else root, rest, depth)
+            return self.find(outer, f"{entry.name}.{rest}" if rest else entry.name, depth - 1, once=once) if outer else None
+        return self._in_module(path, entry.module if entry.alias else root, rest, depth, once=once)
 
-    def _in_module(self, path: str, module: str, rest: str, depth: int) -> Place | None:
+    def _in_module(self, path: str, module: str, rest: str, depth: int, *, once: bool) -> Place | None:
         """Look `rest` up in a module or, where it starts with submodules, in those."""
         parts = rest.split(".")
         for count in range(len(parts) - 1, -1, -1):
             dotted = ".".join([module, *parts[:count]])
             target = self.target(path, dotted)
-            found = self.find(target, ".".join(parts[count:]), depth - 1) if target else None
+            found = self.find(target, ".".join(parts[count:]), depth - 1, once=once) if target else None
             if found:
                 return found
         return None
@@ -219,25 +288,32 @@ class Names:
         dotted = origin + name if origin.endswith(".") else f"{origin}.{name}"
         return dotted if self.target(path, dotted) else None
 
-    def _starred(self, path: str, name: str, depth: int) -> Place | None:
+    def _starred(self, path: str, name: str, depth: int, *, once: bool) -> Place | None:
         """Look a name up in the modules that a file imports whole, near or far, each once."""
         if depth == 1 or not self._stars(path):
             return None
-        return self.remember(("starred", path, name, depth), lambda: self._among_stars(path, name, depth))
+        if once and not self._is_sure(path, name):
+            return None
+        return self.remember(("starred", path, name, depth, once), lambda: self._among_stars(path, name, depth, once=once))
 
-    def _among_stars(self, path: str, name: str, depth: int) -> Place | None:
-        seen, waiting = {path}, list(self._stars(path))
+    def _among_stars(self, path: str, name: str, depth: int, *, once: bool) -> Place | None:
+        seen, waiting, known = {path}, list(self._stars(path)), None
         while waiting:
             target = waiting.pop(0)
             if target in seen:
                 continue
             seen.add(target)
             self._reads.note(target)
-            found = self._own(target, name, depth - 1)
-            if found:
+            if once and not self._is_sure(target, name):
+                return None
+            found = self._own(target, name, depth - 1, once=once)
+            if found and not once:
                 return found
-            waiting += self._stars(target)
-        return None
+            if found and known and found != known:
+                return None
+            known = known or found
+            waiting += () if found else self._stars(target)
+        return known
 
     def _stars(self, path: str) -> tuple[str, ...]:
         """Name the files that a file, which is noted as read, imports whole."""

@@ -10,9 +10,10 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from rankbook import words
-from rankbook.analyse.conditions import by_default, inside, of_condition, of_skip, of_skip_in_full
+from rankbook.analyse.conditions import by_default, inside, of_condition, of_skip, of_skip_in_full, unknown
 from rankbook.analyse.decorators import of_call, of_decorator
 from rankbook.analyse.draft import Ancestor, Collected, Draft
+from rankbook.analyse.fixtures import fixtures_of
 from rankbook.analyse.helpers import of_helpers
 from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.pytest_cases import needy_fixtures
@@ -60,7 +61,7 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
         files = dict.fromkeys([path, *(ancestor.path for ancestor in lineage if _is_own(ancestor)), test.path])
         found = [need for file in files for need in _of_module(draft, file, draft.modules[file], marks=file == path)]
         found += test.requirements
-        found += _of_function(draft, collected, device)
+        found += _of_function(draft, path, collected, device)
         found += _of_fixtures(draft, path, collected)
         found += _of_class(draft, lineage, test.harness or "", device)
         found += _of_spawns(draft, collected, found)
@@ -85,7 +86,7 @@ def _of_module(draft: Draft, path: str, module: Module, *, marks: bool = True) -
     return (*found, *(need for mark in module.marks for need in of_decorator(mark, values)))
 
 
-def _of_function(draft: Draft, collected: Collected, device: str | None) -> tuple[Requirement, ...]:
+def _of_function(draft: Draft, path: str, collected: Collected, device: str | None) -> tuple[Requirement, ...]:
     function, test = collected.function, collected.test
     key = (test.path, function.qualname, function.line, len(function.decorators))
 
@@ -95,12 +96,43 @@ def _of_function(draft: Draft, collected: Collected, device: str | None) -> tupl
 
     def skips() -> tuple[Requirement, ...]:
         plain = Values(draft.names, test.path, _own(collected.lineage))
-        values = inside(function, _bound(plain.with_bound(by_default(function, plain)), dict(test.case)))
+        given = by_default(function, plain) if _is_called_plainly(collected, plain) else unknown(function, plain)
+        values = inside(function, _bound(plain.with_bound(given), _given(draft, path, collected)))
         return (*(need for skip in function.skips for need in of_skip(skip, values)), *of_helpers(function, values))
 
     found = draft.remember(("decorator needs", *key, device), decorators)
     found = (*found, *_of_gpu_calls(function.gpu_calls, draft, test.path, dict(test.case)))
     return (*found, *skips()) if function.skips or function.asks else found
+
+
+def _given(draft: Draft, path: str, collected: Collected) -> dict[str, str]:
+    """Tell what a test gets for its parameters: what a case says, unless a fixture makes something of it."""
+    case = dict(collected.test.case)
+    if not case or not collected.function.requested:
+        return case
+    known = fixtures_of(draft, path, collected.lineage)
+    marks = [each for each in collected.function.decorators if each.name.endswith("mark.parametrize")]
+    is_indirect = any("indirect" in dict(each.keywords) or len(each.arguments) > 2 for each in marks)
+    made = {name for name, fixture in known.items() if fixture.function.returns != "request.param"}
+    return {name: "" if name in made or (is_indirect and name not in known) else text for name, text in case.items()}
+
+
+def _is_called_plainly(collected: Collected, values: Values) -> bool:
+    """Tell whether nothing that is put around a test may give it arguments: its decorators are marks, or only skip."""
+    own = (each.facts.decorators for each in collected.lineage if each.facts is not None)
+    return all(_gives_nothing(decorator, values) for decorators in (collected.function.decorators, *own) for decorator in decorators)
+
+
+def _gives_nothing(decorator: Expression, values: Values) -> bool:
+    name = values.names.full(values.path, decorator.name)
+    if ".mark." in f".{name}" or name in _PLAIN:
+        return True
+    rule = values.vocabulary.rule(name)
+    return rule is not None and rule.otherwise == "skipped" and bool(rule.needs or rule.condition is not None)
+
+
+_PLAIN = frozenset({"unittest.expectedFailure", "staticmethod", "classmethod"})
+"""Decorators besides marks and skips that give a test no arguments."""
 
 
 def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requirement]:
@@ -110,7 +142,8 @@ def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requ
     """
     for fixture in needy_fixtures(draft, path, collected):
         yield from _of_gpu_calls(fixture.gpu_calls, draft, fixture.frame.path)
-        values = Values(draft.names, fixture.frame.path)
+        plain = Values(draft.names, fixture.frame.path)
+        values = inside(fixture.function, plain.with_bound(unknown(fixture.function, plain)))
         for skip in fixture.skips:
             try:
                 yield from of_skip_in_full(skip, values) if fixture.autouse else of_skip(skip, values)

@@ -66,43 +66,68 @@ class Values:
         while isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CASTS and len(node.args) == 1:
             node = node.args[0]
         if isinstance(node, ast.Subscript):
-            return self._looked_up(ast.unparse(node.value), node.slice, None)
+            return self._looked_up(ast.unparse(node.value), node.slice)
         if isinstance(node, ast.Call) and node.args:
-            return self._looked_up(ast.unparse(node.func), node.args[0], node.args[1] if len(node.args) > 1 else None)
+            named = [keyword.value if keyword.arg == "default" else None for keyword in node.keywords]
+            return self._looked_up(ast.unparse(node.func), *node.args, *named)
         if isinstance(node, ast.Name) and node.id in self.bound:
             text, outside = self.bound[node.id]
             inner = parsed(text) if depth else None
             return None if inner is None else outside.variable_of(inner, depth - 1)
-        place = self.names.constant(self.path, dotted(node)) if isinstance(node, (ast.Name, ast.Attribute)) and depth else None
+        place = self.names.settled(self.path, dotted(node)) if isinstance(node, (ast.Name, ast.Attribute)) and depth else None
         inner = parsed(place.definition.value) if place is not None and isinstance(place.definition, Constant) else None
         return self.in_file(place.path).variable_of(inner, depth - 1) if place is not None and inner is not None else None
 
-    def _looked_up(self, base: str, key: ast.expr, default: ast.expr | None) -> tuple[str, str | None] | None:
+    def _looked_up(self, base: str, key: ast.expr, *more: ast.expr | None) -> tuple[str, str | None] | None:
+        """Read a variable that is looked up, and what stands for it where it is not set; None where one of them cannot be read."""
         if self.names.full(self.path, base) not in _ENVIRONMENT or not isinstance(key, ast.Constant):
             return None
-        known = None if default is None else self.of_node(default, _DEPTH)
-        return str(key.value), None if known is None else str(known)
+        if not self.names.is_kept(self.path, f"environ[{key.value!r}]"):
+            return None
+        default = more[0] if more else ast.Constant(None)
+        if isinstance(default, ast.Constant) and default.value is None:
+            return str(key.value), None
+        known = None if default is None or len(more) > 1 else self.of_node(default, _DEPTH, exact=True)
+        return None if known is None else (str(key.value), str(known))
 
-    def of_node(self, node: ast.expr, depth: int) -> Value | None:
+    def of_node(self, node: ast.expr, depth: int, *, exact: bool = False) -> Value | None:
         """Give the value of a node of an expression.
 
         Args:
             node: the node.
             depth: constants still to follow.
+            exact: whether it must be what Python makes of it, and stay that: no kind of device, nothing that may be changed where it is.
         """
         if depth == 0:
             return None
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
             known = words.CONSTANTS.get(_ending(node)) if isinstance(node, ast.Subscript) else None
-            return self._named(dotted(node), depth) if known is None else self._text(known, depth - 1)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("torch.device") and node.args:
+            return self._named(dotted(node), depth, exact=exact) if known is None else self._text(known, depth - 1, exact=exact)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("torch.device") and node.args and not exact:
             return _device(self.of_node(node.args[0], depth))
-        if isinstance(node, ast.JoinedStr):
+        if isinstance(node, ast.JoinedStr) and not exact:
             return self._joined(node, depth)
-        if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-            values = [self.of_node(entry, depth) for entry in node.elts]
+        if isinstance(node, ast.Tuple if exact else (ast.Tuple, ast.List, ast.Set)):
+            values = [self.of_node(entry, depth, exact=exact) for entry in node.elts]
             return None if None in values else tuple(value for value in values if value is not None)
         return _literal(node)
+
+    def entries(self, node: ast.expr, depth: int = _DEPTH) -> tuple[Value, ...] | None:
+        """Give the entries of a collection, each as it is; None when one of them cannot be read, or when they may change.
+
+        Args:
+            node: a display, or the name of a constant that is set to one.
+            depth: constants still to follow.
+        """
+        if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+            values = [self.of_node(entry, depth, exact=True) for entry in node.elts]
+            return None if None in values else tuple(value for value in values if value is not None)
+        if isinstance(node, (ast.Name, ast.Attribute)) and dotted(node).partition(".")[0] not in (*self.bound, "self", "cls"):
+            place = self.names.settled(self.path, dotted(node)) if depth else None
+            inner = parsed(place.definition.value) if place is not None and isinstance(place.definition, Constant) else None
+            return None if place is None or inner is None else self.in_file(place.path).entries(inner, depth - 1)
+        held = self.of_node(node, depth, exact=True)
+        return held if isinstance(held, tuple) else None
 
     def attribute(self, name: str) -> tuple[str, Constant | Function] | None:
         """Find an attribute, property or method of the class, with its file."""
@@ -120,30 +145,41 @@ class Values:
         """Read on inside a function whose parameters are known."""
         return Values(self.names, self.path, self.lineage, bound)
 
-    def _named(self, name: str, depth: int) -> Value | None:
+    def _named(self, name: str, depth: int, *, exact: bool) -> Value | None:
+        root, _, rest = name.partition(".")
         if name in self.bound:
             text, outside = self.bound[name]
-            return outside._text(text, depth - 1)
-        root, _, rest = name.partition(".")
+            return outside._text(text, depth - 1, exact=exact)
+        if root in self.bound:
+            return None
         if root in ("self", "cls") and rest and "." not in rest:
-            return self._member(rest, depth)
-        place = self.names.constant(self.path, name)
+            return self._member(rest, depth, exact=exact)
+        place = self.names.settled(self.path, name) if exact else self.names.constant(self.path, name)
         if place is not None and isinstance(place.definition, Constant):
-            return self.in_file(place.path)._text(place.definition.value, depth - 1)
+            return self.in_file(place.path)._text(place.definition.value, depth - 1, exact=exact)
         known = words.NUMBERS.get(name.rpartition(".")[2])
         return None if known is None else int(known)
 
-    def _member(self, name: str, depth: int) -> Value | None:
+    def settled(self, name: str) -> tuple[str, Constant | Function] | None:
+        """Find an attribute, property or method of the class that is set in one place alone, with its file."""
         found = self.attribute(name)
+        paths = {ancestor.path for ancestor in self.lineage if ancestor.facts is not None}
+        if found is None or (isinstance(found[1], Constant) and found[1].guard is not None):
+            return None
+        times = max(sum(each.name == name for each in _members(ancestor)) for ancestor in self.lineage)
+        return found if times == 1 and all(self.names.is_settled(path, name) for path in paths) else None
+
+    def _member(self, name: str, depth: int, *, exact: bool) -> Value | None:
+        found = self.settled(name) if exact else self.attribute(name)
         if found is None:
             return None
         path, member = found
-        text = member.value if isinstance(member, Constant) else member.returns
-        return self.in_file(path)._text(text or "", depth - 1)
+        text = member.value if isinstance(member, Constant) else None if exact else member.returns
+        return self.in_file(path)._text(text or "", depth - 1, exact=exact)
 
-    def _text(self, text: str, depth: int) -> Value | None:
+    def _text(self, text: str, depth: int, *, exact: bool = False) -> Value | None:
         node = parsed(text)
-        return None if node is None else self.of_node(node, depth)
+        return None if node is None else self.of_node(node, depth, exact=exact)
 
     def _joined(self, node: ast.JoinedStr, depth: int) -> Value | None:
         """Read `f"{device_type}:{self.rank}"`: its first part says which kind of device."""

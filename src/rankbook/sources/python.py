@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct, field
 
+from rankbook.bindings import CHANGERS, Bindings, Bound, bindings_of, changed_by, may_change, names_in
 from rankbook.embedding import UTF8, source_text
 from rankbook.garbage import uncollected
 from rankbook.model import Class, Constant, Expression, Function, Import, Keyword, Module, Source
@@ -40,7 +41,13 @@ _MOST_NAMES = 4
 """Names that are followed from one to the next."""
 _LAST_PARTS = frozenset(name.rpartition(".")[2] for name in _ENDS | _SKIPS)
 _SKIP = "pytest.mark.skip"
-_IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
+_NARROW = frozenset({"ImportError", "ModuleNotFoundError"})
+_IMPORT_ERRORS = _NARROW | {"Exception", "BaseException"}
+_IMPORTING_NOTHING = frozenset({
+    "bool", "callable", "getattr", "hasattr", "int", "len", "LooseVersion", "map", "parse", "parse_version", "split", "startswith", "str",
+    "StrictVersion", "tuple", "Version", "version",
+})  # fmt: skip
+"""Last parts of the names of calls that import nothing."""
 _NAMESPACES = frozenset({"globals", "vars", "locals", "setattr"})
 """What sets names that no assignment tells, called in a loop."""
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -66,11 +73,13 @@ class _Guard(Struct):
 
     outer: _Guard | None
     test: ast.expr | None
-    """None for an `except` clause."""
+    """None where imports fail, or where none of them does."""
     negated: bool = False
     line: int = 0
     failing: tuple[str, ...] = ()
     """Modules whose failing import leads here."""
+    imported: tuple[str, ...] = ()
+    """Modules that are imported whole; `from a import b` where names are taken from one, which may fail too."""
     text: str = ""
     """As it is rendered, once it is."""
 
@@ -156,7 +165,7 @@ class _ClassDraft(Struct):
     methods: list[_FunctionDraft] = field(default_factory=list)
     attributes: list[Constant] = field(default_factory=list)
 
-    def done(self, text: Text, skipping: _Skipping, gpus: GpuCalls | None) -> Class:
+    def done(self, reader: _Reader, skipping: _Skipping, gpus: GpuCalls | None) -> Class:
         return Class(
             name=self.node.name,
             qualname=self.qualname,
@@ -165,7 +174,7 @@ class _ClassDraft(Struct):
             docstring=_docstring(self.node.body),
             bases=self.bases,
             decorators=self.decorators,
-            methods=tuple(sorted([method.done(text, skipping, gpus, self.qualname) for method in self.methods], key=_LINE)),
+            methods=tuple(sorted([method.done(reader, skipping, gpus, self.qualname) for method in self.methods], key=_LINE)),
             attributes=tuple(sorted(self.attributes, key=_LINE)),
             guard=self.guard,
         )
@@ -182,9 +191,25 @@ class _FunctionDraft(Struct):
     spawns: list[ast.Call] = field(default_factory=list)
     is_followed: bool = False
     """Whether it is worth following, whatever statements it has."""
+    outer: _FunctionDraft | None = None
+    """The function in which it is defined."""
+    bound: Bindings | None = None
 
-    def done(self, text: Text, skipping: _Skipping, gpus: GpuCalls | None, holder: str = "") -> Function:
-        node = self.node
+    def bindings(self) -> Bindings:
+        """Give what binds its names."""
+        if self.bound is None:
+            self.bound = bindings_of(self.node)
+        return self.bound
+
+    def outers(self) -> Iterator[_FunctionDraft]:
+        """Yield the functions around it."""
+        outer = self.outer
+        while outer is not None:
+            yield outer
+            outer = outer.outer
+
+    def done(self, reader: _Reader, skipping: _Skipping, gpus: GpuCalls | None, holder: str = "") -> Function:
+        node, text = self.node, reader.text
         returns = _returns(node.body, text)
         is_worth = self.is_followed or (returns is None and "." not in self.qualname and _is_plain(node))
         skips = tuple(self._sure_skips(text)) if self.skips else ()
@@ -203,8 +228,8 @@ class _FunctionDraft(Struct):
             skips=skips,
             defaults=_defaults(node.args, text) if is_worth or returns is not None or skipping.is_for(self, returns) else (),
             asks=asks,
-            names=_set_names(node, (*skips, *asks), text) if skips or asks else (),
-            spawns=tuple([_spawned(call, node, text) for call in self.spawns]) if self.spawns else (),
+            names=_set_names(self, (*skips, *asks), reader) if skips or asks else (),
+            spawns=tuple([_spawned(call, self, text) for call in self.spawns]) if self.spawns else (),
             gpu_calls=gpus.told(Held(holder, node)) if gpus is not None and (holder or node.name == self.qualname) else (),
             text=text.whole(node) if is_worth else "",
             case_marks=_case_marks(node.decorator_list) if node.decorator_list else (),
@@ -280,6 +305,10 @@ class _Reader:
         self.loops: list[Expression] = []
         self.loop_end = 0
         self.deleted: list[str] = []
+        self.unsettled: set[str] = set()
+        """Names that something binds that is no assignment, or that are changed where they are; attributes begin with a dot."""
+        self.meant: dict[str, set[tuple[int, str, str | None]]] = {}
+        """What imports anywhere in the file make names stand for, once it is asked."""
         self.is_script = False
         self.expressions: dict[str, list[ast.AST]] = {}
         """By qualified name of the scope that they stand in."""
@@ -301,8 +330,8 @@ class _Reader:
         return Module(
             source,
             docstring=_docstring(tree.body),
-            classes=tuple(sorted([draft.done(self.text, skipping, gpus) for draft in self.classes], key=_LINE)),
-            functions=tuple(sorted([draft.done(self.text, skipping, gpus) for draft in self.functions], key=_LINE)),
+            classes=tuple(sorted([draft.done(self, skipping, gpus) for draft in self.classes], key=_LINE)),
+            functions=tuple(sorted([draft.done(self, skipping, gpus) for draft in self.functions], key=_LINE)),
             imports=tuple(sorted(self.imports, key=_LINE)),
             constants=tuple(sorted(self.constants, key=_LINE)),
             keywords=_first_uses([*self.keywords, *found[VARIABLE], *found[CALL]]),
@@ -314,6 +343,7 @@ class _Reader:
             self_calls=_first_uses([*found[SELF_CALL], *found[SUPER_CALL]]),
             local_calls=_first_uses(found[LOCAL_CALL]),
             deleted=tuple(self.deleted),
+            unsettled=self.doubted(tree),
             owners=_owners(self.whole_text),
             environment=_first_uses(found[VARIABLE]),
             is_script=self.is_script,
@@ -323,6 +353,33 @@ class _Reader:
         """Yield the functions of the module and of its classes, but not those inside others."""
         yield from (Held("", draft.node) for draft in self.functions if "." not in draft.qualname)
         yield from (Held(draft.qualname, method.node) for draft in self.classes for method in draft.methods)
+
+    def doubted(self, tree: ast.Module) -> tuple[str, ...]:
+        """Name what is set otherwise than its assignments say, of what they set, or what imported modules hold."""
+        if ":=" in self.whole_text:
+            self.unsettled.update(node.target.id for node in ast.walk(tree) if isinstance(node, ast.NamedExpr))
+        set_to = {constant.name for constant in self.constants}
+        attributes = {f".{each.name}" for draft in self.classes for each in (*draft.attributes, *(method.node for method in draft.methods))}
+        taken = {entry.bound for entry in self.imports if entry.name is not None}
+        roots = {entry.bound for entry in self.imports}
+        known = set_to | attributes | taken
+        held = (
+            name
+            for name in self.unsettled
+            if name in known or "*" in taken or name.endswith("]") or ("." in name[1:] and name.partition(".")[0] in roots)
+        )
+        return tuple(sorted(held))
+
+    def is_import(self, name: str, bound: Iterable[object]) -> bool:
+        """Tell whether a function binds a name by imports alone, to what it stands for in all of the file."""
+        if not all(isinstance(each, (ast.alias, ast.Import)) for each in bound):
+            return False
+        if not self.meant:
+            for entry in self.imports:
+                is_whole = entry.name is None and entry.alias is None
+                self.meant.setdefault(entry.bound, set()).add((entry.level, entry.bound if is_whole else entry.module, entry.name))
+        others = (constant.name for constant in self.constants)
+        return len(self.meant.get(name, ())) == 1 and name not in self.defined and name not in others
 
     def follow(self) -> None:
         """Note which functions of the module are worth following, whatever statements they have."""
@@ -387,7 +444,7 @@ class _Reader:
 
     def function(self, node: _FunctionNode, scope: _Scope) -> None:
         qualname = _join(scope.qualname, node.name)
-        draft = _FunctionDraft(node, qualname, self.decorators(node, qualname, scope), self.guard_of(scope))
+        draft = _FunctionDraft(node, qualname, self.decorators(node, qualname, scope), self.guard_of(scope), outer=scope.function)
         if scope.methods is not None:
             scope.methods.append(draft)
         else:
@@ -451,6 +508,7 @@ class _Reader:
         for target in node.targets:
             if type(target) is not ast.Name:
                 scope.expressions.append(target)
+                self.unsettle(target)
             if scope.kind != "function":
                 self.assigned(target, value, scope)
             elif type(target) is ast.Subscript and not scope.in_class and _is_namespace(target.value):
@@ -459,13 +517,18 @@ class _Reader:
             self.followed.add(scope.qualname.partition(".")[0])
         self.spawned(value, scope)
         if isinstance(value, ast.Call):
-            self.asked(dotted(value.func).rpartition(".")[2], value, scope)
+            last = dotted(value.func).rpartition(".")[2]
+            if last in CHANGERS:
+                self.unsettle(value)
+            self.asked(last, value, scope)
         if self.may_need_import and leading_name(value) == "pytest.importorskip":
             self.ends(value, "pytest.importorskip", scope)
 
     def annotated(self, node: ast.AnnAssign, scope: _Scope) -> None:
         if scope.kind != "function":
             self.assigned(node.target, node.value, scope)
+        if type(node.target) is not ast.Name:
+            self.unsettle(node.target)
         self.expressions_in((node.target, node.annotation, node.value), scope)
 
     def assigned(self, target: ast.expr, value: ast.expr | None, scope: _Scope) -> None:
@@ -476,11 +539,32 @@ class _Reader:
             if name.id == "pytestmark" and value is not None:
                 self.pytestmark(value, scope)
 
+    def unsettle(self, node: ast.expr) -> None:
+        """Note what a target that is no name, or a call, changes: an attribute, or what a name stands for."""
+        if type(node) is ast.Attribute and type(node.value) is ast.Name and node.value.id == "self":
+            self.unsettled.add(f".{node.attr}")
+            return
+        if isinstance(node, (ast.Tuple, ast.List)):
+            for part in node.elts:
+                self.unsettle(part)
+            return
+        changed = node if isinstance(node, ast.Attribute) else None if isinstance(node, ast.Name) else changed_by(node)
+        if isinstance(changed, ast.Attribute) and changed.attr == "environ":
+            key = node.slice if isinstance(node, ast.Subscript) else next(iter(node.args), None) if isinstance(node, ast.Call) else None
+            name = string(key)
+            self.unsettled.update(() if name is None else (f"environ[{name!r}]",))
+        elif isinstance(changed, ast.Attribute):
+            self.unsettled.update((f".{changed.attr}", dotted(changed)))
+        elif changed is not None:
+            self.unsettled.add(changed.id)
+
     def augmented(self, node: ast.AugAssign, scope: _Scope) -> None:
         if scope.kind != "function" and isinstance(node.target, ast.Name):
             name, value = node.target.id, self.text.of(node.value)
             constant = Constant(name, f"{name} {_SIGNS[type(node.op)]} ({value})", node.lineno, self.guard_of(scope))
             (self.constants if scope.attributes is None else scope.attributes).append(constant)
+        if type(node.target) is not ast.Name:
+            self.unsettle(node.target)
         self.expressions_in((node.target, node.value), scope)
 
     def pytestmark(self, value: ast.expr, scope: _Scope) -> None:
@@ -521,26 +605,45 @@ class _Reader:
         self.push(node.body, scope.under(_Guard(scope.guard, node.test, line=node.lineno)))
 
     def try_(self, node: ast.Try | ast.TryStar, scope: _Scope) -> None:
-        self.push(node.finalbody, scope)
-        self.push(node.orelse, scope)
         failing = tuple(_imported_by(node.body))
+        there = scope
+        if failing and scope.kind != "function":
+            there = scope.under(_Guard(scope.guard, None, negated=True, imported=tuple(_imports_of(node.body, is_wide=True))))
+        self.push(node.finalbody, scope)
+        self.push_flags(node.orelse, scope, there)
         for handler in reversed(node.handlers):
-            caught = {dotted(part) for part in _parts(handler.type)} if failing else frozenset()
-            guard = scope.guard if caught.isdisjoint(_IMPORT_ERRORS) else _Guard(scope.guard, None, line=handler.lineno, failing=failing)
+            caught = _caught(handler) if failing else frozenset()
+            imported = tuple(_imports_of(node.body, is_wide=not caught <= _NARROW)) if failing else ()
+            failed = _Guard(scope.guard, None, line=handler.lineno, failing=failing, imported=imported)
+            guard = scope.guard if caught.isdisjoint(_IMPORT_ERRORS) else failed
             inner = scope.under(guard, is_fallback=True)
             if guard is scope.guard:
                 inner.caught = "Exception" if handler.type is None else self.text.of(handler.type)
             self.push(handler.body, inner)
             self.expressions_in([handler.type], scope)
+            if handler.name is not None and scope.kind != "function":
+                self.bound_in(scope, handler)
         swallowed = _swallowed_by_handlers(node.handlers) if self.may_skip and scope.function is not None else frozenset()
-        self.push(node.body, scope.swallowing(swallowed) if swallowed else scope)
+        inside = scope.swallowing(swallowed) if swallowed else scope
+        last = max((number for number, each in enumerate(node.body, 1) if isinstance(each, (ast.Import, ast.ImportFrom))), default=0)
+        self.push_flags(node.body[last:], inside, inside if there is scope else there)
+        self.push(node.body[:last], inside)
+
+    def push_flags(self, body: list[ast.stmt], scope: _Scope, there: _Scope) -> None:
+        """Walk statements next of which those that set a flag stand under a condition."""
+        for is_flag, group in reversed([(is_flag, list(group)) for is_flag, group in groupby(body, _is_flag)]):
+            self.push(group, there if is_flag else scope)
 
     def with_(self, node: ast.With | ast.AsyncWith, scope: _Scope) -> None:
+        if scope.kind != "function":
+            self.bound_in(scope, *(item.optional_vars for item in node.items))
         swallowed = _swallowed_by_contexts(node.items) if self.may_skip and scope.function is not None else frozenset()
         self.other(node, scope.swallowing(swallowed) if swallowed else scope)
 
     def match_(self, node: ast.Match, scope: _Scope) -> None:
         scope.expressions.append(node.subject)
+        if scope.kind != "function":
+            self.bound_in(scope, *(case.pattern for case in node.cases))
         for case in reversed(node.cases):
             self.push(case.body, scope)
             self.expressions_in((case.pattern, case.guard), scope)
@@ -549,7 +652,18 @@ class _Reader:
         if scope.kind == "module" and not scope.in_main and node.lineno > self.loop_end and _defines(node):
             self.loop_end = node.end_lineno or node.lineno
             self.loops.append(Expression(shortened(self.text.whole(node)), "for", node.lineno))
+        if scope.kind != "function":
+            self.bound_in(scope, node.target)
         self.other(node, scope)
+
+    def bound_in(self, scope: _Scope, *nodes: ast.AST | None) -> None:
+        """Note the names of a module or a class that something binds that is no assignment."""
+        dot = "." if scope.kind == "class" else ""
+        self.unsettled.update(dot + name for name in names_in(*nodes))
+
+    def global_(self, node: ast.Global, scope: _Scope) -> None:  # noqa: ARG002 - as all handlers
+        """Note names of the module that a function sets."""
+        self.unsettled.update(node.names)
 
     def raise_(self, node: ast.Raise, scope: _Scope) -> None:
         if node.exc is not None:
@@ -563,6 +677,8 @@ class _Reader:
             last = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
             if last in _LAST_PARTS:
                 self.ends(value, dotted(function), scope)
+            if last in CHANGERS:
+                self.unsettle(value)
             self.spawned(value, scope)
             self.asked(last, value, scope)
             if last == "setattr" and scope.kind == "function" and not scope.in_class and not _is_constant(value.args[1:2]):
@@ -628,7 +744,7 @@ class _Reader:
 
     def part(self, guard: _Guard, *, alone: bool) -> str:
         if guard.test is None:
-            return f"not_importable({', '.join(map(repr, guard.failing))})"
+            return f"{'' if guard.negated else 'not_'}importable({', '.join(map(repr, guard.imported))})"
         text = self.text.of(guard.test)
         simple = isinstance(guard.test, (ast.Name, ast.Attribute, ast.Call, ast.Constant))
         if guard.negated:
@@ -673,7 +789,7 @@ _HANDLERS: dict[type[ast.stmt], Callable[[_Reader, Any, _Scope], None]] = {
     ast.Expr: _Reader.expression_statement,
     ast.Return: _Reader.value,
     ast.Pass: _Reader.nothing,
-    ast.Global: _Reader.nothing,
+    ast.Global: _Reader.global_,
     ast.Nonlocal: _Reader.nothing,
 }
 """How the kinds of statement are read that say something; of others, the statements and expressions inside are."""
@@ -773,36 +889,27 @@ def _is_plain_statement(node: ast.stmt) -> bool:
     return type(node) in _PLAIN
 
 
-def _set_names(node: _FunctionNode, asked: Iterable[Expression], text: Text) -> tuple[tuple[str, str], ...]:
-    """Give what a function sets the names to by which it skips a test, or not; empty for one that is set more than once."""
-    times: Counter[str] = Counter()
-    set_to: dict[str, ast.expr | None] = {}
-    for inner in _own_nodes(node):
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-            times[inner.id] += 1
-        elif isinstance(inner, (ast.Assign, ast.AnnAssign)):
-            target = inner.targets[0] if isinstance(inner, ast.Assign) and len(inner.targets) == 1 else getattr(inner, "target", None)
-            if isinstance(target, ast.Name):
-                set_to[target.id] = inner.value
-    known = set(_parameters(node.args))
+def _set_names(draft: _FunctionDraft, asked: Sequence[Expression], reader: _Reader) -> tuple[tuple[str, str], ...]:
+    """Give what a function sets the names to by which it skips a test, or not; empty for one of which only a run can tell what it is."""
+    bound = draft.bindings()
+    parameters = {name.lstrip("*") for name in _parameters(draft.node.args)}
+    around = {name for outer in draft.outers() for name in outer.bindings()} - parameters
     found: dict[str, str] = {}
     texts = [each.text for each in asked]
     for _ in range(_MOST_NAMES):
-        names = {name.partition(".")[0] for each in texts for name in _DOTTED.findall(each)} & times.keys() - found.keys()
-        values = {name: set_to.get(name) if times[name] == 1 and name not in known else None for name in sorted(names)}
-        texts = ["" if value is None else text.of(value) for value in values.values()]
-        found |= dict(zip(values, texts, strict=True))
+        names = {root for each in texts for name in _DOTTED.findall(each) for root in (name.partition(".")[0],)} - found.keys()
+        values = {name: None if name in parameters or name not in bound else _only(bound[name]) for name in sorted(names)}
+        told = {name: value for name, value in values.items() if name in bound or name in around}
+        own = {name: value for name, value in told.items() if name not in bound or not reader.is_import(name, bound[name])}
+        texts = ["" if value is None else reader.text.of(value) for value in own.values()]
+        found |= dict(zip(own, texts, strict=True))
     return tuple(found.items())
 
 
-def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a function, each before those inside of it, but not those of the functions and classes that it holds."""
-    waiting = list(ast.iter_child_nodes(node))[::-1]
-    while waiting:
-        inner = waiting.pop()
-        yield inner
-        if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            waiting += list(ast.iter_child_nodes(inner))[::-1]
+def _only(bound: list[Bound]) -> ast.expr | None:
+    """Give what a name is set to, when it is bound in one place alone, and to something that nothing changes where it is."""
+    value = bound[0] if len(bound) == 1 else None
+    return value if isinstance(value, ast.expr) and not may_change(value) else None
 
 
 def _defaults(arguments: ast.arguments, text: Text) -> tuple[tuple[str, str], ...]:
@@ -811,29 +918,22 @@ def _defaults(arguments: ast.arguments, text: Text) -> tuple[tuple[str, str], ..
     return tuple([(parameter.arg, text.of(value)) for parameter, value in pairs if value is not None])
 
 
-def _spawned(call: ast.Call, function: _FunctionNode, text: Text) -> Expression:
+def _spawned(call: ast.Call, draft: _FunctionDraft, text: Text) -> Expression:
     """Give a call with its arguments; a name that its function sets once is what it is set to."""
-    arguments = tuple([text.of(_set_once(argument, function)) for argument in call.args])
-    keywords = tuple([(keyword.arg or "**", text.of(_set_once(keyword.value, function))) for keyword in call.keywords])
+    arguments = tuple([text.of(_set_once(argument, draft)) for argument in call.args])
+    keywords = tuple([(keyword.arg or "**", text.of(_set_once(keyword.value, draft))) for keyword in call.keywords])
     return Expression(text.of(call), dotted(call.func), call.lineno, arguments, keywords)
 
 
-def _set_once(node: ast.expr, function: _FunctionNode) -> ast.expr:
+def _set_once(node: ast.expr, draft: _FunctionDraft) -> ast.expr:
     """Give what a name is set to, when its function sets it in one place alone."""
     for _ in range(_MOST_NAMES):
-        value = _only_value(node.id, function) if isinstance(node, ast.Name) else None
+        name = node.id if isinstance(node, ast.Name) else ""
+        value = _only(draft.bindings().get(name, [])) if name not in _parameters(draft.node.args) else None
         if value is None:
             break
         node = value
     return node
-
-
-def _only_value(name: str, function: _FunctionNode) -> ast.expr | None:
-    nodes = list(ast.walk(function))
-    set_at = [node for node in nodes if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)]
-    if len(set_at) != 1 or any(argument.arg == name for argument in nodes if isinstance(argument, ast.arg)):
-        return None
-    return next((node.value for node in nodes if isinstance(node, ast.Assign) and set_at[0] in node.targets), None)
 
 
 def _lines(node: _FunctionNode) -> int:
@@ -856,14 +956,17 @@ def _parametrises(node: ast.expr) -> bool:
 
 
 def _case_marks(decorators: Iterable[ast.expr]) -> tuple[tuple[str, int], ...]:
-    """Give the marks of single cases, each with its line: `pytest.param(1, marks=[...])`, `subtest(1, decorators=[...])`."""
-    found: dict[str, int] = {}
+    """Give the marks of single cases, each with its line: `pytest.param(1, marks=[...])`, `subtest(1, decorators=[...])`.
+
+    One that stands on several lines is left out: no case says which of them is its own.
+    """
+    found: dict[str, set[int]] = {}
     calls = (decorator for decorator in decorators if _parametrises(decorator))
     for inner in (inner for call in calls for inner in ast.walk(call)):
         if isinstance(inner, ast.keyword) and inner.arg in ("marks", "decorators"):
             for part in inner.value.elts if isinstance(inner.value, (ast.List, ast.Tuple)) else [inner.value]:
-                found.setdefault(ast.unparse(part), part.lineno)
-    return tuple(found.items())
+                found.setdefault(ast.unparse(part), set()).add(part.lineno)
+    return tuple((mark, min(lines)) for mark, lines in found.items() if len(lines) == 1)
 
 
 def _is_constant(nodes: list[ast.expr]) -> bool:
@@ -952,12 +1055,45 @@ def _parts(node: ast.expr | None) -> Iterable[ast.expr]:
     return node.elts if isinstance(node, ast.Tuple) else (node,)
 
 
+def _caught(handler: ast.ExceptHandler) -> frozenset[str]:
+    return frozenset({"BaseException"} if handler.type is None else map(dotted, _parts(handler.type)))
+
+
 def _imported_by(body: Iterable[ast.stmt]) -> Iterator[str]:
     for statement in body:
         if isinstance(statement, ast.Import):
             yield from (alias.name for alias in statement.names)
         elif isinstance(statement, ast.ImportFrom) and statement.module:
             yield "." * statement.level + statement.module
+
+
+def _imports_nothing(node: ast.expr, *, is_wide: bool) -> bool:
+    """Tell whether an expression cannot fail, or not as an import does."""
+    if is_wide:
+        return isinstance(node, (ast.Constant, ast.Name))
+    calls = (dotted(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call))
+    return all(name.rpartition(".")[2] in _IMPORTING_NOTHING for name in calls)
+
+
+def _is_flag(node: ast.stmt) -> bool:
+    """Tell whether a statement sets something to True or False."""
+    return type(node) is ast.Assign and isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool)
+
+
+def _imports_of(body: Sequence[ast.stmt], *, is_wide: bool) -> Iterator[str]:
+    """Write what may fail of statements: `a` where a module is imported whole, and nothing but that; else `from a import b`.
+
+    Args:
+        body: the statements.
+        is_wide: whether more is caught than imports that fail.
+    """
+    other = [each for each in body if not isinstance(each, (ast.Import, ast.ImportFrom, ast.Pass))]
+    is_alone = all(isinstance(each, ast.Assign) and _imports_nothing(each.value, is_wide=is_wide) for each in other)
+    for statement in body:
+        if isinstance(statement, ast.Import):
+            yield from (alias.name if is_alone else f"from {alias.name} import ..." for alias in statement.names)
+        elif isinstance(statement, ast.ImportFrom) and statement.module:
+            yield f"from {'.' * statement.level}{statement.module} import {', '.join(alias.name for alias in statement.names)}"
 
 
 def _is_main(test: ast.expr) -> bool:
