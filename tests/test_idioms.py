@@ -138,6 +138,9 @@ IDIOMS: dict[str, tuple[str, str] | str] = {
     "a name that a package lacks, wanted": when("not has()", tried("from json import newthing", "return True")),
     "a check that fails": when("has()", tried("import json", "x = json.check()", "return True", caught="Exception")),
     "an attribute that fails": when("has()", tried("import json", "return json.check", caught="Exception")),
+    "a check that fails under a bare except": when("has()", tried("import json", "return json.check()", caught="")),
+    "a check that fails, of two errors": when("has()", tried("import json", "return json.check()", caught="(ImportError, AttributeError)")),
+    "a check that works, of two errors": when("not has()", tried("import json", "return True", caught="(ImportError, AttributeError)")),
     "a check that imports": when("has()", "def load(x): import not_there\n" + tried("import json", "return load(json)")),
     "a definition where a name is missing": (
         "try:\n    from json import newthing\nexcept ImportError:\n    def test_old(): pass\ndef test_x(): pass\n",

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from rankbook import words
 from rankbook.analyse.names import Names, Place
-from rankbook.analyse.values import dotted
 from rankbook.bindings import bindings_of, may_change
 from rankbook.model import Function
+from rankbook.tried import IMPORT_ERRORS, caught, tried
 
 _MOST = 16
 """Places at which a function ends."""
 _LARGEST = 1000
 """Nodes of an expression: where each name is what it is set to, a few lines may make one without end."""
-_IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
-_WIDER = frozenset({"Exception"})
-"""What else an import that fails may be caught by."""
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
 """Expressions that bind names of their own, or end the function for a while."""
 _SAME = frozenset({"functools.cache", "functools.lru_cache", "staticmethod", "classmethod", "property", "functools.cached_property"})
@@ -111,7 +107,7 @@ class _Fold:
                 case ast.If(test=test, body=body, orelse=other):
                     asked = self._known(test, names).value
                     return ast.IfExp(asked, self.body([*body, *rest], names), self.body([*other, *rest], names))
-                case ast.Try(body=body, handlers=[handler], orelse=more, finalbody=[]) if _catches_imports(handler):
+                case ast.Try(body=body, handlers=[handler], orelse=more, finalbody=[]):
                     tried = ast.BoolOp(ast.And(), _imports(body, handler))
                     return ast.IfExp(tried, self.body([*body, *more, *rest], names), self.body([*handler.body, *rest], names))
                 case ast.Return(value=value):
@@ -182,51 +178,13 @@ class _Known(ast.NodeTransformer):
         return self.visit(value) if isinstance(value, ast.AST) else value
 
 
-def _caught(handler: ast.ExceptHandler) -> set[str]:
-    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return {each.id if isinstance(each, ast.Name) else "" for each in caught}
+def _imports(body: list[ast.stmt], handler: ast.ExceptHandler) -> list[ast.expr]:
+    """Write `importable("a.b")` for each module that statements import.
 
-
-def _catches_imports(handler: ast.ExceptHandler) -> bool:
-    return _caught(handler) <= {*_IMPORT_ERRORS, *_WIDER}
-
-
-def _imports(body: Iterable[ast.stmt], handler: ast.ExceptHandler) -> list[ast.expr]:
-    """Write `not not_importable("a.b")` for each module that statements import, when nothing else in them fails as the handler expects.
-
-    Under `except ImportError` a version may be asked for, and torch; under a wider one nothing may, since all of it may fail.
+    Raises:
+        _Untold: they import none, or they do not come to the handler by it.
     """
-    found: list[str] = []
-    is_wide = not _caught(handler) <= _IMPORT_ERRORS
-    for node in body:
-        match node:
-            case ast.Import(names=names):
-                found += [each.name for each in names]
-            case ast.ImportFrom(module=str(module), names=names, level=0):
-                found.append(f"from {module} import {', '.join(each.name for each in names)}")
-            case ast.Return(value=None) | ast.Pass():
-                continue
-            case ast.Return(value=ast.expr() as value) | ast.Assign(targets=[ast.Name()], value=value):
-                if not (isinstance(value, (ast.Constant, ast.Name)) if is_wide else all(map(_imports_nothing, ast.walk(value)))):
-                    raise _Untold
-            case _:
-                raise _Untold
+    found = () if caught(handler).isdisjoint(IMPORT_ERRORS) else tried(body, caught(handler))
     if not found:
         raise _Untold
-    return [ast.UnaryOp(ast.Not(), ast.Call(ast.Name("not_importable"), [ast.Constant(module)], [])) for module in found]
-
-
-def _imports_nothing(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call):
-        name = dotted(node)
-        return name.startswith("torch.") or name.rpartition(".")[2] in words.VERSIONS
-    if isinstance(node, ast.Attribute):
-        name = dotted(node)
-        return node.attr == "__version__" or name.startswith("torch.") or name.rpartition(".")[2] in words.VERSIONS
-    return isinstance(node, _EASY)
-
-
-_EASY = (
-    ast.Constant, ast.Name, ast.expr_context, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.unaryop, ast.Tuple,
-)  # fmt: skip
-"""Parts of an expression that imports nothing."""
+    return [ast.Call(ast.Name("importable"), [ast.Constant(module)], []) for module in found]

@@ -21,6 +21,7 @@ from rankbook.sources.gpu_calls import WORDS as GPU_WORDS
 from rankbook.sources.mentions import CALL, LOCAL_CALL, REFERENCE, SELF_CALL, SUPER_CALL, VARIABLE, Mention, Mentions
 from rankbook.sources.text import Text, dotted, leading_name, shortened, string
 from rankbook.syntax import syntax_tree
+from rankbook.tried import IMPORT_ERRORS, caught, imported, tried
 
 _OWNERS = re.compile(r"^# Owner\(s\):[ \t]*\[(.*)\]", re.MULTILINE)
 _QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
@@ -41,13 +42,6 @@ _MOST_NAMES = 4
 """Names that are followed from one to the next."""
 _LAST_PARTS = frozenset(name.rpartition(".")[2] for name in _ENDS | _SKIPS)
 _SKIP = "pytest.mark.skip"
-_NARROW = frozenset({"ImportError", "ModuleNotFoundError"})
-_IMPORT_ERRORS = _NARROW | {"Exception", "BaseException"}
-_IMPORTING_NOTHING = frozenset({
-    "bool", "callable", "getattr", "hasattr", "int", "len", "LooseVersion", "map", "parse", "parse_version", "split", "startswith", "str",
-    "StrictVersion", "tuple", "Version", "version",
-})  # fmt: skip
-"""Last parts of the names of calls that import nothing."""
 _NAMESPACES = frozenset({"globals", "vars", "locals", "setattr"})
 """What sets names that no assignment tells, called in a loop."""
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -605,17 +599,16 @@ class _Reader:
         self.push(node.body, scope.under(_Guard(scope.guard, node.test, line=node.lineno)))
 
     def try_(self, node: ast.Try | ast.TryStar, scope: _Scope) -> None:
-        failing = tuple(_imported_by(node.body))
+        failing = imported(node.body)
         there = scope
         if failing and scope.kind != "function":
-            there = scope.under(_Guard(scope.guard, None, negated=True, imported=tuple(_imports_of(node.body, is_wide=True))))
+            there = scope.under(_Guard(scope.guard, None, negated=True, imported=tried(node.body, IMPORT_ERRORS)))
         self.push(node.finalbody, scope)
         self.push_flags(node.orelse, scope, there)
         for handler in reversed(node.handlers):
-            caught = _caught(handler) if failing else frozenset()
-            imported = tuple(_imports_of(node.body, is_wide=not caught <= _NARROW)) if failing else ()
-            failed = _Guard(scope.guard, None, line=handler.lineno, failing=failing, imported=imported)
-            guard = scope.guard if caught.isdisjoint(_IMPORT_ERRORS) else failed
+            guard, errors = scope.guard, caught(handler) if failing else frozenset()
+            if not errors.isdisjoint(IMPORT_ERRORS):
+                guard = _Guard(scope.guard, None, line=handler.lineno, failing=failing, imported=tried(node.body, errors))
             inner = scope.under(guard, is_fallback=True)
             if guard is scope.guard:
                 inner.caught = "Exception" if handler.type is None else self.text.of(handler.type)
@@ -1055,45 +1048,9 @@ def _parts(node: ast.expr | None) -> Iterable[ast.expr]:
     return node.elts if isinstance(node, ast.Tuple) else (node,)
 
 
-def _caught(handler: ast.ExceptHandler) -> frozenset[str]:
-    return frozenset({"BaseException"} if handler.type is None else map(dotted, _parts(handler.type)))
-
-
-def _imported_by(body: Iterable[ast.stmt]) -> Iterator[str]:
-    for statement in body:
-        if isinstance(statement, ast.Import):
-            yield from (alias.name for alias in statement.names)
-        elif isinstance(statement, ast.ImportFrom) and statement.module:
-            yield "." * statement.level + statement.module
-
-
-def _imports_nothing(node: ast.expr, *, is_wide: bool) -> bool:
-    """Tell whether an expression cannot fail, or not as an import does."""
-    if is_wide:
-        return isinstance(node, (ast.Constant, ast.Name))
-    calls = (dotted(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call))
-    return all(name.rpartition(".")[2] in _IMPORTING_NOTHING for name in calls)
-
-
 def _is_flag(node: ast.stmt) -> bool:
     """Tell whether a statement sets something to True or False."""
     return type(node) is ast.Assign and isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool)
-
-
-def _imports_of(body: Sequence[ast.stmt], *, is_wide: bool) -> Iterator[str]:
-    """Write what may fail of statements: `a` where a module is imported whole, and nothing but that; else `from a import b`.
-
-    Args:
-        body: the statements.
-        is_wide: whether more is caught than imports that fail.
-    """
-    other = [each for each in body if not isinstance(each, (ast.Import, ast.ImportFrom, ast.Pass))]
-    is_alone = all(isinstance(each, ast.Assign) and _imports_nothing(each.value, is_wide=is_wide) for each in other)
-    for statement in body:
-        if isinstance(statement, ast.Import):
-            yield from (alias.name if is_alone else f"from {alias.name} import ..." for alias in statement.names)
-        elif isinstance(statement, ast.ImportFrom) and statement.module:
-            yield f"from {'.' * statement.level}{statement.module} import {', '.join(alias.name for alias in statement.names)}"
 
 
 def _is_main(test: ast.expr) -> bool:
