@@ -379,7 +379,9 @@ def environment() -> Iterator[None]:
         patch.setenv("IDIOM_SET", "yes")
         patch.setenv("IDIOM_ZERO", "0")
         patch.delenv("IDIOM_NO", raising=False)
+        facts.cache_clear()  # the environment is part of them
         yield
+    facts.cache_clear()
 
 
 @pytest.mark.parametrize(("name", "file", "text", "helpers"), list(parts()), ids=list(IDIOMS))

@@ -22,11 +22,23 @@ NEED_TORCH = {"ranks", "false_green", "unimported"}
 LEFT_OUT = {
     "local": [],
     "fresh": [
-        f"docs/false_green.md::harness::TestRuns::test_{name}"
-        for name in ("leaves_after_the_last_collective", "dies_after_the_last_collective", "known_to_fail")
+        f"docs/{name}"
+        for name in (
+            "false_green.md::harness::TestRuns::test_leaves_after_the_last_collective",
+            "false_green.md::harness::TestRuns::test_dies_after_the_last_collective",
+            "false_green.md::harness::TestRuns::test_known_to_fail",
+            "ranks.md::all-reduce",
+            "ranks.md::made-for-it-3",
+            "ranks.md::one-rank-dies-and-the-other-waits",
+            "ranks.md::raised-by-ranks",
+            "unimported.md::one-that-is-imported-by-a-string",
+            "unimported.md::one-that-its-package-brings",
+            "unimported.md::one-that-something-else-brings",
+        )
     ],
 }
-"""Tests by engine: for each of these new interpreters take ten seconds, and `test_faults` and `test_evidence` have the like run by them."""
+"""Listings by engine: for each of these new interpreters take many seconds, and they have the like run elsewhere on the same pages, or in
+`test_faults` and `test_evidence`."""
 
 
 @pytest.fixture(scope="module", params=LEFT_OUT)
