@@ -155,6 +155,9 @@ IDIOMS: dict[str, tuple[str, str] | str] = {
     "a flag that says what is there": when(
         "not NO", "try:\n    import json\nexcept ImportError:\n    NO = True\nelse:\n    NO = False\n"
     ),
+    "a flag that is imported too": when(
+        "not HAS", "HAS = False\ntry:\n    from json import dumps as HAS\nexcept ImportError:\n    HAS = False\n"
+    ),
     "a flag where nothing fails": when("not HAS", "try:\n    import json\nexcept ImportError:\n    HAS = False\nelse:\n    HAS = True\n"),
     "a flag that is set before": when("HAS", "HAS = True\ntry:\n    import not_there\nexcept ImportError:\n    HAS = False\n"),
     "a flag that is set after": when("not HAS", "try:\n    import not_there\nexcept ImportError:\n    HAS = False\nHAS = True\n"),

@@ -25,11 +25,13 @@ SHARE = 6
 
 @pytest.mark.parametrize("name", TREES)
 def test_every_file_comes_back(name, tmp_path):
-    """Each file of the tree's folders, and some beside them, has a page; its listing gives back the file, or the page says why it has none."""
+    """Each file of a tree's folders, and some beside them, has a page; its listing gives it back, or the page says why it has none."""
     tree = TREES[name]
     if not tree.is_dir():
         pytest.skip(f"no {name} here")
-    chosen = {path.relative_to(tree).as_posix() for path in (*tree.glob("*/"), *sorted(tree.glob("*.*"))[::SHARE]) if not left_out(path.name)}
+    chosen = {
+        path.relative_to(tree).as_posix() for path in (*tree.glob("*/"), *sorted(tree.glob("*.*"))[::SHARE]) if not left_out(path.name)
+    }
     assert main(["gen", *sorted(chosen), "--root", str(tree), "--out", str(tmp_path / "docs"), "--jobs", "2"]) == 0
     pages = sorted((tmp_path / "docs").rglob("*_docs.md"))
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:

@@ -624,11 +624,8 @@ def _if_imported(values: Values, name: str) -> tuple[ast.expr, Values] | None:
     Returns:
         `one if importable("a") else other`, and what reads it.
     """
-    place = values.names.find(values.path, name)
-    if place is None or not isinstance(place.definition, Constant):
-        return None
-    set_to = sorted(values.names.assigned(place.path, place.definition.name), key=attrgetter("line"))
-    if len(set_to) != 2 or not values.names.is_kept(place.path, place.definition.name):
+    set_to, path = _set_twice(values, name)
+    if len(set_to) != 2:
         return None
     first, last = set_to
     tests = [None if each.guard is None else parsed(each.guard) for each in set_to]
@@ -638,7 +635,7 @@ def _if_imported(values: Values, name: str) -> tuple[ast.expr, Values] | None:
     test = tests[0] if is_first else tests[1]
     if one is None or other is None or test is None or kinds not in _TRIED:
         return None
-    return (ast.IfExp(test, one, other) if is_first else ast.IfExp(test, other, one)), values.in_file(place.path)
+    return (ast.IfExp(test, one, other) if is_first else ast.IfExp(test, other, one)), values.in_file(path)
 
 
 _TRIED = ([None, "not_importable"], ["importable", "not_importable"], [None, "importable"], ["not_importable", "importable"])
@@ -652,24 +649,32 @@ def _tried_import(values: Values, name: str) -> tuple[str, str, str, bool] | Non
         The package, what the flag is set to when it is there, the file, and whether it is set so wherever the package is there; None for
         another flag.
     """
-    place = values.names.find(values.path, name)
-    if place is None or not isinstance(place.definition, Constant):
-        return None
-    set_to = values.names.assigned(place.path, place.definition.name)
+    set_to, path = _set_twice(values, name)
     there = [each for each in set_to if each.value != "False"]
-    if len(set_to) != 2 or len(there) != 1 or not values.names.is_kept(place.path, place.definition.name):
+    if len(there) != 1:
         return None
     guards = {each.guard for each in set_to if each is not there[0]} | {there[0].guard}
     failed = [guard for guard in guards if guard is not None]
     if any(not guard.startswith("not_importable(") for guard in failed) or there[0].guard is not None:
         return None
-    entries = [entry for entry in values.names.bindings(place.path).values() if not entry.level]
+    entries = [entry for entry in values.names.bindings(path).values() if not entry.level]
     before = [entry for entry in entries if 0 < there[0].line - entry.line <= 2]
     package = _package(before[0].module) if before else ""
     if not package or values.names.is_own(values.path, package):
         return None
     is_sure = there[0].line - before[0].line == 1 and failed == [f"not_importable({before[0].module!r})"] and "." not in before[0].module
-    return package, there[0].value, place.path, is_sure
+    return package, there[0].value, path, is_sure
+
+
+def _set_twice(values: Values, name: str) -> tuple[list[Constant], str]:
+    """Give the two assignments of a flag that nothing else binds, in their order, with their file; none for another name."""
+    place = values.names.find(values.path, name)
+    if place is None or not isinstance(place.definition, Constant):
+        return [], ""
+    own, path = place.definition.name, place.path
+    set_to = sorted(values.names.assigned(path, own), key=attrgetter("line"))
+    is_flag = len(set_to) == 2 and values.names.is_kept(path, own) and own not in values.names.bindings(path)
+    return (set_to, path) if is_flag else ([], "")
 
 
 def _of_environment(name: str, default: str | None, evidence: Evidence, *, wanted: bool) -> Requirement:
