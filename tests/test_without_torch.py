@@ -1,15 +1,15 @@
-"""Listings that do without torch are forked from a process that has not imported it; all others from one that has."""
+"""Listings that do without torch, or its test harnesses, come from a process that has not imported them; all others from one that has."""
 
 from __future__ import annotations
 
 import pytest
 
 from proving import prove
-from rankbook.harness.without_torch import may_import_torch
+from rankbook.harness.without_torch import may_import_harnesses, may_import_torch
 from rankbook.listing import Listing
 
 PAGE = """\
-# Two kinds
+# Three kinds
 
 ```python
 import sys
@@ -23,18 +23,45 @@ import sys
 
 def test_with():
     assert "torch.distributed" in sys.modules
+    assert not any(name.endswith("common" + "_distributed") for name in sys.modules)
 ```
 """
-"""The first listing does not spell the word out: one that does may import it."""
+"""The first listing does not spell the word out, nor the second that of the harnesses: one that does may import it."""
+HARNESS = """
+```python
+import sys
+
+def test_with_harnesses():
+    assert {"torch.testing._internal.common_utils", "torch.testing._internal.common_distributed"} < sys.modules.keys()
+```
+"""
+SAME = """
+```python
+import sys
+import torch
+
+def test_in_the_same():
+    assert any(name.endswith("common" + "_distributed") for name in sys.modules)
+```
+"""
 
 
 def test_each_has_what_it_imports(tmp_path):
-    """Torch is in memory already for the listing that names it, and is not for the one that does without."""
-    pytest.importorskip("torch")
+    """Torch is in memory already for the listing that names it, its harnesses for the one that names these, and for no other."""
+    pytest.importorskip("torch.testing._internal.common_distributed")
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/page.md").write_text(PAGE)
+    (tmp_path / "docs/page.md").write_text(PAGE + HARNESS)
     found = prove(tmp_path, "docs")
-    assert [report["outcome"] for report in found.ends().values()] == ["passed", "passed"], found.output
+    assert [report["outcome"] for report in found.ends().values()] == ["passed"] * 3, found.output
+
+
+def test_who_does_without_harnesses_takes_a_process_that_has_them(tmp_path):
+    """Where the harnesses come first, what needs torch alone is forked from the process that is there: torch is imported once."""
+    pytest.importorskip("torch.testing._internal.common_distributed")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/page.md").write_text("# Two kinds\n" + HARNESS + SAME)
+    found = prove(tmp_path, "docs")
+    assert [report["outcome"] for report in found.ends().values()] == ["passed"] * 2, found.output
 
 
 @pytest.mark.parametrize(
@@ -83,3 +110,20 @@ def test_listings_that_may_import_it(text):
 def listing(text: str, **options: str) -> Listing:
     """A listing of Python."""
     return Listing(page="p.md", name="l", language="python", text=text, line=1, first_line=2, options=options)
+
+
+@pytest.mark.parametrize(
+    "text", ["import torch\n", "# testing\nfrom torch import nn\n", "import deepspeed\n", "from .common import rank\n"]
+)
+def test_listings_without_harnesses(text):
+    """A listing that names none of torch's test harnesses does without them, unless a file beside it does."""
+    assert not may_import_harnesses(listing(text))
+    assert may_import_harnesses(listing(text), [b"from torch.testing._internal import common_utils\n"])
+
+
+@pytest.mark.parametrize(
+    "text", ["from torch.testing._internal.common_utils import TestCase\n", "import common_distributed\n", "import expecttest\n"]
+)
+def test_listings_with_harnesses(text):
+    """A listing that names one may import it."""
+    assert may_import_harnesses(listing(text))

@@ -228,6 +228,8 @@ class Program(Struct, frozen=True):
     """Whether it gains from a process that has imported what it may import."""
     torch: bool = True
     """Whether torch is of that."""
+    harnesses: bool = True
+    """Whether torch's own test harnesses are of that too."""
     gpus: tuple[str, ...] | None = None
     """GPUs that it may use, as `CUDA_VISIBLE_DEVICES` names them; None leaves that variable as the caller has it."""
     fresh: str = ""

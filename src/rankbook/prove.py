@@ -27,7 +27,7 @@ from rankbook.harness import preloaded, shell
 from rankbook.harness.import_path import ImportPath
 from rankbook.harness.mirror import Mirror, Placed, is_inside
 from rankbook.harness.unimported import taken
-from rankbook.harness.without_torch import may_import_torch
+from rankbook.harness.without_torch import may_import_harnesses, may_import_torch
 from rankbook.jobs import Case, Collected, Job
 from rankbook.leases import Leases
 from rankbook.listing import About, Ended, Engine, Event, Execution, Outcome, Program
@@ -99,7 +99,7 @@ class Prover:
     def warm(self, job: Job) -> None:
         """Let the engine get ready for a listing that it will run."""
         if job.kind.preload and hasattr(engine := self.engine(), "warm"):
-            engine.warm(torch=may_import_torch(job.placed))
+            engine.warm(torch=may_import_torch(job.placed), harnesses=may_import_harnesses(job.placed))
 
     @property
     def is_cluster(self) -> bool:
@@ -185,6 +185,7 @@ class Prover:
             timeout=float(options.get("timeout", self.settings.listing_timeout)),
             preload=job.kind.preload,
             torch=may_import_torch(job.placed, placed.others.values()),
+            harnesses=may_import_harnesses(job.placed, placed.others.values()),
             gpus=granted,
             fresh=fresh or _why_fresh(job, placed.others.values()),
             taken=taken(job.placed.data()) if job.kind.preload else (),

@@ -18,7 +18,7 @@ from rankbook.engines import execution, leftovers, roles, wire
 from rankbook.engines.execution import Executions, SupervisedExecution, SupervisorLostError
 from rankbook.engines.fresh import FreshEngine, end
 from rankbook.engines.job import VISIBLE, Job, environment_of
-from rankbook.engines.zygote import ENVIRONMENT, TORCH
+from rankbook.engines.zygote import ENVIRONMENT, HARNESSES, TORCH
 from rankbook.errors import EngineError
 from rankbook.listing import Program
 
@@ -52,7 +52,9 @@ READ_AT_IMPORT = (
 IMPORT_LIMIT = 300.0
 """Seconds that importing torch may take."""
 NOTE = "run by new interpreters"
-_Key = tuple[bool, int | None]
+_IMPORTED: dict[str, tuple[str, ...]] = {"": (), "torch": TORCH, "harnesses": (*TORCH, *HARNESSES)}
+"""What zygotes import besides, by their kind: nothing, torch, or torch with its test harnesses."""
+_Key = tuple[str, int | None]
 MOST_LOSSES = 2
 """Zygotes that may be lost before the engine gives up."""
 
@@ -71,7 +73,8 @@ class LocalEngine:
     """Runs each program in forks of a zygote, or in new interpreters where a fork would not be the same.
 
     What torch and its harnesses find at import depends on the number of GPUs, so there is one zygote for each number that is granted, and
-    one without torch for programs that do not import it.
+    one without torch for programs that do not import it. Programs that use torch and none of its harnesses are forked from one that has
+    not spent seconds on importing those, unless there is one already that has.
     Programs may be started and followed by several threads.
 
     Args:
@@ -86,25 +89,27 @@ class LocalEngine:
         self._scratch = tuple(scratch)
         self._fresh = FreshEngine(scratch)
         self._zygotes: dict[_Key, Zygote] = {}
-        """By whether torch is imported, and for how many GPUs."""
-        self._warmed: set[bool] = set()
+        """By their kind, and for how many GPUs."""
+        self._warmed: set[str] = set()
         self._losses = 0
-        self._hindrances = dict.fromkeys((True, False), "" if sys.platform == "linux" else f"{sys.platform} has no safe fork")
-        """Why nothing is forked, by whether torch is imported."""
+        self._hindrances = dict.fromkeys(_IMPORTED, "" if sys.platform == "linux" else f"{sys.platform} has no safe fork")
+        """Why nothing is forked, by the kind of zygote."""
         self._executions = Executions()
         self._lock = threading.Lock()
         self._starting: dict[_Key, threading.Lock] = {}
         """Held while the zygote of a key is started: those of others do not wait."""
 
-    def warm(self, *, torch: bool = True) -> None:
-        """Have torch imported already, or what else programs import, while the caller does something else."""
-        if torch not in self._warmed:
-            self._warmed.add(torch)
-            threading.Thread(target=self._warm, args=[torch], name="rankbook zygote", daemon=True).start()
+    def warm(self, *, torch: bool = True, harnesses: bool = True) -> None:
+        """Have imported what programs import, with torch and its harnesses or without, while the caller does something else."""
+        kind = _kind(torch=torch, harnesses=harnesses)
+        if kind in self._warmed or (kind == "torch" and "harnesses" in self._warmed):
+            return
+        self._warmed.add(kind)
+        threading.Thread(target=self._warm, args=[kind], name="rankbook zygote", daemon=True).start()
 
-    def _warm(self, torch: bool) -> None:  # noqa: FBT001 - a thread is given it by its place
+    def _warm(self, kind: str) -> None:
         with contextlib.suppress(EngineError):  # whoever starts a program will be told
-            self._zygote((torch, None if has_gpus() and torch else 0), {})
+            self._zygote((kind, None if has_gpus() and kind else 0), {})
 
     def start(self, program: Program) -> SupervisedExecution:
         """Start a program.
@@ -116,10 +121,10 @@ class LocalEngine:
             return self._fresh.start(program)
         if program.fresh:
             return self._fresh.start(program, f"{NOTE}: {program.fresh}")
-        key = (program.torch, gpu_count(program) if program.torch else 0)
+        key = self._key(program)
         while True:
             zygote = self._zygote(key, environment_of(program))
-            if note := self._reason_against(program, zygote):
+            if note := self._reason_against(program, key, zygote):
                 return self._fresh.start(program, f"{NOTE}: {note}")
             assert zygote is not None
             try:
@@ -127,9 +132,19 @@ class LocalEngine:
             except SupervisorLostError:
                 self._lose(key, zygote)
 
-    def _reason_against(self, program: Program, zygote: Zygote | None) -> str:
+    def _key(self, program: Program) -> _Key:
+        """Tell from which zygote a program is forked: torch's with the harnesses, where that is there, does for those without them."""
+        kind, gpus = _kind(torch=program.torch, harnesses=program.harnesses), gpu_count(program) if program.torch else 0
+        if kind != "torch":
+            return kind, gpus
+        with self._lock:
+            is_there = (kind, gpus) in self._starting or kind in self._warmed
+            has_more = ("harnesses", gpus) in self._starting or "harnesses" in self._warmed
+        return "harnesses" if has_more and not is_there else kind, gpus
+
+    def _reason_against(self, program: Program, key: _Key, zygote: Zygote | None) -> str:
         if zygote is None:
-            return self._hindrances[program.torch]
+            return self._hindrances[key[0]]
         if differing := differing_at_import(zygote.environment, environment_of(program)):
             return f"{differing} is set for it, which is read when torch is imported"
         hidden = next(filter(zygote.hidden.__contains__, program.taken), "")
@@ -151,7 +166,7 @@ class LocalEngine:
                 right="run with the engine 'fresh', which needs none",
             )
         gpus = {VISIBLE: environment[VISIBLE]} if VISIBLE in environment else {}
-        zygote = Zygote((*(TORCH if key[0] else ()), *self._preload), self._scratch, gpus)
+        zygote = Zygote((*_IMPORTED[key[0]], *self._preload), self._scratch, gpus)
         if zygote.hindrance:
             self._hindrances[key[0]] = zygote.hindrance
             zygote.close()
@@ -176,6 +191,10 @@ class LocalEngine:
                 zygote = self._zygotes.pop(key, None)
             if zygote is not None:
                 zygote.close()
+
+
+def _kind(*, torch: bool, harnesses: bool) -> str:
+    return "" if not torch else "harnesses" if harnesses else "torch"
 
 
 def gpu_count(program: Program) -> int | None:

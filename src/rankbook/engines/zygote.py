@@ -31,18 +31,17 @@ from rankbook.engines.supervisor import Nursery, supervise
 from rankbook.errors import EngineError
 from rankbook.syntax import syntax_tree
 
-TORCH = (
-    "numpy",
-    "torch",
-    "torch.distributed",
-    "torch.nn.parallel",
+TORCH = ("numpy", "torch", "torch.distributed", "torch.nn.parallel")
+"""What programs import besides that use torch; what is not installed is left out."""
+
+HARNESSES = (
     "torch.testing._internal.common_utils",
     "torch.testing._internal.common_distributed",
     "torch.testing._internal.common_cuda",
     "torch.testing._internal.distributed._tensor.common_dtensor",
     "expecttest",
 )
-"""What programs import besides that use torch; what is not installed is left out."""
+"""What they import that use its own test harnesses too: these bring the compiler, and take as long once more as torch itself."""
 
 PRELOAD = (
     "unittest",

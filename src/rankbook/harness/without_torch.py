@@ -1,4 +1,4 @@
-"""Which listings can do without torch: they are forked from a process that has not spent seconds on importing it."""
+"""Which listings can do without torch, or its test harnesses: they are forked from a process that has not spent seconds on those."""
 
 from __future__ import annotations
 
@@ -13,6 +13,19 @@ _FREE = frozenset(name.encode() for name in (*sys.stdlib_module_names, "pytest",
 """Modules that import no torch."""
 _OPTIONS = frozenset({"ranks", "init", "backend", "fixtures"})
 """Options for which it is imported: for a process group, or perhaps by the project's own fixtures."""
+_HARNESSES = re.compile(
+    rb"\btorch\.testing\b|\btesting\._internal\b|\bcommon_(?:utils|distributed|cuda|dtensor|fsdp|device_type)\b|\bexpecttest\b"
+)
+
+
+def may_import_harnesses(listing: Listing, others: Iterable[bytes] = ()) -> bool:
+    """Say whether a listing names torch's test harnesses, itself or in what stands beside it; others import them where they use them.
+
+    Args:
+        listing: what will run.
+        others: what the files of its tree hold that stand beside it.
+    """
+    return any(map(_HARNESSES.search, (listing.data(), *others)))
 
 
 def may_import_torch(listing: Listing, others: Iterable[bytes] = ()) -> bool:
