@@ -24,6 +24,6 @@ def digest(out: Path, seed: str, jobs: str) -> str:
 
 
 def test_same_pages(tmp_path):
-    """Three hash seeds, one process or two: identical bytes."""
-    runs = [("1", "1"), ("2", "2"), ("3", "2")]
+    """Two hash seeds, one process and two: identical bytes."""
+    runs = [("1", "1"), ("2", "2")]
     assert len({digest(tmp_path / seed, seed, jobs) for seed, jobs in runs}) == 1

@@ -30,7 +30,7 @@ LEFT_OUT = {
             "ranks.md::all-reduce",
             "ranks.md::made-for-it-3",
             "ranks.md::one-rank-dies-and-the-other-waits",
-            "ranks.md::raised-by-ranks",
+            "ranks.md::raised-by-ranks-2",
             "unimported.md::one-that-is-imported-by-a-string",
             "unimported.md::one-that-its-package-brings",
             "unimported.md::one-that-something-else-brings",
