@@ -1,5 +1,7 @@
 """What the conditions ask for under which tests are skipped: through functions of several statements, parameters and names of a test."""
 
+import gc
+
 import pytest
 
 from rankbook.analyse import analyse
@@ -344,3 +346,22 @@ def test_a_condition_of_more_parts_than_are_read_stays_as_it_is(condition: str, 
     """A condition without end costs the answer, not the page."""
     (found,) = skipped(condition, helpers)
     assert found.startswith("not ")
+
+
+def test_what_is_read_of_conditions_holds_nothing_in_circles():
+    """Conditions are read with the collector off: what each of them left behind would stay until all are read."""
+    test = "@pytest.mark.skipif(here({0}) or x == -{0} or k{0} == 'a', reason='r')\ndef test_{0}(): pass\n"
+
+    def left_by(count: int) -> int:
+        source = "import pytest\nx = 3\n" + "".join(test.format(number) for number in range(count))
+        gc.collect()
+        gc.disable()
+        try:
+            project = analyse([parse_bytes("test_a.py", source.encode())])
+            assert len(project.tests["test_a.py"]) == count
+            return gc.collect()
+        finally:
+            gc.enable()
+
+    left_by(3)
+    assert left_by(203) < left_by(3) + 200

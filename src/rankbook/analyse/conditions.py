@@ -277,17 +277,17 @@ def _next(node: ast.expr, name: str, values: Values) -> tuple[ast.expr, Values] 
 
 def _any_of(node: ast.BoolOp, reading: _Reading, *, wanted: bool) -> list[Requirement]:
     """Read alternatives; where one of them always holds, those that cannot be read do not matter."""
-    found, unread = [], None
+    found, is_read = [], True
     for part in node.values:
         try:
             found.append(_whole(part, reading, wanted=wanted))
-        except Unread as error:
-            unread = error
+        except Unread:  # not kept: with its traceback it would hold this frame, and all that it holds
+            is_read = False
             continue
         if not found[-1]:
             return []
-    if unread is not None:
-        raise unread
+    if not is_read:
+        raise Unread
     return _either(found, reading.evidence)
 
 

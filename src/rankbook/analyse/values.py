@@ -225,10 +225,13 @@ def _device(value: Value | None) -> Value | None:
 
 
 def _literal(node: ast.expr) -> Value | None:
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return None
+    """Give a text or a number as written; the functions that `ast.literal_eval` makes at each call would stay until they are collected."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)) and isinstance(node.operand, ast.Constant):
+        number = node.operand.value
+        if isinstance(number, bool) or not isinstance(number, (int, float)):
+            return None
+        return -number if isinstance(node.op, ast.USub) else number
+    value = node.value if isinstance(node, ast.Constant) else None
     return value if isinstance(value, (str, int, float)) else None
 
 
