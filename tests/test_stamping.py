@@ -657,6 +657,24 @@ def test_dead_links_of_generated_pages_are_told_of(project):
     build(project)
 
 
+def test_a_link_to_a_page_that_somebody_takes_away_is_told_of(project):
+    """A generated page that has not changed and links to one made by hand, in a note say, is named while that is gone."""
+    settings = (project / "mkdocs.yml").read_text()
+    (project / "mkdocs.yml").write_text(settings.replace("- rankbook\n", "- rankbook:\n    gen: false\n") + "\nnot_in_nav: more.md\n")
+    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=project, env=environment(), check=True, capture_output=True)
+    target, other = project / "docs/book/suite/doc.md", project / "docs/more.md"
+    other.write_text("# More\n")
+    target.write_text(f"{target.read_text()}\n[more](../../more.md)\n")
+    build(project)
+    other.unlink()
+    for _ in range(2):
+        done = mkdocs(project, "build", "--strict")
+        assert done.returncode == 1
+        assert "book/suite/doc.md links to more.md, which is not there" in done.stdout + done.stderr
+    other.write_text("# More\n")
+    build(project)
+
+
 def test_hand_written_links_lead_to_lines_of_listings(project):
     """A link of a hand-written page to a line, as it works on pages of the engine, leads to the line's anchor on the stamped page."""
     (project / "docs/index.md").write_text("# Mine\n\n[line](book/suite/test_ring.py_docs.md#__codelineno-source-9)\n")

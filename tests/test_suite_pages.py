@@ -7,13 +7,14 @@ from pathlib import Path
 
 import markdown
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from rankbook import front_matter, model
 from rankbook.analyse import analyse
 from rankbook.config import Settings
+from rankbook.counts import Counts, counted, kept
 from rankbook.model import PACKAGES, Finding, Survey, Use
 from rankbook.pages import pack_folders, suite
 from rankbook.pages.apis import ApiRow, api_rows
@@ -23,11 +24,12 @@ from rankbook.pages.folders import Tree, deepest_first, file_row, first_lines, f
 from rankbook.pages.hardware import Hardware, columns, hardware_of, read, told
 from rankbook.pages.machines import asks_for_less, machines, parts_of_smallest
 from rankbook.pages.render import Book, folder_pages
-from rankbook.pages.shards import LIMIT, exchanged, folders, letters, parts, split
+from rankbook.pages.shards import LIMIT, Cut, cut, folders, letters, parts, split
 from rankbook.pages.words import WordRow, word_rows
 from rankbook.requirements import Requirement
 from rankbook.site.assets import script
 from rankbook.sources.parse import parse_bytes
+from rankbook.store import Store
 from tiny_site import build, write_project
 
 BOOK = Book("Tiny", pack_folders(Settings(root=Path(__file__).parents[1])))
@@ -100,7 +102,8 @@ def word_pages(words):
     by_word = {}
     for row in words:
         by_word.setdefault(row.word, []).append(row)
-    shards = suite.word_shards({word: len(rows) for word, rows in by_word.items()})
+    order = sorted(by_word, key=lambda word: (letters(word), word))
+    shards, _ = suite.word_shards(order, [len(by_word[word]) for word in order])
     yield from suite.word_contents(BOOK, shards)
     for shard in shards:
         yield suite.word_page(BOOK, shard, [row for word in shard.names for row in by_word[word]])
@@ -237,7 +240,7 @@ def test_indexes_of_a_small_suite_are_one_page_each():
         "- `test_all`: test [`test_one.py:10`](suite/deep/test_one.py_docs.md#__codelineno-source-10)",
     ):
         assert line in pages["suite-words.md"].splitlines()
-    shards = suite.api_shards(Counter(row.name for row in apis))
+    shards = api_shards(Counter(row.name for row in apis))
     assert [shard.key for shard in shards] == [""] and not list(suite.api_contents(BOOK, shards))
     page = made([suite.api_page(BOOK, shards[0], apis)])["suite-apis.md"]
     one, two = (f"[`{path[-11:]}:{line}`]({path}_docs.md#__codelineno-source-{line})" for path, line in PLACES)
@@ -253,7 +256,7 @@ def test_what_helpers_use_is_told_by_the_helper():
     """A name that only a helper in another file uses is shown at the helper's line, for the files whose tests reach it."""
     use = Use("os.getpid", (), ("t",), places=(("common.py", 4), ("common.py", 9)))
     rows = [row for path in ("a.py", "b.py") for row in api_rows(Survey(path, tests=(needs(),), uses=(use,)))]
-    page = made([suite.api_page(BOOK, suite.api_shards({"os.getpid": 2})[0], rows)])["suite-apis.md"]
+    page = made([suite.api_page(BOOK, api_shards({"os.getpid": 2})[0], rows)])["suite-apis.md"]
     helper = "[`common.py:4`](common.py_docs.md#__codelineno-source-4)"
     assert f"| `getpid` | 2 | no GPU | {helper} for [`a.py`](a.py_docs.md), [`b.py`](b.py_docs.md) |" in page
 
@@ -263,7 +266,7 @@ def test_a_suite_without_anything_has_no_pages():
     rows, words, apis = rows_of({"a.txt": "words\n"})
     assert not list(suite.suite_pages(BOOK, rows))
     assert not words and not apis
-    assert suite.word_shards({}) == suite.api_shards({}) == []
+    assert suite.word_shards([], []) == suite.api_shards([], []) == ([], [])
     assert (
         not list(suite.word_contents(BOOK, [])) and not list(suite.untested_pages(BOOK, [], 9)) and not list(suite.finding_pages(BOOK, []))
     )
@@ -292,6 +295,12 @@ def test_untested_names_and_findings():
     link = "[`x.py:4`](a/x.py_docs.md#__codelineno-source-4)"
     assert f"| [`S301`](https://x.org/S301) | suspicious pickle usage | 2 | 1 | {link} (2) |" in page
     assert "| [`a/`](a/index.md) | 2 |  | 2 |" in page
+
+
+def api_shards(numbers):
+    """Give the pages of an index of APIs."""
+    order = sorted(numbers, key=lambda name: (parts(name), name))
+    return suite.api_shards(order, [numbers[name] for name in order])[0]
 
 
 NAMES = st.dictionaries(
@@ -364,11 +373,11 @@ def test_no_name_breaks_its_page(names, renderer):
     """Whatever words, files, owners and values are called, a page has an entry for each and no tag that the name made up."""
     render = MarkdownIt("commonmark").enable("table").render if renderer == "forge" else markdown.Markdown(extensions=EXTENSIONS).convert
     rows = [WordRow(name, "class", f"{name.replace('/', '')}.py", 1) for name in names]
-    shard = suite.word_shards(dict.fromkeys(names, 1))[0]
+    shard = suite.word_shards(sorted(names, key=lambda name: (letters(name), name)), [1] * len(names))[0][0]
     page = made([suite.word_page(BOOK, shard, rows)])["suite-words.md"]
     assert render(page).count("<li>") == len(names)
     rows = [ApiRow(f"m.{name}", "t.py", (1,), 0, "", 1, ("0",), (f"mark {name}",)) for name in names]
-    shards = suite.api_shards({row.name: 1 for row in rows})
+    shards = api_shards({row.name: 1 for row in rows})
     html = render(made([suite.api_page(BOOK, shards[0], rows)])[f"suite-apis{'-' * bool(shards[0].key)}{shards[0].key}.md"])
     assert html.count("<tr>") == len(names) + html.count("<thead>")
     assert not re.search(r"<(?!/?(?:h1|h2|p|a|code|table|thead|tbody|tr|th|td|div|em)\b)", html)
@@ -433,7 +442,7 @@ def test_the_box_filters_rows_and_headings():
         pytest.skip("no Chromium on the PATH")
     names = [f"pkg.{space}.name_{number}" for space in ("one", "two") for number in range(8)]
     rows = [ApiRow(name, "t.py", (1,), 0, "", 1, ("0",), ()) for name in names]
-    text = made([suite.api_page(BOOK, suite.api_shards(Counter(names))[0], rows)])["suite-apis.md"]
+    text = made([suite.api_page(BOOK, api_shards(Counter(names))[0], rows)])["suite-apis.md"]
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page()
@@ -450,12 +459,60 @@ def test_the_box_filters_rows_and_headings():
         browser.close()
 
 
-@given(st.lists(st.text(max_size=4), unique=True), st.sets(st.text(max_size=4)))
-def test_names_that_come_and_go_keep_the_order(before, after):
-    """An index that exchanges names has the order that it has when it is sorted anew, and the same pages."""
-    for tokens in (letters, parts):
-        order = sorted(before, key=lambda name: (tokens(name), name))
-        exchanged(order, set(before) - after, after - set(before), tokens)
-        assert order == sorted(after, key=lambda name: (tokens(name), name))
-        counts = dict.fromkeys(after, 1)
-        assert split(counts, tokens, limit=3, order=order) == split(counts, tokens, limit=3)
+EDITS = st.dictionaries(st.text("ab_.é", max_size=5), st.integers(1, 5), max_size=40)
+
+
+@given(st.lists(EDITS, min_size=2, max_size=4), st.sampled_from([letters, parts, folders]), st.integers(1, 9), st.integers(1, 9))
+@example([{}, {"": 4, ".": 2, "bb": 5}], parts, 5, 4)  # one has an empty part where the other has none
+@settings(max_examples=400, deadline=None)
+def test_names_that_come_and_go_are_cut_as_if_they_had_always_been_there(steps, tokens, most, limit):
+    """An index that changes step by step has at each the order and the pages that it has when it is sorted and cut anew."""
+    counts, ranges = Counts([], [], tokens), []
+    before = {}
+    for after in steps:
+        for name in before.keys() | after.keys():
+            counts.add(name, after.get(name, 0) - before.get(name, 0))
+        assert bool(counts) == bool(after) and counts.there == after.keys()
+        moves = counts.settle()
+        assert dict(zip(counts.names, counts.numbers, strict=True)) == after
+        assert counts.names == sorted(after, key=lambda name: (tokens(name), name))
+        shards, ranges = cut(counts.names, counts.numbers, tokens, most=most, limit=limit, before=Cut(ranges, moves))
+        assert shards == split(after, tokens, most=most, limit=limit)
+        before = after
+
+
+def test_an_edit_of_a_large_index_looks_at_few_of_its_names():
+    """Of thousands of names whose pages are known, few are asked how they are looked up when one is added."""
+    asked = []
+
+    def told(name):
+        asked.append(name)
+        return letters(name)
+
+    known = [f"test_{first}{second}_{number:03}" for first in "abcdefghij" for second in "klmnop" for number in range(200)]
+    counts = Counts([], [], told)
+    for name in known:
+        counts.add(name, 1)
+    _, ranges = cut(counts.names, counts.numbers, told, before=Cut((), counts.settle()))
+    shards, ranges = cut(counts.names, counts.numbers, told, before=Cut(ranges))
+    asked.clear()
+    counts.add("test_cm_new", 1)
+    moves = counts.settle()
+    assert cut(counts.names, counts.numbers, told, before=Cut(ranges, moves))[0] == split(dict.fromkeys([*known, "test_cm_new"], 1))
+    assert len(asked) < len(known) / 20 < len(shards) * 20
+
+
+@given(st.dictionaries(st.text(max_size=5), st.integers(1, 2**40), max_size=20))
+def test_numbers_of_rows_are_kept(tmp_path_factory, numbers):
+    """What an index leaves for the next run is what it finds then, line breaks and surrogates in names included."""
+    folder = tmp_path_factory.mktemp("counts")
+    store = Store(folder, "world")
+    counts = Counts([], [], letters)
+    for name, number in numbers.items():
+        counts.add(name, number)
+    counts.settle()
+    counts.keep(store, "words")
+    store.commit("one")
+    again = Store(folder, "world")
+    assert counted(again, "words") == numbers
+    assert kept(again, "words", letters).names == counts.names

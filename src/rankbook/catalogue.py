@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from rankbook.counts import Counts, kept
 from rankbook.packed import rows_of
-from rankbook.pages.shards import Tokens, exchanged
-from rankbook.store import COUNTS, Store, StoreError, counted
+from rankbook.pages.shards import Tokens
+from rankbook.store import Store, StoreError
 
 Row = tuple[Any, ...]
 """A row of an index, a named tuple; its name comes first."""
@@ -44,24 +45,13 @@ class Catalogue:
         self._touched: set[str] = set()
         self._read: tuple[str | None, list[Row]] = None, []
         """The drawer that was read last, and its rows by file."""
-        self._order: list[str] = []
-        """Names in their order, as they were when it was last asked for."""
-        self._gone: set[str] = set()
-        """Names of `_order` that have no rows any more."""
-        self._new: set[str] = set()
-        """Names with rows that are not in `_order`."""
         self.changed: set[str] = set()
         """Names whose rows are not those of the last run."""
-        self.before: tuple[str, ...] = ()
-        """Names in their order as the last run has left them, once the counts are read."""
 
     @cached_property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> Counts:
         """Number of rows by name, read when it is first asked for: most edits change no row."""
-        counts = counted(self._store, self._table)
-        self.before = tuple(counts)
-        self._order = list(counts)
-        return counts
+        return kept(self._store, self._table, self._tokens)
 
     def filed(self, rows: Sequence[Row]) -> Filed:
         """Put the rows of a file into drawers."""
@@ -90,24 +80,12 @@ class Catalogue:
                 self._read = key, [row for path in sorted(drawer) for row in self._unpacked(drawer[path], path)]
             yield from (row for row in self._read[1] if row[0] in wanted)
 
-    def order(self) -> list[str]:
-        """Give all names in their order."""
-        counts = self.counts
-        if self._order:
-            exchanged(self._order, self._gone, self._new, self._tokens)
-        else:
-            self._order = sorted(counts, key=lambda name: (self._tokens(name), name))
-        self._gone.clear()
-        self._new.clear()
-        return self._order
-
     def keep(self) -> None:
         """Leave the rows for the next run."""
         for key in self._touched:
             self._store.put(self._table, key, _pickled(self._open[key]) if self._open[key] else None)
         if self.changed:
-            counts = {name: self.counts[name] for name in self.order()}
-            self._store.put(self._table, COUNTS, _pickled(marshal.dumps(counts)))
+            self.counts.keep(self._store, self._table)
 
     def _put(self, key: str, path: str, before: bytes | None, after: bytes | None) -> None:
         drawer, counts = self._opened(key), self.counts
@@ -116,26 +94,13 @@ class Catalogue:
         old, new = self._unpacked(before, path), self._unpacked(after, path)
         self.changed.update(row[0] for row in set(old) ^ set(new))
         for row in old:
-            counts[row[0]] -= 1
-            if not counts[row[0]]:
-                del counts[row[0]]
-                self._exchange(row[0], self._new, self._gone)
+            counts.add(row[0], -1)
         for row in new:
-            count = counts.get(row[0], 0)
-            counts[row[0]] = count + 1
-            if not count:
-                self._exchange(row[0], self._gone, self._new)
+            counts.add(row[0], 1)
         if after is None:
             drawer.pop(path, None)
         else:
             drawer[path] = after
-
-    def _exchange(self, name: str, left: set[str], joined: set[str]) -> None:
-        """Note that a name has come or gone."""
-        if name in left:
-            left.remove(name)
-        elif self._order:
-            joined.add(name)
 
     def _opened(self, key: str) -> dict[str, bytes]:
         if key not in self._open:

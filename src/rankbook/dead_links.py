@@ -9,14 +9,16 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+Target = tuple[str, int, tuple[str, ...]]
+"""Path, last line, other anchors."""
+
 
 class Facts(NamedTuple):
     """What others may link to on a page, and what it links to."""
 
     lines: int
     anchors: tuple[str, ...]
-    targets: tuple[tuple[str, int, tuple[str, ...]], ...]
-    """Path, last line, other anchors."""
+    targets: tuple[Target, ...]
 
 
 class _Known(Protocol):
@@ -50,9 +52,16 @@ def _dead(facts: _KeptFacts, fresh: Mapping[str, Facts], there: Collection[str],
     anew = anew or any(has_lost(facts.before(path), found) for path, found in fresh.items())
     if anew:
         facts.load(there)
-    found = list(dead(facts, files, facts.all() if anew else fresh))
+        found = list(dead(facts, files, {path: page.targets for path in facts.all() if (page := facts.get(path))}))
+    else:  # no link that was there before has become dead
+        found = list(dead(facts, files, {path: _new_targets(facts.before(path), page) for path, page in fresh.items()}))
     facts.keep()
     return found
+
+
+def _new_targets(old: Facts | None, new: Facts) -> list[Target]:
+    known = set(old.targets if old else ())
+    return [target for target in new.targets if target not in known]
 
 
 class _KeptFacts:
@@ -112,17 +121,16 @@ def has_lost(old: Facts | None, new: Facts) -> bool:
     return old is None or new.lines < old.lines or not set(new.anchors).issuperset(old.anchors)
 
 
-def dead(facts: _Known, files: Collection[str], pages: Iterable[str]) -> Iterator[str]:
+def dead(facts: _Known, files: Collection[str], links: Mapping[str, Iterable[Target]]) -> Iterator[str]:
     """Say which links lead nowhere.
 
     Args:
         facts: of all generated pages.
         files: all files below the folder of all pages.
-        pages: those whose links are followed.
+        links: those that are followed, by the page that they are on.
     """
-    for path in pages:
-        found = facts.get(path)
-        for target, line, others in found.targets if found else ():
+    for path, targets in links.items():
+        for target, line, others in targets:
             to = target or path
             there = facts.get(to)
             if there is None:

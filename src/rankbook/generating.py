@@ -390,6 +390,7 @@ class _Run:
         if self.changes is not None:
             moved = {path for path in files if self._is_moved(path, press)} | gone
             folders &= {folder for path in moved for folder in _above(path)} | _owners((*self.changes.pages, *self.homes.touched()))[1]
+        self.store.prepare("rows", [path for folder in folders for path in press.folders[folder].files])
         for path in pages.deepest_first(folders):
             self.store.put("totals", path, _packed(pages.totals_of(press.folders[path], press.rows, press.totals)))
         public = public_names(self.draft, self.settings.apis) if self.settings.apis else ()

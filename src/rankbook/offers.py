@@ -72,6 +72,7 @@ class Offers:
     def _lines(self, folder: Folder, taken: Mapping[str, int], kept: Mapping[str, Lines]) -> Lines:
         if folder.path not in self._touched and folder.path in kept:
             return kept[folder.path]
+        self._store.prepare("entries", folder.files)
         entries = (self._store.get("entries", path) for path in sorted(folder.files))
         lines = pages.lines_of([each for each in entries if each is not None], taken)
         self._store.put("indexes", _place(folder.path), pickle.dumps(lines, pickle.HIGHEST_PROTOCOL))

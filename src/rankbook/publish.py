@@ -597,7 +597,7 @@ class _Run:
         copied = self._copy()
         self.put_shared()
         problems = self._problems(facts, todo, removed)
-        if todo or removed or copied or self._is_news:
+        if todo or removed or copied or problems != self.kept.problems or self._is_news:
             self._keep(problems)
         written = (*self.addresses.files(todo), *copied)
         return Published(len(self.docs.stamps), written, removed, problems)
@@ -696,9 +696,10 @@ class _Run:
 
     def _problems(self, fresh: Mapping[str, Facts], todo: Sequence[str], removed: Sequence[str]) -> tuple[str, ...]:
         """Say which links lead nowhere."""
-        lost = [path for path, row in self.kept.rows.items() if row.stamp and path not in self.docs.stamps]
-        if not todo and not removed and not lost:
-            return self.kept.problems
+        rows = self.rows
+        lost = [path for path, row in self.kept.rows.items() if path not in rows or (row.stamp and not rows[path].stamp)]
+        if not (todo or removed or lost or self.kept.problems):
+            return ()
         from rankbook.dead_links import found_dead
 
         docs = self.docs

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from rankbook import freshness, pages
 from rankbook.config import Settings
+from rankbook.counts import KEY, counted
 from rankbook.freshness import Manifest
 from rankbook.garbage import uncollected
 from rankbook.model import Module, Project, Survey
@@ -30,7 +31,7 @@ from rankbook.requirements import gpu_range, of_text
 from rankbook.shelf import Place, Way, Written, kept_in, seen, token_of
 from rankbook.site.search_rows import FILE, LETTERS, keyed, postings, row
 from rankbook.site.search_shards import INDEX, index, shards
-from rankbook.store import COUNTS, Store, StoreError, counted
+from rankbook.store import Store, StoreError
 
 _GRAM = 4
 """Characters of a key that say in which drawer its rows are; a drawer is cut into shards."""
@@ -146,7 +147,7 @@ def _api_rows(apis: Mapping[str, int], way: Way) -> dict[str, _Rows]:
         way: to the pages.
     """
     found: dict[str, list[str]] = {}
-    for shard in pages.api_shards(apis):
+    for shard in pages.api_shards([*apis], [*apis.values()])[0]:
         page = _suite_page(way, "suite-apis", shard.key)
         for name in shard.names:
             space = name.rpartition(".")[0]
@@ -190,7 +191,7 @@ def _row_of(page: str, heading: str, first: str) -> str:
 
 
 _OVERVIEWS: Mapping[str, tuple[tuple[str, str], Callable[[Any, Way], _Places]]] = {
-    _APIS: (("apis", COUNTS), _api_rows),
+    _APIS: (("apis", KEY), _api_rows),
     _SUITE: (("indexes", "suite rows"), _suite_rows),
 }
 """Where the store has what rows are made from, and what makes them."""
@@ -259,7 +260,7 @@ class _News:
             self.pages[place] = f"{self._way} {zlib.crc32(self._store.data(*key) or b'')}"
             if known.get(place) != self.pages[place]:
                 table, name = key
-                yield place, rows(counted(self._store, table) if name == COUNTS else self._store.get(*key) or {}, self._way)
+                yield place, rows(counted(self._store, table) if name == KEY else self._store.get(*key) or {}, self._way)
 
 
 # What is kept

@@ -11,7 +11,7 @@ from msgspec import Struct
 from rankbook import pages
 from rankbook.catalogue import Catalogue, Filed, Row
 from rankbook.model import PublicName
-from rankbook.pages import Book, FileRow, FindingCount, Page, Shard
+from rankbook.pages import Book, Cut, FileRow, FindingCount, Page, Range, Shard
 from rankbook.printing import Made, Press
 from rankbook.store import Store
 
@@ -30,7 +30,7 @@ class _Index(Struct, frozen=True):
     """Names the drawer that a name's rows are in."""
     tokens: Callable[[str], Sequence[str]]
     """How a name is looked up."""
-    shards: Callable[[Mapping[str, int], Sequence[str]], list[Shard]]
+    cut: Callable[[Sequence[str], Sequence[int], Cut], tuple[list[Shard], list[Range]]]
     page: Callable[..., Page]
     contents: Callable[[Book, Sequence[Shard]], Iterator[Page]]
 
@@ -64,6 +64,8 @@ class Suite:
         self._indexes = {name: Catalogue(store, name, index.row, index.drawer, index.tokens) for name, index in _INDEXES.items()}
         self._sizes: dict[str, Sequence[_Size]] = store.get("indexes", "shards") or {}
         """Of the pages of each index."""
+        self._ranges: dict[str, Sequence[Range]] = store.get("indexes", "ranges") or {}
+        """From which to cut each index again when its names have changed."""
         self._shards: dict[str, list[Shard]] = {}
         """Pages of the indexes some of whose pages are to be made."""
         self._rows: dict[str, FileRow] = store.get("indexes", "suite rows") or {}
@@ -90,7 +92,7 @@ class Suite:
 
     def mentioned(self) -> Collection[str]:
         """Name the APIs that tests use."""
-        return self._indexes["apis"].counts.keys()
+        return self._indexes["apis"].counts.there
 
     def links(self, untested: Sequence[PublicName]) -> tuple[pages.SuiteLink, ...]:
         """Link to the pages that have something to say.
@@ -157,6 +159,7 @@ class Suite:
                 any(index.changed for index in self._indexes.values()),
                 {**self._sizes, **{name: _sizes(shards) for name, shards in self._shards.items()}},
             ),
+            "ranges": (any(index.changed for index in self._indexes.values()), self._ranges),
             "suite pages": (True, self._made),
         }
         for key, (is_changed, value) in kept.items():
@@ -184,9 +187,11 @@ class Suite:
             if not (anew or index.changed):
                 continue
             counts = index.counts
-            before = _cut(index.before, self._sizes.get(name, ()))
+            shards = before = _shards(counts.names, self._sizes.get(name, ()))
             old = {shard.key: shard for shard in before}
-            shards = _INDEXES[name].shards(counts, index.order()) if index.changed else before
+            if index.changed:
+                cut = Cut(self._ranges.get(name, ()), counts.settle())
+                shards, self._ranges[name] = _INDEXES[name].cut(counts.names, counts.numbers, cut)
             jobs += [
                 (name, shard.key) for shard in shards if anew or old.get(shard.key) != shard or not index.changed.isdisjoint(shard.names)
             ]
@@ -217,7 +222,7 @@ def _sizes(shards: Iterable[Shard]) -> list[_Size]:
     return [(shard.key, len(shard.names), shard.rows) for shard in shards]
 
 
-def _cut(names: Sequence[str], sizes: Iterable[_Size]) -> list[Shard]:
+def _shards(names: Sequence[str], sizes: Iterable[_Size]) -> list[Shard]:
     """Give the shards again that have these sizes."""
     found = []
     start = 0

@@ -29,7 +29,7 @@ from rankbook.pages.render import (
     folder_pages,
     is_unchanged,
 )
-from rankbook.pages.shards import Shard, letters, parts
+from rankbook.pages.shards import Cut, Range, Shard, letters, parts
 from rankbook.pages.suite import (
     api_contents,
     api_page,
@@ -52,6 +52,7 @@ __all__ = [
     "INVENTORY",
     "ApiRow",
     "Book",
+    "Cut",
     "Elsewhere",
     "Entries",
     "Fate",
@@ -62,6 +63,7 @@ __all__ = [
     "FolderView",
     "Lines",
     "Page",
+    "Range",
     "Shard",
     "SuiteLink",
     "Totals",

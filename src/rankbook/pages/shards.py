@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, repeat
+from itertools import accumulate
 
 from msgspec import Struct
 
@@ -60,13 +60,46 @@ def folders(path: str) -> Tokens:
     return tuple(path.split("/"))
 
 
+Range = tuple[int, int, Tokens, int]
+"""Start, end, how its first name begins, and which of the pages for just this beginning it is."""
+
+
+class Cut:
+    """How a long index was cut, and where its names have changed since: what is as it was is cut as it was.
+
+    Args:
+        ranges: before those of few rows were joined.
+        moves: where a name has come (1), gone (-1) or changed (0), in ascending order of the places in the order of now.
+    """
+
+    def __init__(self, ranges: Sequence[Range] = (), moves: Sequence[tuple[int, int]] = ()) -> None:
+        self._ranges = ranges
+        self._starts = [low for low, *_ in ranges]
+        self._places = [place for place, _ in moves]
+        self._shifts = [0, *accumulate(move for _, move in moves)]
+
+    def within(self, low: int, high: int) -> Sequence[Range] | None:
+        """Give the ranges of names that all begin alike, and alone do so, if none of them has changed; None if they are to be found."""
+        first = bisect_left(self._places, low)
+        if first < len(self._places) and self._places[first] <= high:
+            return None
+        shift = self._shifts[first]
+        start, end = (bisect_left(self._starts, place - shift) for place in (low, high))
+        found = self._ranges[start:end]
+        if not found or found[0][0] != low - shift or found[-1][1] != high - shift:
+            return None
+        return [(start + shift, end + shift, path, part) for start, end, path, part in found]
+
+
+_UNCUT = Cut()
+
+
 def split(
     counts: Mapping[str, int],
     tokens: Callable[[str], Tokens] = letters,
     *,
     most: int = LIMIT,
     limit: int = LIMIT,
-    order: Sequence[str] | None = None,
 ) -> list[Shard]:
     """Part the names of an index into pages of bearable length.
 
@@ -77,38 +110,44 @@ def split(
         tokens: how a name is looked up.
         most: rows that a page shows of one name, however many there are.
         limit: rows that it shows of all its names.
-        order: the names in their order, where it is known.
 
     Returns:
         The pages in the order of their names; none when there is no name.
     """
-    if not counts:
-        return []
-    names = [name for _, name in sorted((tokens(name), name) for name in counts)] if order is None else order
-    rows = list(map(counts.__getitem__, names))
-    sums = [0, *accumulate(map(min, rows, repeat(min(most, limit))))]
-    ranges = _without_few(_ranges(_Named(names, tokens), sums, limit), sums, limit)
-    named_keys = zip(keys([(path, part) for _, _, path, part in ranges]), ranges, strict=True)
-    return [Shard(key, tuple(names[low:high]), sum(rows[low:high])) for key, (low, high, _, _) in named_keys]
+    names = [name for _, name in sorted((tokens(name), name) for name in counts)]
+    return cut(names, list(map(counts.__getitem__, names)), tokens, most=most, limit=limit)[0]
 
 
-def exchanged(order: list[str], gone: Iterable[str], new: Iterable[str], tokens: Callable[[str], Tokens]) -> None:
-    """Take names out of those of an index, and put others in at their places.
+def cut(  # noqa: PLR0913 - what is known of an index, and its limits
+    names: Sequence[str],
+    rows: Sequence[int],
+    tokens: Callable[[str], Tokens] = letters,
+    *,
+    most: int = LIMIT,
+    limit: int = LIMIT,
+    before: Cut = _UNCUT,
+) -> tuple[list[Shard], list[Range]]:
+    """Do so with names that are in order.
 
     Args:
-        order: the names in their order.
-        gone: names that are among them.
-        new: names that are not.
+        names: in their order.
+        rows: their numbers of rows, at the same places.
         tokens: how a name is looked up.
+        most: rows that a page shows of one name, however many there are.
+        limit: rows that it shows of all its names.
+        before: how it was cut before.
+
+    Returns:
+        The pages in the order of their names, none when there is no name; and the ranges from which to go on when names have changed.
     """
-
-    def place(name: str) -> tuple[Tokens, str]:
-        return tokens(name), name
-
-    for name in gone:
-        del order[bisect_left(order, place(name), key=place)]
-    for name in new:
-        insort(order, name, key=place)
+    if not names:
+        return [], []
+    most = min(most, limit)
+    sums = [0, *accumulate([min(most, number) for number in rows])]
+    ranges = list(_ranges(_Named(names, tokens), sums, limit, before))
+    joined = _without_few(ranges, sums, limit)
+    named_keys = zip(keys([(path, part) for _, _, path, part in joined]), joined, strict=True)
+    return [Shard(key, tuple(names[low:high]), sum(rows[low:high])) for key, (low, high, _, _) in named_keys], ranges
 
 
 class _Named:
@@ -125,13 +164,9 @@ class _Named:
         return self._tokens(self._names[place])
 
 
-_Range = tuple[int, int, Tokens, int]
-"""Start, end, how its first name begins, and which of the pages for just this beginning it is."""
-
-
-def _without_few(ranges: Iterable[_Range], sums: list[int], limit: int) -> list[_Range]:
+def _without_few(ranges: Iterable[Range], sums: list[int], limit: int) -> list[Range]:
     """Join a range of few rows to the one before it, and one before it of few rows to it, as long as both fit on one page."""
-    joined: list[_Range] = []
+    joined: list[Range] = []
     for low, high, path, part in ranges:
         if joined:
             before = joined[-1]
@@ -143,8 +178,8 @@ def _without_few(ranges: Iterable[_Range], sums: list[int], limit: int) -> list[
     return joined
 
 
-def _ranges(named: _Named, sums: list[int], limit: int) -> Iterator[_Range]:
-    pending: list[_Range] = [(0, len(named), (), 0)]
+def _ranges(named: _Named, sums: list[int], limit: int, before: Cut) -> Iterator[Range]:
+    pending: list[Range] = [(0, len(named), (), 0)]
     while pending:
         low, high, path, _ = pending.pop()
         first, last = named[low], named[high - 1]
@@ -152,6 +187,8 @@ def _ranges(named: _Named, sums: list[int], limit: int) -> Iterator[_Range]:
             yield low, high, path, 0
         elif first == last:  # spelled alike but for case
             yield from ((start, end, path, part) for part, (start, end) in enumerate(_packed(list(range(low, high + 1)), sums, limit)))
+        elif (known := before.within(low, high)) is not None:
+            yield from known
         else:
             depth = _common(first, last)
             edges = list(_edges(named, low, high, depth))
@@ -175,8 +212,9 @@ def _edges(named: _Named, low: int, high: int, depth: int) -> Iterator[int]:
     yield high
 
 
-def _token(tokens: Tokens, depth: int) -> str:
-    return tokens[depth] if depth < len(tokens) else ""
+def _token(tokens: Tokens, depth: int) -> str | tuple[str, ...]:
+    """Give the token of a depth, if there is one: an empty one is not the same as none."""
+    return tokens[depth : depth + 1]  # type: ignore[return-value] # steps are a text or a tuple
 
 
 def _common(first: Tokens, last: Tokens) -> int:

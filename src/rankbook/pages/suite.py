@@ -22,11 +22,12 @@ from rankbook.pages.names import Links
 from rankbook.pages.owners import NOBODY, Owned, OwnersView, owner_of, owner_sections, owners_view
 from rankbook.pages.places import Places
 from rankbook.pages.render import Book, Page, finished_page, page_title
-from rankbook.pages.shards import LIMIT, Shard, folders, keys, letters, parts, split
+from rankbook.pages.shards import LIMIT, Cut, Range, Shard, cut, folders, keys, letters, parts, split
 from rankbook.pages.untested import untested_sections
 from rankbook.pages.words import DEFINED, WordRow, letter_of, word_sections
 from rankbook.pages.words import MOST as MOST_PLACES
 
+_UNCUT = Cut()
 _NOTHING: frozenset[str] = frozenset()
 _SHORT = 40
 """Pages up to which a table of contents of an alphabet has no headings."""
@@ -68,14 +69,15 @@ def suite_pages(book: Book, rows: Mapping[str, FileRow]) -> Iterator[Page]:
         yield from _owners_pages(book, rows)
 
 
-def word_shards(counts: Mapping[str, int], order: Sequence[str] | None = None) -> list[Shard]:
-    """Part the index of words into pages.
+def word_shards(words: Sequence[str], rows: Sequence[int], before: Cut = _UNCUT) -> tuple[list[Shard], list[Range]]:
+    """Part the index of words into pages; give too from what to go on when words have changed.
 
     Args:
-        counts: number of rows by word.
-        order: the words in their order, where it is known.
+        words: in their order.
+        rows: their numbers of rows, at the same places.
+        before: how it was parted before.
     """
-    return split(counts, letters, most=MOST_PLACES, order=order)
+    return cut(words, rows, letters, most=MOST_PLACES, before=before)
 
 
 def word_contents(book: Book, shards: Sequence[Shard]) -> Iterator[Page]:
@@ -103,14 +105,15 @@ def word_page(book: Book, shard: Shard, rows: Iterable[WordRow], unlisted: froze
     return _filled(book, "suite-words", links, _rows("suite-words", shard, word_sections(rows, Places(links))))
 
 
-def api_shards(counts: Mapping[str, int], order: Sequence[str] | None = None) -> list[Shard]:
-    """Part the index of APIs into pages.
+def api_shards(names: Sequence[str], rows: Sequence[int], before: Cut = _UNCUT) -> tuple[list[Shard], list[Range]]:
+    """Part the index of APIs into pages; give too from what to go on when names have changed.
 
     Args:
-        counts: number of rows by dotted name.
-        order: the names in their order, where it is known.
+        names: dotted names, in their order.
+        rows: their numbers of rows, at the same places.
+        before: how it was parted before.
     """
-    return split(counts, parts, most=MOST_FILES, limit=API_ROWS, order=order)
+    return cut(names, rows, parts, most=MOST_FILES, limit=API_ROWS, before=before)
 
 
 def api_contents(book: Book, shards: Sequence[Shard]) -> Iterator[Page]:

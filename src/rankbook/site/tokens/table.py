@@ -238,6 +238,8 @@ def trie(words: Iterable[str]) -> str:
         heads.setdefault(word[:1], []).append(word[1:])
     optional = heads.pop("", None) is not None
     branches = [re.escape(head) + trie(rest) for head, rest in heads.items()]
+    if len(branches) < 2 and not optional:
+        return "".join(branches)  # a group in a group for each letter would take a regular expression thrice as long to compile
     if not branches:
         return ""
     return f"(?:{'|'.join(branches)}){'?+' if optional else ''}"
