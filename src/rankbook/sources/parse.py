@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,50 +11,10 @@ from rankbook import languages
 from rankbook.codeowners import name_of, owners_of
 from rankbook.embedding import Embedded, NotEmbedded, embed
 from rankbook.model import Module, Source
-from rankbook.sources import c_family, cmake, data_keys, objective_c, outline, programs, prose, python
+from rankbook.sources import python
 from rankbook.sources.gpu_calls import NOTHING_TAUGHT, Taught
-from rankbook.sources.salvage import salvage
 
 _TOO_DEEP = "it is nested too deeply to be parsed"
-Reader = Callable[[bytes, Source, str], Module]
-"""Makes the facts of a file from its bytes, its source and its text."""
-
-
-def _python(data: bytes, source: Source, text: str, taught: Taught = NOTHING_TAUGHT) -> Module:
-    try:
-        module = python.read(data, source, text, taught)
-    except (RecursionError, MemoryError):
-        module = Module(source, error=_TOO_DEEP)
-    return module if module.error is None else salvage(module, text, python.read)
-
-
-def _outlined(grammar: outline.Grammar) -> Reader:
-    return lambda _data, source, text: outline.read(grammar, source, text)
-
-
-PARSERS: dict[str, Reader] = {
-    "python": _python,
-    "markdown": prose.read_markdown,
-    "rst": prose.read_rst,
-    "cmake": cmake.read,
-    "json": lambda _data, source, text: data_keys.read_json(source, text),
-    "yaml": _outlined(data_keys.YAML),
-    "toml": _outlined(data_keys.TOML),
-    "c": _outlined(c_family.C),
-    "cpp": _outlined(c_family.CPP),
-    "cuda": _outlined(c_family.CUDA),
-    "metal": _outlined(c_family.METAL),
-    "objective-c": objective_c.read(c_family.C),
-    "objective-c++": objective_c.read(c_family.CPP),
-    "java": _outlined(programs.JAVA),
-    "javascript": _outlined(programs.JAVASCRIPT),
-    "typescript": programs.read_typescript,
-    "rust": _outlined(programs.RUST),
-    "go": _outlined(programs.GO),
-    "bash": _outlined(programs.BASH),
-    "starlark": _outlined(programs.STARLARK),
-}
-"""How the facts of a file are read, by language; other languages have no row."""
 
 
 def parse(root: Path, path: str, taught: Taught = NOTHING_TAUGHT) -> Module:
@@ -86,11 +45,29 @@ def parse_bytes(path: str, data: bytes, taught: Taught = NOTHING_TAUGHT) -> Modu
     embedded = embed(data)
     source = _source(path, data, embedded)
     text = embedded.text if isinstance(embedded, Embedded) else ""
-    reader = None if languages.is_template(path) else PARSERS.get(source.language)
-    if reader is None:
+    if languages.is_template(path) or source.language not in languages.STRUCTURED:
         return Module(source)
+    if source.language == "python":
+        return _python(data, source, text, taught)
+    from rankbook.sources.other_languages import READERS  # their grammars are of no use in a tree of Python
+
     try:
-        return reader(data, source, text) if reader is not _python else _python(data, source, text, taught)
+        return READERS[source.language](data, source, text)
+    except (RecursionError, MemoryError):
+        return Module(source, error=_TOO_DEEP)
+
+
+def _python(data: bytes, source: Source, text: str, taught: Taught) -> Module:
+    try:
+        module = python.read(data, source, text, taught)
+    except (RecursionError, MemoryError):
+        module = Module(source, error=_TOO_DEEP)
+    if module.error is None:
+        return module
+    from rankbook.sources.salvage import salvage
+
+    try:
+        return salvage(module, text, python.read)
     except (RecursionError, MemoryError):
         return Module(source, error=_TOO_DEEP)
 
