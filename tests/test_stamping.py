@@ -657,22 +657,58 @@ def test_dead_links_of_generated_pages_are_told_of(project):
     build(project)
 
 
-def test_a_link_to_a_page_that_somebody_takes_away_is_told_of(project):
-    """A generated page that has not changed and links to one made by hand, in a note say, is named while that is gone."""
+@pytest.fixture
+def linking(project):
+    """The project with generated pages that are not made again, and a function that puts a line on one of them."""
     settings = (project / "mkdocs.yml").read_text()
     (project / "mkdocs.yml").write_text(settings.replace("- rankbook\n", "- rankbook:\n    gen: false\n") + "\nnot_in_nav: more.md\n")
     subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=project, env=environment(), check=True, capture_output=True)
-    target, other = project / "docs/book/suite/doc.md", project / "docs/more.md"
-    other.write_text("# More\n")
-    target.write_text(f"{target.read_text()}\n[more](../../more.md)\n")
-    build(project)
-    other.unlink()
+    target = project / "docs/book/suite/doc.md"
+    text = target.read_text()
+    return lambda line: target.write_text(f"{text}\n{line}\n")
+
+
+def told_as_dead(project):
+    """Build, and give the links that are told to lead nowhere."""
+    done = mkdocs(project, "build", "--strict")
+    found = re.findall(r"book/suite/doc.md links to (\S+), which is not there", done.stdout + done.stderr)
+    assert done.returncode == bool(found), done.stderr
+    return found
+
+
+@pytest.mark.parametrize("name", ["more.md", "more.png"])
+def test_a_link_to_what_somebody_takes_away_is_told_of(project, linking, name):
+    """A generated page that has not changed and links to a file made by hand, in a note say, is named while that is gone."""
+    other = project / "docs" / name
     for _ in range(2):
-        done = mkdocs(project, "build", "--strict")
-        assert done.returncode == 1
-        assert "book/suite/doc.md links to more.md, which is not there" in done.stdout + done.stderr
-    other.write_text("# More\n")
+        other.write_text("# More\n")
+        linking(f"[more](../../{name})")
+        assert told_as_dead(project) == []
+        other.unlink()
+        assert [told_as_dead(project), told_as_dead(project)] == [[name]] * 2
+        linking(f"[more](../../{name}) again")
+        assert told_as_dead(project) == [name]
+
+
+@pytest.mark.parametrize("lost", ["state", "spoiled state", "facts", "spoiled facts", "newer facts"])
+def test_a_dead_link_is_told_of_whatever_is_lost_of_what_was_kept(project, linking, lost, monkeypatch):
+    """What runs leave may be deleted, spoiled, or of two different runs: a dead link is told of all the same, until it is mended."""
+    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(project / "cache"))
     build(project)
+    (facts,) = (project / "cache").rglob("site-*-facts.sqlite")
+    state = facts.with_name(facts.name.removesuffix("-facts.sqlite"))
+    before = state.read_bytes()
+    linking("[a](none.md)")
+    assert told_as_dead(project) == ["book/suite/none.md"]
+    if lost == "newer facts":  # as a run leaves them that ends in between
+        state.write_bytes(before)
+    elif "spoiled" in lost:
+        (state if "state" in lost else facts).write_bytes(b"no such thing")
+    else:
+        (state if "state" in lost else facts).unlink()
+    assert [told_as_dead(project) for _ in range(3)] == [["book/suite/none.md"]] * 3
+    linking("")
+    assert told_as_dead(project) == []
 
 
 def test_hand_written_links_lead_to_lines_of_listings(project):

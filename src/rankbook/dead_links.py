@@ -25,7 +25,9 @@ class _Known(Protocol):
     def get(self, path: str, /) -> Facts | None: ...
 
 
-def found_dead(file: Path, fresh: Mapping[str, Facts], there: Collection[str], files: Collection[str], *, anew: bool) -> tuple[str, ...]:
+def found_dead(
+    file: Path, fresh: Mapping[str, Facts], there: Collection[str], files: Collection[str], *, anew: bool
+) -> tuple[tuple[str, ...], bool]:
     """Say which links lead nowhere, and keep what was found for the next run.
 
     Args:
@@ -33,19 +35,22 @@ def found_dead(file: Path, fresh: Mapping[str, Facts], there: Collection[str], f
         fresh: of the pages that this run has made.
         there: all generated pages.
         files: all files below the folder of all pages.
-        anew: whether to follow the links of pages too that are as they were, whatever the fresh ones are.
+        anew: whether to follow all links, those too of pages that are as they were, and those that were there before.
+
+    Returns:
+        A sentence for each, and whether the next run will find what it needs.
     """
     for place in (file, None):
         try:
             with closing(_opened(place)) as connection:
-                return tuple(sorted(_dead(_KeptFacts(connection, fresh), fresh, there, files, anew=anew)))
+                return tuple(sorted(_dead(_KeptFacts(connection, fresh), fresh, there, files, anew=anew))), place is not None
         except (sqlite3.Error, OSError, EOFError, ValueError, TypeError) as error:  # without what was kept, only what is fresh is known
             if place is None:
                 raise
             if not isinstance(error, sqlite3.OperationalError):  # it is no use to anyone; else another process may be writing it
                 with suppress(OSError):
                     place.unlink(missing_ok=True)
-    return ()
+    return (), False
 
 
 def _dead(facts: _KeptFacts, fresh: Mapping[str, Facts], there: Collection[str], files: Collection[str], *, anew: bool) -> list[str]:

@@ -48,7 +48,7 @@ STYLE = "assets/rankbook.css"
 """Where the built site holds the style of outcomes and of long names."""
 SCRIPT = "assets/rankbook.js"
 """Where it holds the script that filters long pages."""
-_FORMAT = 5
+_FORMAT = 6
 """Of what is kept."""
 _COPIED = ("imports.svg", "objects.inv")
 """What is generated beside the pages and stands on the site as it is."""
@@ -105,6 +105,10 @@ class _Kept(Struct):
     """Files without a page beside which runs were, and how they were seen then."""
     directories: bool = False
     problems: tuple[str, ...] = ()
+    facts: Seen = _NOTHING
+    """File of what pages offer and link to, as the run that found these problems has left it."""
+    others: str = ""
+    """Digest of the names of all files that are no pages."""
 
 
 class Site:
@@ -212,8 +216,9 @@ class Site:
     def keep(self, kept: _Kept) -> None:
         """Leave for the next run what it can build on."""
         self.kept = kept
-        about = (_FORMAT, os.fspath(self.path), kept.setting, kept.proofs, kept.ledger, kept.beside, kept.directories, kept.problems)
-        _save(self.kept_in, about, (tuple(kept.rows), columns_of(tuple(kept.rows.values()))))
+        links = kept.problems, kept.facts, kept.others
+        about = (_FORMAT, os.fspath(self.path), kept.setting, kept.proofs, kept.ledger, kept.beside, kept.directories)
+        _save(self.kept_in, (*about, *links), (tuple(kept.rows), columns_of(tuple(kept.rows.values()))))
         _forget(self.kept_in.parent)
 
     def remember(self, docs: Docs, *, directories: bool = False) -> None:
@@ -573,6 +578,19 @@ class _Run:
         self.setting = _digest([_code(), shell.digest, repr(self.forge), repr(addresses)])
         self.state = ledgered.state if ledgered else ""
         self.rows = dict(docs.rows)
+        self.facts_file = _facts_file(self.site.kept_in)
+        self.are_facts_kept = True
+        """Whether the next run can build on what this one knows of links."""
+
+    @cached_property
+    def is_told(self) -> bool:
+        """Whether what is kept of links is of the run that has left the rest: else all pages are made anew, and their links followed."""
+        return self.kept.facts == _at_last(self.facts_file) != _NOTHING
+
+    @cached_property
+    def others(self) -> str:
+        """Digest of the names of all files that are no pages."""
+        return _short(sorted(path for path in self.docs.files if path not in self.docs.rows))
 
     @cached_property
     def proof(self) -> Proof | None:
@@ -618,11 +636,12 @@ class _Run:
     def _is_news(self) -> bool:
         kept = self.kept
         is_other = (kept.setting, kept.proofs) != (self.setting, self.state) or kept.rows != self.rows
+        is_other = is_other or kept.others != self.others or not self.is_told
         return is_other or (self.ledgered is not None and self.ledgered.seen != kept.ledger)
 
     def _compare(self) -> None:
         """Take over what is as it was."""
-        is_same = self.kept.setting == self.setting
+        is_same = self.kept.setting == self.setting and self.is_told
         contexts = self._contexts()
         ours = [*self.docs.stamps, *self.docs.copied]
         outputs = _seen(self.site.path, tuple(self.addresses.files(ours)))
@@ -696,19 +715,21 @@ class _Run:
 
     def _problems(self, fresh: Mapping[str, Facts], todo: Sequence[str], removed: Sequence[str]) -> tuple[str, ...]:
         """Say which links lead nowhere."""
-        rows = self.rows
-        lost = [path for path, row in self.kept.rows.items() if path not in rows or (row.stamp and not rows[path].stamp)]
-        if not (todo or removed or lost or self.kept.problems):
+        rows, kept, docs = self.rows, self.kept, self.docs
+        lost = [path for path, row in kept.rows.items() if path not in rows or (row.stamp and not rows[path].stamp)]
+        anew = bool(removed or lost or kept.problems or self.others != kept.others or not self.is_told)
+        if not (todo or anew):
             return ()
         from rankbook.dead_links import found_dead
 
-        docs = self.docs
-        return found_dead(_facts_file(self.site.kept_in), fresh, docs.stamps, docs.files, anew=bool(removed or lost or self.kept.problems))
+        problems, self.are_facts_kept = found_dead(self.facts_file, fresh, docs.stamps, docs.files, anew=anew)
+        return problems
 
     def _keep(self, problems: tuple[str, ...]) -> None:
         ledger = self.ledgered.seen if self.ledgered else _NOTHING
         beside = self.ledgered.beside if self.ledgered else ()
-        self.site.keep(_Kept(self.rows, self.setting, self.state, ledger, beside, self.addresses.directories, problems))
+        facts = _at_last(self.facts_file) if self.are_facts_kept else _NOTHING
+        self.site.keep(_Kept(self.rows, self.setting, self.state, ledger, beside, self.addresses.directories, problems, facts, self.others))
 
 
 def _at(row: Row) -> Told:
@@ -770,6 +791,12 @@ def _seen(folder: Path, paths: Sequence[str]) -> list[Seen]:
     return list(_pairs(freshness.look(os.fspath(folder), paths).seen))
 
 
+def _at_last(file: Path) -> Seen:
+    """Tell how a file is seen that only this program writes."""
+    (found,) = _seen(file.parent, [file.name])
+    return found
+
+
 def _pairs(seen: bytes) -> Iterator[Seen]:
     numbers = memoryview(seen).cast("q")
     return zip(numbers[::2], numbers[1::2], strict=True)
@@ -784,10 +811,10 @@ def _load(path: Path) -> _Kept:
             about = marshal.load(file)  # noqa: S302 - it lies in the user's own cache
             if about[0] != _FORMAT:
                 return _Kept()
-            _, _, setting, proofs, ledger, beside, directories, problems = about
+            _, _, *others = about
             paths, columns = marshal.loads(file.read())  # noqa: S302 - as above; from a file it would be read bit by bit
         rows = dict(zip(paths, rows_of(Row, columns), strict=True))
-        return _Kept(rows, setting, proofs, ledger, beside, directories, problems)
+        return _Kept(rows, *others)
     except Exception:  # noqa: BLE001 - whatever is wrong with it, a run without it does the same
         return _Kept()
 
