@@ -14,12 +14,30 @@ from rankbook.analyse import draft
 from rankbook.cli import main
 from rankbook.model import Constant, Import, Keyword, Module, Source
 from rankbook.pages import render, seals
-from rankbook.store import _SMALL, Store
+from rankbook.store import _AT_ONCE, _SMALL, Store, StoreError
 
 _sizes = st.integers(0, 2) | st.integers(_SMALL - 2, _SMALL + 2) | st.integers(0, 70_000)
 _changes = st.lists(st.tuples(st.sampled_from("abcd"), st.none() | _sizes.map(lambda size: pickle.dumps(b"x" * size))), max_size=12)
 _words = st.text("ab.", max_size=5)
 _lines = st.integers(1, 9)
+
+
+def test_values_that_are_read_at_once_are_those_that_are_kept(tmp_path):
+    """What was prepared is not searched for, is let go of when others are prepared, and hides nothing that was set or deleted."""
+    first = Store(tmp_path, "world")
+    keys = [f"key {number}" for number in range(2 * _AT_ONCE + 3)]
+    for key in keys:
+        first.put("rows", key, pickle.dumps(key))
+    first.commit("1")
+    store = Store(tmp_path, "world")
+    store.put("rows", keys[0], None)
+    store.prepare("rows", [*keys, "none"])
+    store.put("rows", keys[1], pickle.dumps("new"))
+    (tmp_path / "store.sqlite").write_bytes(b"spoiled")
+    assert [store.get("rows", key) for key in keys] == [None, "new", *keys[2:]]
+    store.prepare("rows", [])
+    with pytest.raises(StoreError):
+        store.get("rows", keys[2])
 
 
 @given(changes=_changes)

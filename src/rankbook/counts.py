@@ -121,7 +121,7 @@ def kept(store: Store, table: str, tokens: Callable[[str], Tokens]) -> Counts:
 
 
 def counted(store: Store, table: str) -> dict[str, int]:
-    """Give the same by name.
+    """Give the same by name, in the order of the index.
 
     Raises:
         StoreError: they cannot be read.

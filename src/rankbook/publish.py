@@ -583,7 +583,7 @@ class _Run:
         """Whether the next run can build on what this one knows of links."""
 
     @cached_property
-    def is_told(self) -> bool:
+    def are_links_known(self) -> bool:
         """Whether what is kept of links is of the run that has left the rest: else all pages are made anew, and their links followed."""
         return self.kept.facts == _at_last(self.facts_file) != _NOTHING
 
@@ -636,12 +636,12 @@ class _Run:
     def _is_news(self) -> bool:
         kept = self.kept
         is_other = (kept.setting, kept.proofs) != (self.setting, self.state) or kept.rows != self.rows
-        is_other = is_other or kept.others != self.others or not self.is_told
+        is_other = is_other or kept.others != self.others or not self.are_links_known
         return is_other or (self.ledgered is not None and self.ledgered.seen != kept.ledger)
 
     def _compare(self) -> None:
         """Take over what is as it was."""
-        is_same = self.kept.setting == self.setting and self.is_told
+        is_same = self.kept.setting == self.setting and self.are_links_known
         contexts = self._contexts()
         ours = [*self.docs.stamps, *self.docs.copied]
         outputs = _seen(self.site.path, tuple(self.addresses.files(ours)))
@@ -717,7 +717,7 @@ class _Run:
         """Say which links lead nowhere."""
         rows, kept, docs = self.rows, self.kept, self.docs
         lost = [path for path, row in kept.rows.items() if path not in rows or (row.stamp and not rows[path].stamp)]
-        anew = bool(removed or lost or kept.problems or self.others != kept.others or not self.is_told)
+        anew = bool(removed or lost or kept.problems or self.others != kept.others or not self.are_links_known)
         if not (todo or anew):
             return ()
         from rankbook.dead_links import found_dead

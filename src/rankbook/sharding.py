@@ -143,7 +143,7 @@ def _api_rows(apis: Mapping[str, int], way: Way) -> dict[str, _Rows]:
     """Give the rows that lead to the index of APIs, by the page's address.
 
     Args:
-        apis: number of files by the name that their tests use.
+        apis: number of files by the name that their tests use, in the order of the index.
         way: to the pages.
     """
     found: dict[str, list[str]] = {}

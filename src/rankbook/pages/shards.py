@@ -91,7 +91,8 @@ class Cut:
         return [(start + shift, end + shift, path, part) for start, end, path, part in found]
 
 
-_UNCUT = Cut()
+UNCUT = Cut()
+"""Of an index of which nothing is known."""
 
 
 def split(
@@ -125,7 +126,7 @@ def cut(  # noqa: PLR0913 - what is known of an index, and its limits
     *,
     most: int = LIMIT,
     limit: int = LIMIT,
-    before: Cut = _UNCUT,
+    before: Cut = UNCUT,
 ) -> tuple[list[Shard], list[Range]]:
     """Do so with names that are in order.
 

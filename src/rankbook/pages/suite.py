@@ -22,12 +22,11 @@ from rankbook.pages.names import Links
 from rankbook.pages.owners import NOBODY, Owned, OwnersView, owner_of, owner_sections, owners_view
 from rankbook.pages.places import Places
 from rankbook.pages.render import Book, Page, finished_page, page_title
-from rankbook.pages.shards import LIMIT, Cut, Range, Shard, cut, folders, keys, letters, parts, split
+from rankbook.pages.shards import LIMIT, UNCUT, Cut, Range, Shard, cut, folders, keys, letters, parts, split
 from rankbook.pages.untested import untested_sections
 from rankbook.pages.words import DEFINED, WordRow, letter_of, word_sections
 from rankbook.pages.words import MOST as MOST_PLACES
 
-_UNCUT = Cut()
 _NOTHING: frozenset[str] = frozenset()
 _SHORT = 40
 """Pages up to which a table of contents of an alphabet has no headings."""
@@ -69,7 +68,7 @@ def suite_pages(book: Book, rows: Mapping[str, FileRow]) -> Iterator[Page]:
         yield from _owners_pages(book, rows)
 
 
-def word_shards(words: Sequence[str], rows: Sequence[int], before: Cut = _UNCUT) -> tuple[list[Shard], list[Range]]:
+def word_shards(words: Sequence[str], rows: Sequence[int], before: Cut = UNCUT) -> tuple[list[Shard], list[Range]]:
     """Part the index of words into pages; give too from what to go on when words have changed.
 
     Args:
@@ -105,7 +104,7 @@ def word_page(book: Book, shard: Shard, rows: Iterable[WordRow], unlisted: froze
     return _filled(book, "suite-words", links, _rows("suite-words", shard, word_sections(rows, Places(links))))
 
 
-def api_shards(names: Sequence[str], rows: Sequence[int], before: Cut = _UNCUT) -> tuple[list[Shard], list[Range]]:
+def api_shards(names: Sequence[str], rows: Sequence[int], before: Cut = UNCUT) -> tuple[list[Shard], list[Range]]:
     """Part the index of APIs into pages; give too from what to go on when names have changed.
 
     Args:
