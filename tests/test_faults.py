@@ -25,7 +25,7 @@ from clusters import need_ray, pretend_allocation
 from executions import told
 from proving import prove, read_case
 from rankbook import engines
-from rankbook.engines import flight, isolation, leftovers, vain
+from rankbook.engines import flight, isolation, leftovers, travel, vain
 from rankbook.engines.isolation import Isolation, ports_of, wants_namespace
 from rankbook.engines.job import environment_of, prepare
 from rankbook.engines.roll import Roll
@@ -297,8 +297,10 @@ def test_environment_of_a_grant():
     assert environment_of(program("x")).get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
-def test_environment_while_pytest_changes_it(monkeypatch):
+@pytest.mark.parametrize("environment", [lambda: environment_of(program("x")), travel.environment], ids=["here", "that-travels"])
+def test_environment_while_pytest_changes_it(monkeypatch, environment):
     """A variable that comes and goes in another thread, as the name of the test that runs, costs no program its start."""
+    monkeypatch.setenv("A_VARIABLE", "x")
     ended = threading.Event()
 
     def change() -> None:
@@ -311,7 +313,7 @@ def test_environment_while_pytest_changes_it(monkeypatch):
     changing = threading.Thread(target=change)
     changing.start()
     try:
-        assert all("PATH" in environment_of(program("x")) for _ in range(2000))
+        assert all("A_VARIABLE" in environment() for _ in range(2000))
     finally:
         ended.set()
         changing.join()

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from rankbook.engines import calling, travel
 from rankbook.engines.execution import SupervisedExecution
+from rankbook.engines.job import own_environment
 from rankbook.engines.local import LocalEngine
 from rankbook.engines.wire import Message
 from rankbook.errors import EngineError
@@ -70,7 +71,7 @@ class Agent:
         does[message["do"]](**{key: value for key, value in message.items() if key != "do"})
 
     def _open(self, preload: list[str], environment: dict[str, str]) -> None:
-        for name in [name for name in os.environ if travel.matches(name, self._alien)]:
+        for name in [name for name in own_environment() if travel.matches(name, self._alien)]:
             del os.environ[name]
         os.environ.update(environment)
         self._engine = LocalEngine(preload, [str(self._folder)])

@@ -93,7 +93,7 @@ OF_PYTEST = frozenset(
 """Variables that the surrounding pytest sets: a program would take itself for one of its tests."""
 
 
-def _own_environment() -> dict[str, str]:
+def own_environment() -> dict[str, str]:
     """Give the environment of this process, whose pytest may set and take away variables in another thread meanwhile."""
     while True:
         with contextlib.suppress(KeyError, RuntimeError):  # a variable has gone, or come, while they were counted
@@ -103,7 +103,7 @@ def _own_environment() -> dict[str, str]:
 def environment_of(program: Program) -> dict[str, str]:
     """Give the environment that a program asks for: the caller's, its own on top, and the GPUs that it was granted."""
     granted = {} if program.gpus is None else {VISIBLE: ",".join(program.gpus)}
-    callers = {name: value for name, value in _own_environment().items() if name not in OF_PYTEST}
+    callers = {name: value for name, value in own_environment().items() if name not in OF_PYTEST}
     return {**callers, **program.environment, **granted}
 
 

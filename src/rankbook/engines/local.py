@@ -6,7 +6,6 @@ import contextlib
 import fnmatch
 import functools
 import json
-import os
 import socket
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from pathlib import Path
 from rankbook.engines import execution, leftovers, roles, wire
 from rankbook.engines.execution import Executions, SupervisedExecution, SupervisorLostError
 from rankbook.engines.fresh import FreshEngine, end
-from rankbook.engines.job import VISIBLE, Job, environment_of
+from rankbook.engines.job import VISIBLE, Job, environment_of, own_environment
 from rankbook.engines.zygote import ENVIRONMENT, HARNESSES, TORCH
 from rankbook.errors import EngineError
 from rankbook.listing import Program
@@ -235,7 +234,7 @@ class Zygote:
     """
 
     def __init__(self, preload: Sequence[str], scratch: Sequence[str], gpus: Mapping[str, str]) -> None:
-        self.environment = dict(os.environ)
+        self.environment = own_environment()
         """The caller's environment when the zygote was started."""
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()

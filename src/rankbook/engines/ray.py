@@ -23,6 +23,7 @@ from typing import Any
 
 from rankbook.engines.agent import BEAT, Agent
 from rankbook.engines.cluster import SILENCE, Cluster
+from rankbook.engines.job import own_environment
 from rankbook.engines.travel import Facts
 from rankbook.engines.wire import Message
 from rankbook.errors import EngineError
@@ -169,7 +170,7 @@ def _package() -> Any:
 @contextlib.contextmanager
 def _quiet(**variables: str) -> Iterator[None]:
     """Let Ray start without warnings, and without a trace in the environment."""
-    before = dict(os.environ)
+    before = own_environment()
     os.environ.update({name: value for name, value in {**WHILE_STARTING, **variables}.items() if name not in before})
     logger = logging.getLogger("ray")
     level = logger.level
@@ -180,7 +181,7 @@ def _quiet(**variables: str) -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
-        for name in [name for name in os.environ if name.startswith("RAY_") and name not in before]:
+        for name in [name for name in own_environment() if name.startswith("RAY_") and name not in before]:
             del os.environ[name]
 
 

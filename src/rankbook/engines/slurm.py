@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from rankbook.engines.calling import CALL_LIMIT, SECRET, Line
 from rankbook.engines.cluster import SILENCE, Cluster
 from rankbook.engines.fresh import end
+from rankbook.engines.job import own_environment
 from rankbook.engines.travel import Facts
 from rankbook.engines.wire import Message
 from rankbook.errors import EngineError
@@ -126,7 +127,7 @@ class Step:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._errors,
-            env={**os.environ, SECRET: self._secret},
+            env={**own_environment(), SECRET: self._secret},
             start_new_session=True,  # Ctrl-C is ours: srun would end the step before its programs are told
         )
 

@@ -34,6 +34,7 @@ from msgspec.structs import asdict, replace
 import rankbook
 from rankbook import last_calls, rank_notes, rewriting
 from rankbook.engines import wire
+from rankbook.engines.job import own_environment
 from rankbook.listing import RankRecord
 
 NUMBER, END = struct.Struct("!q"), struct.Struct("!qd")
@@ -363,7 +364,7 @@ def _own_stream(descriptor: int, stack: contextlib.ExitStack) -> int:
 def _send_letter(channel: socket.socket, letter: bytes, descriptors: list[int]) -> None:
     batches = [descriptors[start : start + wire.MOST_DESCRIPTORS] for start in range(0, len(descriptors), wire.MOST_DESCRIPTORS)]
     for number, batch in enumerate(batches, 1):
-        wire.send(channel, {"environment": dict(os.environ) if number == 1 else {}, "more": number < len(batches)}, batch)
+        wire.send(channel, {"environment": own_environment() if number == 1 else {}, "more": number < len(batches)}, batch)
     channel.sendall(letter)
 
 
