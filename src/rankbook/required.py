@@ -96,7 +96,7 @@ def need_of_reason(reason: str) -> Requirement | None:
         need = of_text(match[1].removeprefix("compute ").replace(" between GPUs", ""))
         return None if need.kind == "condition" else need
     for form, kind, value in _REASONS:
-        if match := form.search(reason):
+        if match := re.search(form, reason, re.IGNORECASE):
             said = [group for group in match.groups() if group]
             return Requirement(kind, value.format(*(map(str.lower, said) if kind == "backend" else said)), reason)
     return None
@@ -104,24 +104,21 @@ def need_of_reason(reason: str) -> Requirement | None:
 
 _OWN = re.compile(r"needs (.+), (?:and|which|where) ")
 _COUNTED = r"(\d+)\+? (?:or more )?(?:(?:CUDA|NVIDIA|ROCm|HIP) )?(?:GPUs?|devices?|accelerators?)\b"
-_REASONS = tuple(
-    (re.compile(form, re.IGNORECASE), kind, value)
-    for form, kind, value in (
-        (rf"(?:need|requires?|at least)\D*{_COUNTED}", "gpus", "{0}"),
-        (rf"{_COUNTED} (?:are |is )?(?:needed|required)", "gpus", "{0}"),
-        (r"multi-?gpu not (?:supported|available)|(?:needs?|requires?) (?:multi-?gpu|multiple gpus)", "gpus", "2"),
-        (r"p2p access|peer access", "peer access", ""),
-        (r"multicast", "peer access", "by NVLink multicast"),
-        (r"NCCL version greater than or equal to: \(?(\d+), (\d+), (\d+)", "library", "NCCL >= {0}.{1}.{2}"),
-        (r"NCCL version greater than or equal to: \(?(\d+), (\d+)", "library", "NCCL >= {0}.{1}"),
-        (r"not (?:been )?(?:compiled|built) with (?:the )?(NCCL|Gloo|UCC|MPI|XCCL)\b", "backend", "{0}"),
-        (r"\b(NCCL|Gloo|UCC|MPI|XCCL) (?:backend )?(?:is )?(?:not |un)available", "backend", "{0}"),
-        (r"could not import '(\w+)|No module named '(\w+)", "package", "{0}"),
-        (r"unable to import (\w+)|\b(\w+) (?:is )?not installed|^no (torchvision|torchaudio)$", "package", "{0}"),
-        (r"(?:compute capability|\bSM)\D{0,12}(\d+\.\d+)", "capability", ">= {0}"),
-        (r"world size of (\d+)", "world size", "{0}"),
-        (r"(?:CUDA|GPU|accelerator) (?:is |are )?(?:not available|unavailable|needed|required)", "gpus", "1"),
-        (r"(?<!runs )\b(?:no|requires?|needs?) (?:an? )?(?:CUDA|GPU)s?\b(?!.* or )|only runs on cuda|this is a gpu test", "gpus", "1"),
-    )
+_REASONS = (
+    (rf"(?:need|requires?|at least)\D*{_COUNTED}", "gpus", "{0}"),
+    (rf"{_COUNTED} (?:are |is )?(?:needed|required)", "gpus", "{0}"),
+    (r"multi-?gpu not (?:supported|available)|(?:needs?|requires?) (?:multi-?gpu|multiple gpus)", "gpus", "2"),
+    (r"p2p access|peer access", "peer access", ""),
+    (r"multicast", "peer access", "by NVLink multicast"),
+    (r"NCCL version greater than or equal to: \(?(\d+), (\d+), (\d+)", "library", "NCCL >= {0}.{1}.{2}"),
+    (r"NCCL version greater than or equal to: \(?(\d+), (\d+)", "library", "NCCL >= {0}.{1}"),
+    (r"not (?:been )?(?:compiled|built) with (?:the )?(NCCL|Gloo|UCC|MPI|XCCL)\b", "backend", "{0}"),
+    (r"\b(NCCL|Gloo|UCC|MPI|XCCL) (?:backend )?(?:is )?(?:not |un)available", "backend", "{0}"),
+    (r"could not import '(\w+)|No module named '(\w+)", "package", "{0}"),
+    (r"unable to import (\w+)|\b(\w+) (?:is )?not installed|^no (torchvision|torchaudio)$", "package", "{0}"),
+    (r"(?:compute capability|\bSM)\D{0,12}(\d+\.\d+)", "capability", ">= {0}"),
+    (r"world size of (\d+)", "world size", "{0}"),
+    (r"(?:CUDA|GPU|accelerator) (?:is |are )?(?:not available|unavailable|needed|required)", "gpus", "1"),
+    (r"(?<!runs )\b(?:no|requires?|needs?) (?:an? )?(?:CUDA|GPU)s?\b(?!.* or )|only runs on cuda|this is a gpu test", "gpus", "1"),
 )
-"""Words of harnesses and suites, by what they say is wanting; the first that fits counts."""
+"""Words of harnesses and suites, by what they say is wanting; the first that fits counts. Compiled when a reason is read."""
