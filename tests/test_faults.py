@@ -839,7 +839,7 @@ def test_full_disk_on_a_page(name, small_disk, tmp_path):
     """A full disk costs the listing that fills it."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "page.md").write_text(FULL)
-    result = prove(tmp_path, f"--engine={name}", "docs", env={"TMPDIR": str(small_disk)})
+    result = prove(tmp_path, f"--engine={name}", "--listing-jobs=1", "docs", env={"TMPDIR": str(small_disk)})
     assert list(result.outcomes().values()) == ["passed", "failed", "passed"], result.output
     assert "No space left on device" in result.ends()["docs/page.md::fills"]["text"]
 
