@@ -26,6 +26,7 @@ from rankbook.engines.local import differing_at_import
 from rankbook.engines.zygote import MANY
 from rankbook.errors import EngineError
 from rankbook.listing import Ended, Event, Program
+from whole import in_whole
 
 PROGRAMS = Path(__file__).parent / "engine_programs"
 MARK = "RANKBOOK_TEST_RUN"
@@ -465,6 +466,7 @@ def test_multi_process_test_case(engine):
 
 
 @needs_torch
+@pytest.mark.parametrize("shared", ["local", *in_whole("fresh")], indirect=True)
 def test_multi_proc_continuous_test(engine):
     """MultiProcContinuousTest runs both its tests on two ranks that it started once."""
     said, ranks, ended = script(engine, "torch_continuous.py")

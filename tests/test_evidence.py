@@ -23,6 +23,7 @@ from rankbook.engines.execution import SupervisedExecution
 from rankbook.harness import preloaded, world_size
 from rankbook.listing import Event, Outcome, Program, Receipt
 from rankbook.rank_notes import Note, Pen, Reader
+from whole import in_whole
 
 CASES = Path(__file__).parent / "cases" / "evidence"
 PIPE_TAKES_AT_ONCE = 4096
@@ -83,7 +84,7 @@ def judge(found: dict[str, Event], expected: list[list[str]]) -> None:
         assert reason in event.get("reason", ""), (name, event["reason"])
 
 
-@pytest.mark.parametrize(("engine", "ways"), [("local", "1234567"), ("fresh", "456")])
+@pytest.mark.parametrize(("engine", "ways"), [("local", "1234567"), *((engine, "456") for engine in in_whole("fresh"))])
 def test_dead_ranks(events, engine, ways):
     """None of the seven ways in which a rank may die beside a test is green, and each but an error of the test names rank and death.
 
@@ -138,7 +139,7 @@ def test_fails():
 """
 
 
-@pytest.mark.parametrize("engine", ["local", "fresh"])
+@pytest.mark.parametrize("engine", ["local", *in_whole("fresh")])
 def test_ranks_of_which_there_are_none(events, engine):
     """A test that starts its ranks itself, and starts none here, has not passed; what it did besides may have failed."""
     found = events(engine, SPAWNING)
@@ -328,7 +329,7 @@ LATE_ENDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", ["local", "fresh"])
+@pytest.mark.parametrize("engine", ["local", *in_whole("fresh")])
 def test_ranks_that_die_after_the_call(events, engine):
     """A rank that a fixture waits for may die there: who sees it die and says nothing has not passed; ranks that live on are no matter."""
     found = events(engine, LATE)

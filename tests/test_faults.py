@@ -34,6 +34,7 @@ from rankbook.leases import Leases
 from rankbook.ledger import Ledger
 from rankbook.listing import Ended, Event, Outcome, Program
 from rankbook.rank_notes import rank_name
+from whole import WHOLE, in_whole
 
 PROGRAMS = Path(__file__).parent / "engine_programs"
 CASES = Path(__file__).parent / "cases" / "faults"
@@ -107,22 +108,6 @@ def test_pardoned_death(engine):
     ended = end_of(start_faulty(engine, "kill", PARDON="yes"))
     assert (ended.exit_code, ended.death) == (0, None), ended.output
     assert [(rank.name, rank.exit_code) for rank in ended.ranks] == [("rank 0", -9), ("rank 1", -9)]
-
-
-@needs_torch
-@in_forks
-def test_deadline(engine):
-    """At the deadline each process has its sentence: who is in which collective, who sleeps, is stopped, or is in native code."""
-    said = {
-        "sleep": f"rank 1 is in sleep (torch_faults.py:{line_of('time.sleep(1000)')})",
-        "stop": "rank 1 is stopped by a signal",
-        "hold": f"rank 1 is in native code called from torch_faults.py:{line_of('pthread_mutex_lock')}",
-    }
-    for fault, execution in [(fault, start_faulty(engine, fault, timeout=10.0)) for fault in said]:
-        ended = end_of(execution)
-        assert ended.hung
-        assert said[fault] in ended.waiting
-        assert any(sentence.startswith("rank 0 waits in init_process_group") for sentence in ended.waiting), ended.waiting
 
 
 def test_ends_of_ranks(engine):
@@ -586,19 +571,23 @@ def test_stop_while_another_thread_waits(engine):
 RUNS = {
     "local": ("--engine=local",),
     "fresh": ("--engine=fresh",),
-    "xdist": ("--engine=local", "-n", "2"),
+    **dict.fromkeys(in_whole("xdist"), ("--engine=local", "-n", "2")),
     "ray": ("--engine=ray",),
     "slurm": ("--engine=slurm",),
 }
-LEFT_OUT = {
-    "fresh": [
-        f"docs/dead_ranks.md::harness::TestRanks::test_{name}"
-        for name in (
-            "fine", "leaves_while_the_other_waits", "one_raises_between_two_collectives", "still_fine", "killed_between_two_collectives",
-        )
-    ]
-}  # fmt: skip
-"""Tests by run: for each of these three new interpreters import torch and its harnesses, and others of their page have the like."""
+OF_A_HARNESS = [
+    f"docs/dead_ranks.md::harness::TestRanks::test_{name}"
+    for name in (
+        "fine",
+        "leaves_while_the_other_waits",
+        "one_raises_between_two_collectives",
+        "still_fine",
+        "killed_between_two_collectives",
+    )
+]
+LEFT_OUT = {} if WHOLE else {"fresh": OF_A_HARNESS, "ray": OF_A_HARNESS}
+"""Tests by run: for each of these three new interpreters import torch and its harnesses, and others of their page have the like; of two
+clusters one runs them."""
 PATIENCE = {"local": 10, "xdist": 8, "fresh": 30}
 """Seconds that six listings at once have until their ranks hang: new interpreters, and those of a cluster, come there late."""
 

@@ -13,25 +13,26 @@ import test
 from rankbook import listings
 from rankbook.cli import main
 from rankbook.embedding import Embedded, embed
+from whole import WHOLE
 
 TORCH = importlib.util.find_spec("torch")
 TREES = {
     "CPython's Lib/test": Path(test.__file__).parent,
     "torch/testing": Path(TORCH.origin).parent / "testing" if TORCH and TORCH.origin else Path("/nowhere"),
 }
-SHARE = 6
-"""Of how many files that lie in no folder one is taken."""
+SHARE, FOLDERS = (1, 1) if WHOLE else (6, 2)
+"""Of how many files that lie in no folder one is taken, and of how many folders."""
 
 
 @pytest.mark.parametrize("name", TREES)
 def test_every_file_comes_back(name, tmp_path):
-    """Each file of a tree's folders, and some beside them, has a page; its listing gives it back, or the page says why it has none."""
+    """Files of a tree's folders, and some beside them, have a page; its listing gives each back, or the page says why it has none."""
     tree = TREES[name]
     if not tree.is_dir():
         pytest.skip(f"no {name} here")
-    chosen = {
-        path.relative_to(tree).as_posix() for path in (*tree.glob("*/"), *sorted(tree.glob("*.*"))[::SHARE]) if not left_out(path.name)
-    }
+    folders = sorted(path for path in tree.iterdir() if path.is_dir() and not left_out(path.name))
+    beside = [path for path in sorted(tree.glob("*.*"))[::SHARE] if not left_out(path.name)]
+    chosen = {path.relative_to(tree).as_posix() for path in (*folders[::FOLDERS], *beside)}
     assert main(["gen", *sorted(chosen), "--root", str(tree), "--out", str(tmp_path / "docs"), "--jobs", "2"]) == 0
     pages = sorted((tmp_path / "docs").rglob("*_docs.md"))
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
