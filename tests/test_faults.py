@@ -34,7 +34,7 @@ from rankbook.leases import Leases
 from rankbook.ledger import Ledger
 from rankbook.listing import Ended, Event, Outcome, Program
 from rankbook.rank_notes import rank_name
-from whole import WHOLE, in_whole
+from whole import WHOLE, in_whole, only_in_whole
 
 PROGRAMS = Path(__file__).parent / "engine_programs"
 CASES = Path(__file__).parent / "cases" / "faults"
@@ -108,6 +108,23 @@ def test_pardoned_death(engine):
     ended = end_of(start_faulty(engine, "kill", PARDON="yes"))
     assert (ended.exit_code, ended.death) == (0, None), ended.output
     assert [(rank.name, rank.exit_code) for rank in ended.ranks] == [("rank 0", -9), ("rank 1", -9)]
+
+
+@needs_torch
+@only_in_whole
+@in_forks
+def test_deadline(engine):
+    """At the deadline each process has its sentence: who is in which collective, who sleeps, is stopped, or is in native code."""
+    said = {
+        "sleep": f"rank 1 is in sleep (torch_faults.py:{line_of('time.sleep(1000)')})",
+        "stop": "rank 1 is stopped by a signal",
+        "hold": f"rank 1 is in native code called from torch_faults.py:{line_of('pthread_mutex_lock')}",
+    }
+    for fault, execution in [(fault, start_faulty(engine, fault, timeout=10.0)) for fault in said]:
+        ended = end_of(execution)
+        assert ended.hung
+        assert said[fault] in ended.waiting
+        assert any(sentence.startswith("rank 0 waits in init_process_group") for sentence in ended.waiting), ended.waiting
 
 
 def test_ends_of_ranks(engine):

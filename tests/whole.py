@@ -1,11 +1,14 @@
-"""Whether a run of the tests is a whole one: then each case is run in every engine that there is, and every file of the bundled suite."""
+"""Whether a run of the tests is a whole one: then also what is left out of the gate, because other cases have the like, is run."""
 
 from __future__ import annotations
 
 import os
 
+import pytest
+
 WHOLE = bool(os.environ.get("RANKBOOK_WHOLE_SUITE"))
 """New interpreters that import torch take many seconds each: the gate starts them where no other case has the like."""
+only_in_whole = pytest.mark.skipif(not WHOLE, reason="other cases show it; RANKBOOK_WHOLE_SUITE=1 runs it too")
 
 
 def in_whole(*engines: str) -> tuple[str, ...]:

@@ -16,6 +16,22 @@ def leave():
     os._exit(0)
 
 
+def sleep():
+    time.sleep(1000)
+
+
+def stop():
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def hold():
+    import ctypes
+
+    mutex = ctypes.create_string_buffer(64)
+    for _ in range(2):  # no signal ends the second call, as one ends a sleep of C
+        ctypes.PyDLL(None).pthread_mutex_lock(mutex)
+
+
 def rank_main(rank, folder):
     import torch.distributed as dist
 
