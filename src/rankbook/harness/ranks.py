@@ -81,6 +81,8 @@ class Launch(Struct):
         failed = self._wait()
         if failed is None:
             return None
+        # A death is something heard: what follows it has the listing's whole timeout, however late it came.
+        self.runtime.emit({"type": "alive"})
         raised = {} if errors[failed].empty() else errors[failed].get()
         return self._failure(failed, raised, self.runtime.ranks[first + failed])
 
