@@ -631,7 +631,7 @@ def proved(request, tmp_path_factory):
     for path in CASES.glob("*.md"):
         page, _ = read_case(path)
         patience = PATIENCE.get(request.param, 20)
-        page = page.replace("timeout=5}", f"timeout={patience}}}").replace("max(0, 3 - age), 3", f"max(0, {patience * 0.6} - age), {patience * 0.6}")
+        page = page.replace("timeout=5}", f"timeout={patience}}}").replace("late = 3\n", f"late = {0.6 * patience}\n")
         (folder / "docs" / path.name).write_text(page)
     with cluster_of(request.param, folder / "bin"):
         left_out = (f"--deselect={name}" for name in LEFT_OUT.get(request.param, ()))
@@ -670,7 +670,7 @@ def test_a_rank_that_waits_for_nobody_is_ended_with_its_stacks(proved):
     """Where one has died and the other does something else, that one is given half the listing's timeout, and then tells what it does."""
     text = everything(proved[0].ends()["docs/sleeping_rank.md::sleeps-on"])
     assert re.search(
-        r'rank 0 still ran, and was ended:\n(?:.*\n)?.*most recent call first\):\n  File "docs/sleeping_rank.md", line 23', text
+        r'rank 0 still ran, and was ended:\n(?:.*\n)?.*most recent call first\):\n  File "docs/sleeping_rank.md", line 24', text
     ), text
 
 
