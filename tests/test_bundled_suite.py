@@ -25,7 +25,7 @@ from whole import WHOLE
 ROOT = Path(__file__).parents[1]
 SUITE = "tests/distributed"
 KINDS = (
-    "all_reduce", "barrier", "cuda_array_interface", "dtensor", "elastic_launch", "p2p_ipc", "reduction_nccl", "spawn", "threaded_ranks",
+    "all_reduce", "cuda_array_interface", "dtensor", "elastic_launch", "p2p_ipc", "reduction_nccl", "spawn", "threaded_ranks",
 )  # fmt: skip
 RUN = ["test_*.py"] if WHOLE else [f"test_{kind}.py" for kind in KINDS]
 """Files that are run."""
@@ -88,7 +88,7 @@ def _outcome(case: ET.Element) -> tuple[str, str]:
 
 def test_same_outcomes(direct, through_pages):
     """Test by test, the pages give what pytest gives."""
-    assert len(direct) >= 18
+    assert len(direct) >= 17
     missing = {name: outcome for name, outcome in direct.items() if through_pages.get(name) != outcome}
     assert missing == {}
 

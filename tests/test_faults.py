@@ -587,7 +587,7 @@ def test_stop_while_another_thread_waits(engine):
 
 RUNS = {
     "local": ("--engine=local",),
-    "fresh": ("--engine=fresh",),
+    **dict.fromkeys(in_whole("fresh"), ("--engine=fresh",)),
     **dict.fromkeys(in_whole("xdist"), ("--engine=local", "-n", "2")),
     "ray": ("--engine=ray",),
     "slurm": ("--engine=slurm",),
@@ -602,9 +602,8 @@ OF_A_HARNESS = [
         "killed_between_two_collectives",
     )
 ]
-LEFT_OUT = {} if WHOLE else {"fresh": OF_A_HARNESS, "ray": OF_A_HARNESS}
-"""Tests by run: for each of these three new interpreters import torch and its harnesses, and others of their page have the like; of two
-clusters one runs them."""
+LEFT_OUT = {} if WHOLE else {"ray": OF_A_HARNESS}
+"""Tests by run: for each of these three new interpreters import torch and its harnesses, and of two clusters one runs them."""
 PATIENCE = {"local": 10, "xdist": 8, "fresh": 30}
 """Seconds that six listings at once have until their ranks hang: new interpreters, and those of a cluster, come there late."""
 

@@ -20,58 +20,52 @@ from whole import WHOLE
 CASES = Path(__file__).parent / "cases" / "proof"
 NAMES = sorted(path.stem for path in CASES.glob("*.md"))
 NEED_TORCH = {"ranks", "false_green", "unimported"}
-PAGES = {
-    "local": NAMES,
-    "fresh": NAMES if WHOLE else ["false_green", "faults", "ranks", "scripts", "semantics", "sessions", "shared", "unimported"],
-}
-"""Pages by engine: what the others show is the work of the harnesses, whatever process they run in."""
-LEFT_OUT = {
-    "local": [],
-    "fresh": []
+ALL = tuple(f"{name}.md" for name in NAMES)
+RUN = {
+    "local": ALL,
+    "fresh": ALL
     if WHOLE
-    else [
-        f"docs/{name}"
-        for name in (
-            "false_green.md::harness::TestRuns::test_leaves_after_the_last_collective",
-            "false_green.md::harness::TestRuns::test_dies_after_the_last_collective",
-            "false_green.md::harness::TestRuns::test_all_reduce",
-            "false_green.md::harness::TestRuns::test_known_to_fail",
-            "ranks.md::all-reduce",
-            "ranks.md::made-for-it-3",
-            "ranks.md::one-rank-dies-and-the-other-waits",
-            "ranks.md::raised-by-ranks-2",
-            "unimported.md::one-that-is-imported-by-a-string",
-            "unimported.md::one-that-its-package-brings",
-            "unimported.md::one-that-something-else-brings",
-        )
-    ],
+    else (
+        "false_green.md::harness::TestRuns::test_values_of_a_rank",
+        "faults.md",
+        "ranks.md::one-rank-fails",
+        "ranks.md::one-rank-dies",
+        "ranks.md::as-under-torchrun",
+        "scripts.md",
+        "semantics.md",
+        "sessions.md",
+        "shared.md",
+    ),
 }
-"""Listings by engine: for each of these new interpreters take many seconds, and they have the like run elsewhere on the same pages, or in
-`test_faults` and `test_evidence`."""
+"""Pages and listings by engine: what the others show is the work of the harnesses, whatever process they run in, and where torch is
+imported new interpreters take many seconds each."""
 
 
-@pytest.fixture(scope="module", params=LEFT_OUT)
+def runs(engine: str, node: str) -> bool:
+    """Whether an engine runs a page, or a listing or test of it."""
+    return any(node == run or node.startswith(f"{run}::") or run.startswith(f"{node}::") for run in RUN[engine])
+
+
+@pytest.fixture(scope="module", params=RUN)
 def proved(request, tmp_path_factory) -> Result:
     """All case pages, run in one session of each engine."""
     folder = tmp_path_factory.mktemp(f"proof-{request.param}")
-    for name in PAGES[request.param]:
-        page, _ = read_case(CASES / f"{name}.md")
-        (folder / "docs").mkdir(exist_ok=True)
-        (folder / "docs" / f"{name}.md").write_text(page, encoding="utf-8")
-    return prove(folder, f"--engine={request.param}", *(f"--deselect={name}" for name in LEFT_OUT[request.param]), "docs")
+    (folder / "docs").mkdir()
+    for name in filter(functools.partial(runs, request.param), ALL):
+        (folder / "docs" / name).write_text(read_case(CASES / name)[0], encoding="utf-8")
+    return prove(folder, f"--engine={request.param}", *(f"docs/{run}" for run in RUN[request.param]))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_case(proved, name, request):
     """The listings of a page end as the case says, no more and no fewer, at the line and for the reason that it says."""
     engine = request.node.callspec.params["proved"]
-    if name not in PAGES[engine]:
+    if not runs(engine, f"{name}.md"):
         pytest.skip("another engine shows it; RANKBOOK_WHOLE_SUITE=1 runs it here too")
     if name in NEED_TORCH:
         pytest.importorskip("torch")
     prefix = f"docs/{name}.md::"
-    left_out = LEFT_OUT[engine]
-    lines = [line for line in read_case(CASES / f"{name}.md")[1] if prefix + line.name not in left_out]
+    lines = [line for line in read_case(CASES / f"{name}.md")[1] if runs(engine, f"{name}.md::{line.name}")]
     found = {node.removeprefix(prefix): report for node, report in proved.ends().items() if node.startswith(prefix)}
     assert [(line.outcome, line.name) for line in lines] == [(report["outcome"], node) for node, report in found.items()], proved.output[
         -3000:
@@ -85,7 +79,7 @@ def test_case(proved, name, request):
 
 def test_failure_is_told_from_the_page(proved, request):
     """A failing test shows the page's line first, the rewritten assertion with the page's line, and the command that runs it again."""
-    if "tests" not in PAGES[request.node.callspec.params["proved"]]:
+    if not runs(request.node.callspec.params["proved"], "tests.md"):
         pytest.skip("another engine shows it; RANKBOOK_WHOLE_SUITE=1 runs it here too")
     text = proved.ends()["docs/tests.md::functions::test_does_not_hold"]["text"]
     assert text.splitlines()[0] == "docs/tests.md:19: assert 3 == 4"
@@ -115,7 +109,7 @@ def test_summary_counts_every_listing(proved, request):
     line = next(line for line in proved.output.splitlines() if " listings: " in line)
     words = line.replace(",", "").replace(":", "").split()
     numbers = [int(word) for word in words if word.isdigit()]
-    assert numbers[0] == len(PAGES[request.node.callspec.params["proved"]])
+    assert numbers[0] == sum(runs(request.node.callspec.params["proved"], name) for name in ALL)
     assert numbers[1] == sum(numbers[2:])
 
 
@@ -200,6 +194,22 @@ def test_selection(project):
     stopped = prove(project, "-x", "docs")
     assert stopped.outcomes() == {"docs/page.md::first::test_one": "passed", "docs/page.md::first::test_two": "failed"}
     assert "1 not run" in stopped.output
+
+
+def test_pages_by_their_names_are_collected_once_each(project):
+    """Pages that are named one by one cost what their folder costs: pytest asks for the nodes of the whole folder again at each name."""
+    (project / "docs" / "page.md").unlink()
+    names, imports = [f"docs/{name}.md" for name in "abcd"], project / "imports.txt"
+    for name in names:
+        module = f"with open({str(imports)!r}, 'a') as file:\n    file.write('{name}\\n')\n\n\ndef test_it():\n    pass\n"
+        (project / name).write_text(f"# P\n\n```python\n{module}```\n")
+    counted = []
+    for arguments in (["docs"], names, names[::-1], ["--keep-duplicates", *names, *names]):
+        imports.write_text("")
+        assert prove(project, *arguments).outcomes() == {f"{name}::p::test_it": "passed" for name in names}
+        counted.append(sorted(imports.read_text().split()))
+    assert counted == [counted[0]] * 4
+    assert sorted(set(counted[0])) == names
 
 
 def test_last_failed(project):

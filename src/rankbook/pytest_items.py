@@ -52,6 +52,8 @@ class Session(Struct):
     """Items that are selected, in order."""
     pages: list[PageFile] = field(default_factory=list)
     """Pages that are to be collected, in order."""
+    made: dict[tuple[pytest.Collector, Path], PageFile] = field(default_factory=dict)
+    """Node of each page, by its folder's node and its path."""
     running: dict[tuple[int, Claim], Running] = field(default_factory=dict)
     """What was submitted: by identity of the job, or of the item when it runs alone, and by the claim on GPUs."""
     complaints: list[str] = field(default_factory=list)
@@ -107,7 +109,17 @@ class PageFile(pytest.File):
 
     @classmethod
     def of(cls, parent: pytest.Collector, path: Path) -> PageFile:
-        """Make the node of a page, and remember it as one that is to be collected."""
+        """Give the node of a page, and remember it as one that is to be collected.
+
+        There is one for each page: pytest asks for those of a whole folder again at each file of it that the command line names.
+        """
+        made = parent.config.stash[STASH].made
+        if (parent, path) not in made:
+            made[parent, path] = cls._made(parent, path)
+        return made[parent, path]
+
+    @classmethod
+    def _made(cls, parent: pytest.Collector, path: Path) -> PageFile:
         page: PageFile = cls.from_parent(parent, path=path)
         where = page.nodeid
         if harmless(where) != where:  # pytest shows a node's id and name as they are; it is selected by its path
