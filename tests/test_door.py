@@ -435,7 +435,7 @@ def test_pytest_inside_a_listing(tmp_path):
 def test_canary(planned):
     """A share that agrees is silent; what ends otherwise in new interpreters makes the session red, and is named."""
     folder, run = planned
-    healthy, marks = run("--canary=100%", "-k", "TestNeeds")
+    healthy, marks = run("--canary=100%", "-k", "test_runs or test_two_gpus")
     assert healthy.status == 0, healthy.output
     assert Counter(mark.split()[0] for mark in marks) == {"test_runs": 2, "test_two_gpus": 1}
     forked = "import sys\n\nassert 'torch' in getattr(sys, 'modules')"

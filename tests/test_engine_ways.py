@@ -90,8 +90,8 @@ def test_what_a_hook_adds_is_compiled_anew(project):
     write(project, {"theme/main.html": OVERRIDE, "hook.py": HOOK.replace("SIGN", "!")})
     settle(project, theme={"custom_dir": "theme"}, hooks=["hook.py"])
     assert "told!" in (build(project) / "index.html").read_text(encoding="utf-8")
-    write(project, {"hook.py": HOOK.replace("SIGN", "?")})
-    assert "told?" in (build(project) / "index.html").read_text(encoding="utf-8")
+    write(project, {"hook.py": HOOK.replace("SIGN", "?!")})  # of another size: Python tells its bytecode by that, and by whole seconds
+    assert "told?!" in (build(project) / "index.html").read_text(encoding="utf-8")
 
 
 def test_where_nothing_can_be_kept_the_site_is_built(project):

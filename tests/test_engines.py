@@ -49,7 +49,7 @@ def shared(request, surroundings):
     engine = engines.create(request.param)
     yield engine
     engine.close()
-    assert not marked_processes(os.environ[MARK])
+    assert not wait_until(lambda: not marked_processes(os.environ[MARK])), marked_processes(os.environ[MARK])
 
 
 @pytest.fixture

@@ -29,8 +29,6 @@ RUN = {
         "false_green.md::harness::TestRuns::test_values_of_a_rank",
         "faults.md",
         "ranks.md::one-rank-fails",
-        "ranks.md::one-rank-dies",
-        "ranks.md::as-under-torchrun",
         "scripts.md",
         "semantics.md",
         "sessions.md",
