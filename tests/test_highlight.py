@@ -37,8 +37,8 @@ ALIKE = {
 """Classes that have one colour, by what stands for them; the last ones have that of names."""
 SEEN = {name: written for written, names in ALIKE.items() for name in names.split()}
 LIMIT = 3.0
-"""CPU seconds that a text of `LENGTH` characters never takes: it takes hundredths, and more than ten where time is quadratic."""
-LENGTH = 60_000
+"""CPU seconds that a text of `LENGTH` characters never takes: it takes hundredths, and more than four where time is quadratic."""
+LENGTH = 40_000
 FRAGMENTS = re.findall(
     "[^ \n]+",
     """\

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rankbook.syntax import called_imports
+from whole import in_whole
 
 SETTINGS = '[tool.rankbook]\nsources = ["tests"]\n'
 TEST = "from pk import v\n\n\ndef test_v():\n    assert v() == 1\n"
@@ -215,7 +216,7 @@ def test_a_page_that_shows_another_text_is_what_a_library_imports(tmp_path):
     assert "VALUE is 2" in run(folder, *proven).stdout
 
 
-@pytest.mark.parametrize("settings", [PYTHONPATH, '[tool.pytest.ini_options]\npythonpath = ["src", "."]\n'])
+@pytest.mark.parametrize("settings", [*in_whole(PYTHONPATH), '[tool.pytest.ini_options]\npythonpath = ["src", "."]\n'])
 def test_a_page_that_shows_another_text_is_what_a_test_imports(tmp_path, settings):
     """A test imports modules as their pages show them, wherever pytest finds them; with a page that is in step, from disk."""
     test = "from pkg.b import VALUE\n\n\ndef test_v():\n    assert VALUE == 1, f'VALUE is {VALUE}'\n"

@@ -14,6 +14,7 @@ from rankbook.config import load
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome
 from tiny_site import RING, elsewhere, mkdocs, write_project
+from whole import in_whole
 
 USER = """
 from test_ring import TestRing, neighbour
@@ -130,7 +131,7 @@ def root(tmp_path, monkeypatch):
     return write_project(tmp_path / "p", theme=False)
 
 
-@pytest.mark.parametrize(("seed", "directories"), [(1, False), (2, False), (3, True)])
+@pytest.mark.parametrize(("seed", "directories"), [(1, False), *in_whole((2, False)), (3, True)])
 def test_a_site_that_grew_is_one_from_nothing(root, monkeypatch, seed, directories):
     """After any sequence of edits the pages and the site are those of a build that knows nothing."""
     settings = (root / "mkdocs.yml").read_text()
