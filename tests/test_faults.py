@@ -34,7 +34,7 @@ from rankbook.leases import Leases
 from rankbook.ledger import Ledger
 from rankbook.listing import Ended, Event, Outcome, Program
 from rankbook.rank_notes import rank_name
-from whole import WHOLE, in_whole, only_in_whole
+from whole import in_whole, only_in_whole
 
 PROGRAMS = Path(__file__).parent / "engine_programs"
 CASES = Path(__file__).parent / "cases" / "faults"
@@ -589,21 +589,9 @@ RUNS = {
     "local": ("--engine=local",),
     **dict.fromkeys(in_whole("fresh"), ("--engine=fresh",)),
     **dict.fromkeys(in_whole("xdist"), ("--engine=local", "-n", "2")),
-    "ray": ("--engine=ray",),
+    **dict.fromkeys(in_whole("ray"), ("--engine=ray",)),
     "slurm": ("--engine=slurm",),
 }
-OF_A_HARNESS = [
-    f"docs/dead_ranks.md::harness::TestRanks::test_{name}"
-    for name in (
-        "fine",
-        "leaves_while_the_other_waits",
-        "one_raises_between_two_collectives",
-        "still_fine",
-        "killed_between_two_collectives",
-    )
-]
-LEFT_OUT = {} if WHOLE else {"ray": OF_A_HARNESS}
-"""Tests by run: for each of these three new interpreters import torch and its harnesses, and of two clusters one runs them."""
 PATIENCE = {"local": 10, "xdist": 8, "fresh": 30}
 """Seconds that six listings at once have until their ranks hang: new interpreters, and those of a cluster, come there late."""
 
@@ -634,17 +622,15 @@ def proved(request, tmp_path_factory):
         page = page.replace("timeout=5}", f"timeout={patience}}}").replace("late = 3\n", f"late = {late}\n")
         (folder / "docs" / path.name).write_text(page)
     with cluster_of(request.param, folder / "bin"):
-        left_out = (f"--deselect={name}" for name in LEFT_OUT.get(request.param, ()))
-        result = prove(folder, *RUNS[request.param], *left_out, "--listing-jobs=6", "docs", env={"TMPDIR": str(folder / "tmp")})
+        result = prove(folder, *RUNS[request.param], "--listing-jobs=6", "docs", env={"TMPDIR": str(folder / "tmp")})
     return result, folder, set(os.listdir("/dev/shm")) - before  # noqa: PTH208
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in CASES.glob("*.md")))
-def test_pages(proved, name, request):
+def test_pages(proved, name):
     """From a page each fault costs its own test or listing, and says what happened, to which rank; all others pass."""
     result, _, _ = proved
-    prefix, left_out = f"docs/{name}.md::", LEFT_OUT.get(request.node.callspec.params["proved"], ())
-    lines = [line for line in read_case(CASES / f"{name}.md")[1] if prefix + line.name not in left_out]
+    prefix, lines = f"docs/{name}.md::", read_case(CASES / f"{name}.md")[1]
     ends = {node.removeprefix(prefix): report for node, report in result.ends().items() if node.startswith(prefix)}
     assert {line.name: line.outcome for line in lines} == {node: report["outcome"] for node, report in ends.items()}, result.output[-3000:]
     for line in lines:
@@ -732,12 +718,11 @@ def test_ranks_and_time_are_those_of_the_test(proved):
     assert run.duration > 1  # two seconds are waited for the other rank
 
 
-def test_last_calls(proved, request):
+def test_last_calls(proved):
     """Of each rank of a test that failed the ledger knows what it has called last, where and when; of one that passed it does not."""
     _, folder, _ = proved
     found = Ledger(folder / ".rankbook" / "ledger.sqlite").last_by_page("docs/dead_ranks.md")
     runs = {run.node_id.rpartition("::")[2]: run for run in found}
-    left_out = {name.rpartition("::test_")[2] for name in LEFT_OUT.get(request.node.callspec.params["proved"], ())}
     called = {
         "test_killed_while_the_other_waits": ["init_process_group (docs/dead_ranks.md:23)", ""],
         "test_dies_after_the_last_collective": ["barrier (docs/dead_ranks.md:41)"] * 2,
@@ -745,16 +730,14 @@ def test_last_calls(proved, request):
         "test_still_fine": ["", ""],
         "started-on-ranks": ["init_process_group (docs/dead_ranks.md:78)", ""],
         "started-by-torch": ["", ""],
-        "waits-for-its-message": ["Work.wait (docs/dead_ranks.md:114)", "barrier (docs/dead_ranks.md:110)"],
+        "waits-for-its-message": ["Work.wait (docs/dead_ranks.md:116)", "barrier (docs/dead_ranks.md:111)"],
     }
-    called = {name: calls for name, calls in called.items() if name.removeprefix("test_") not in left_out}
     assert [rank.name for rank in runs["started-by-torch"].receipt.ranks] == ["rank 0", "rank 1"]
     assert {name: [rank.called for rank in runs[name].receipt.ranks] for name in called} == called
     ranks = [rank for name in called for rank in runs[name].receipt.ranks if rank.called]
     assert all(rank.started <= rank.called_at <= rank.started + rank.duration for rank in ranks)
-    if "killed_between_two_collectives" not in left_out:
-        ends = [rank.started + rank.duration for rank in runs["test_killed_between_two_collectives"].receipt.ranks]
-        assert ends[1] < ends[0] - 0.5  # half of the second that the other still lived
+    ends = [rank.started + rank.duration for rank in runs["test_killed_between_two_collectives"].receipt.ranks]
+    assert ends[1] < ends[0] - 0.5  # half of the second that the other still lived
     (killed, waiting) = sorted(runs["test_killed_while_the_other_waits"].receipt.ranks, key=lambda rank: rank.called)
     assert killed.entered is not None
     assert waiting.started < waiting.entered <= waiting.called_at

@@ -27,7 +27,6 @@ RUN = {
     if WHOLE
     else (
         "false_green.md::harness::TestRuns::test_values_of_a_rank",
-        "faults.md",
         "ranks.md::one-rank-fails",
         "scripts.md",
         "semantics.md",
