@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import uuid
 
 import pytest
@@ -37,9 +38,11 @@ class Node:
         self.facts = replace(Facts.here(str(10 + number) for number in range(gpus)), slots=slots, **versions)
         self.said = []
         self.words = queue.SimpleQueue()
+        self.heard = []
         self.closed = False
 
     def say(self, message):
+        self.heard.append(message["do"])
         if message["do"] == "run":
             self.said.append(message)
         if message["do"] == "stop":
@@ -100,6 +103,20 @@ def test_spread(make, start):
         start(cluster, f"p{number}")
     assert (len(small.runs), len(large.runs)) == (1, 3)
     assert (cluster.slots, cluster.nodes) == (4, ("small", "large"))
+
+
+def test_a_node_is_opened_first(make, start):
+    """What its programs find travels to a node before the first of them, however long that takes."""
+
+    class Slow(Node):
+        def say(self, message):
+            if message["do"] == "open":
+                time.sleep(0.3)
+            super().say(message)
+
+    node = Slow("n")
+    start(make(node), "p")
+    assert comes_true(lambda: node.heard == ["open", "run"], 2), node.heard
 
 
 def test_events_and_end(make, start):

@@ -197,7 +197,10 @@ class Cluster:
                 right="all nodes need the caller's versions of Python, torch and rankbook",
             )
         opening = {"do": "open", "preload": list(preload), "environment": travel.environment()}
-        self._readers = [threading.Thread(target=self._read, args=(member, opening), daemon=True) for member in self._members]
+        for member in self._members:  # before anything can be started: what a node hears first is what its programs find
+            with contextlib.suppress(OSError):  # its reader learns it too
+                member.link.say(opening)
+        self._readers = [threading.Thread(target=self._read, args=[member], daemon=True) for member in self._members]
         for reader in self._readers:
             reader.start()
 
@@ -292,10 +295,9 @@ class Cluster:
 
     # Hearing
 
-    def _read(self, member: Member, opening: Message) -> None:
+    def _read(self, member: Member) -> None:
         why = "its agent has gone"
         try:
-            member.link.say(opening)
             for message in member.link.messages():
                 self._hear(member, message)
         except OSError as error:
