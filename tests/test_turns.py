@@ -137,8 +137,8 @@ def test_the_turn_of_a_killed_run_ends_with_it(project):
     holder = os.fork()
     if not holder:
         with turns.turn(settings, reads=False):
-            child = os.fork()
-            os.write(here, str(child).encode() if child else b"")
+            if not os.fork():
+                os.write(here, str(os.getpid()).encode())  # so that it has begun, and has closed what it inherited of the turn
             time.sleep(60)
         os._exit(0)
     child = int(os.read(told, 20))
