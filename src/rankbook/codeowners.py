@@ -5,6 +5,7 @@ Sources: GitHub's "About code owners" and GitLab's "Code Owners syntax and error
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
@@ -66,7 +67,8 @@ def _top(root: Path) -> tuple[Path, str]:
 
 def _place(root: Path) -> tuple[Path, str] | None:
     top, below = _top(root)
-    return next(((file, below) for name in _NAMES if (file := top / name).is_file() and not file.is_symlink()), None)
+    paths = (f"{top}/{name}" for name in _NAMES)
+    return next(((Path(path), below) for path in paths if os.path.isfile(path) and not os.path.islink(path)), None)  # noqa: PTH113, PTH114
 
 
 @lru_cache(maxsize=8)

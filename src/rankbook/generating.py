@@ -40,6 +40,8 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _FEW = 200
 """Files up to which starting processes costs more time than it saves."""
+_MOST_AT_ONCE, _TURNS = 25, 32
+"""Files that a process takes at once, and how often it takes some where they are fewer: at the end, one waits for the other's last."""
 _FEW_SUMS = 40
 """Folders and parts of indexes up to which it does so."""
 _FEW_READ = 40
@@ -680,7 +682,8 @@ class _Run:
         self, function: Callable[[Sequence[_Item]], list[_Result]], items: Sequence[_Item], meanwhile: Callable[[], None] | None = None
     ) -> Iterator[_Result]:
         """Apply a function to paths, in several processes when they are many."""
-        for _, results in spread(function, items, self.jobs if len(items) > _FEW else 1, meanwhile=meanwhile):
+        chunk = min(_MOST_AT_ONCE, len(items) // (self.jobs * _TURNS) + 1)
+        for _, results in spread(function, items, self.jobs if len(items) > _FEW else 1, chunk, meanwhile):
             yield from results
 
     def _spread_finely(self, function: Callable[[Sequence[_Item]], list[_Result]], items: Sequence[_Item]) -> Iterator[_Result]:

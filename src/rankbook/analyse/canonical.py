@@ -207,7 +207,7 @@ def _starred(draft: Draft, spot: Spot) -> Spot | None:
         if path in seen:
             continue
         seen.add(path)
-        if draft.names.find(path, spot.name, 1) or spot.name in draft.names.bindings(path):
+        if draft.names.has(path, spot.name):
             return Spot(module, path, spot.name)
         waiting += _stars(draft, path)
     return None

@@ -16,7 +16,7 @@ from rankbook.requirements import HARNESSES, Harness
 from rankbook.vocabulary import BUILT_IN, Vocabulary
 
 _Answer = TypeVar("_Answer")
-_MOST_ANSWERS = 20_000
+_MOST_ANSWERS = 60_000
 """Answers that are remembered at once."""
 
 
@@ -97,3 +97,4 @@ class Draft:
         if len(self._answers) > _MOST_ANSWERS:
             self._answers.clear()
             self.names.forget()
+            self.reads.forget()

@@ -141,6 +141,10 @@ class Names:
         is_hidden = once and found is None and name.partition(".")[0] in self.bindings(path)
         return found if found is not None or is_hidden else self._starred(path, name, depth, once=once)
 
+    def has(self, path: str, name: str) -> bool:
+        """Tell whether a file itself defines or imports a name."""
+        return self._definition(path, name) is not None or name in self.bindings(path)
+
     def only(self, path: str, name: str) -> Place | None:
         """Find the one definition of a name; None when there is none in the tree, or more than one: only a run can tell."""
         return self.remember(("only", path, name), lambda: self.find(path, name, once=True))

@@ -11,7 +11,6 @@ from msgspec import Struct, field
 from rankbook.model import PACKAGES, Module
 
 _Answer = TypeVar("_Answer")
-_NOTHING: frozenset[str] = frozenset()
 
 
 class Trace(Struct):
@@ -29,6 +28,8 @@ class Reads:
     def __init__(self) -> None:
         self._read: set[str] = set()
         self._asked: set[str] = set()
+        self._traces: dict[frozenset[str], frozenset[str]] = {}
+        """Each once: most answers rest on what others rest on."""
 
     def note(self, path: str) -> None:
         """Note that a file is read."""
@@ -68,8 +69,16 @@ class Reads:
             self._read, self._asked = outer_read, outer_asked
             outer_read |= read
             outer_asked |= asked
-        answers[question] = (value, read or _NOTHING, asked or _NOTHING)
+        answers[question] = (value, self._shared(read), self._shared(asked))
         return value
+
+    def _shared(self, trace: set[str]) -> frozenset[str]:
+        made = frozenset(trace)
+        return self._traces.setdefault(made, made)
+
+    def forget(self) -> None:
+        """Keep no trace of answers that are forgotten."""
+        self._traces.clear()
 
     def watched(self, modules: Mapping[str, Module], packages: Mapping[str, Module] | None) -> Mapping[str, Module]:
         """Give the files of the tree, and those of packages behind them, noting each that is read."""

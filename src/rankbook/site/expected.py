@@ -52,6 +52,7 @@ def _want(group: str) -> Want:
     return want_of(needs.read(f'{{"needs": {group}, "tests": {{"": ["test"]}}}}').get("test", ()))
 
 
+@lru_cache(maxsize=4096)
 def want_of(requirements: tuple[Requirement, ...]) -> Want:
     """Give needs as words, as the ledger has them, with the machine that has them; of one that runs everywhere, how many ranks it has."""
     wanted = owed_to(requirements)
