@@ -277,6 +277,15 @@ def test_death_of_a_rank(engine, tree):
     assert [(rank.name, rank.exit_code) for rank in ended.ranks] == [("rank 0", 0), ("rank 1", -signal.SIGKILL)]
 
 
+def test_stacks(engine, tree):
+    """The stacks of a process are among the output when the program goes on, however often the engine looks at it meanwhile."""
+    _, ended = run(engine, "show_again_and_again", tree, seconds=3)
+    assert ended.exit_code == 0, ended.output
+    shown = ended.output.split("number ")[1:]
+    assert len(shown) > 10
+    assert [part for part in shown if part.count("in wait_here\n") != 1] == []
+
+
 def test_root_is_missing(engine, tree):
     """A program whose root is no folder is refused."""
     with pytest.raises(EngineError, match="its root must be a folder"):

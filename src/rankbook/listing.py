@@ -265,6 +265,9 @@ class Runtime(Protocol):
     def pardon(self, pid: int | None) -> None:
         """Say that the death of a rank is expected: of the one with this process id, or of any rank that runs now when it is None."""
 
+    def show(self, pid: int) -> None:
+        """Have a process of the program write its stacks, and wait until they are among the output."""
+
     @property
     def ranks(self) -> list[RankRecord]:
         """All ranks started so far, oldest first."""

@@ -1,5 +1,6 @@
 """Entries of the contract that every engine keeps; torch is needed by the file of ranks only."""
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -38,6 +39,38 @@ def crash(program, runtime):
 def hang(program, runtime):
     runtime.emit({"type": "ready", "pid": os.getpid()})
     time.sleep(1000)
+
+
+def wait_here(ready):
+    ready.put(True)
+    time.sleep(1000)
+
+
+def die(ready):
+    ready.put(True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def show_again_and_again(program, runtime):
+    """Show where one rank is, while another one that has died has the supervisor look at it too."""
+    context = multiprocessing.get_context("spawn")
+    ready = context.SimpleQueue()
+    ranks = [context.Process(target=target, args=[ready], name=f"rank {number}") for number, target in enumerate((wait_here, die))]
+    for rank in ranks:
+        rank.start()
+    for _ in ranks:
+        ready.get()
+    ranks[1].join()
+    end, number = time.monotonic() + program.arguments["seconds"], 0
+    while time.monotonic() < end:
+        number += 1
+        print("number", number, flush=True)
+        runtime.show(ranks[0].pid)
+    runtime.show(ranks[1].pid)
+    runtime.pardon(None)
+    ranks[0].kill()
+    ranks[0].join()
+    return 0
 
 
 def flood(program, runtime):

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import json
 import os
+import select
 import sys
 import threading
 from collections.abc import Callable
@@ -16,6 +17,9 @@ from rankbook import last_calls
 from rankbook.engines import spawning, wire
 from rankbook.engines.job import Birth
 from rankbook.listing import Event, Program, RankRecord, Runtime
+
+SHOW_LIMIT = 10.0
+"""Seconds that the supervisor has to show the stacks of a process."""
 
 
 class MainRuntime:
@@ -37,10 +41,20 @@ class MainRuntime:
         """Say that the death of a rank is expected: of the one with this process id, or of any rank so far when it is None."""
         self._tell({"do": "pardon", "pid": pid})
 
-    def _tell(self, message: wire.Message) -> None:
+    def show(self, pid: int) -> None:
+        """Have a process of the program write its stacks, and wait until they are among the output."""
+        shown, done = os.pipe()
+        try:
+            self._tell({"do": "show", "pid": pid}, done)
+        finally:
+            os.close(done)
+        select.select([shown], [], [], SHOW_LIMIT)
+        os.close(shown)
+
+    def _tell(self, message: wire.Message, *descriptors: int) -> None:
         if os.getpid() == self._owner:
             with contextlib.suppress(OSError):
-                wire.tell(self._notes, message)
+                wire.tell(self._notes, message, descriptors)
 
     def emit(self, event: Event) -> None:
         """Report an event at once; in a fork of the main process nothing is reported."""

@@ -44,6 +44,8 @@ TICK = 0.1
 """Seconds after which the size of what ranks write is looked at."""
 SIGHT_SPAN = 0.2
 """Seconds over which the processor time of hung processes is measured."""
+SIGHT_PATIENCE, SHOW_PATIENCE = 0.5, 4.0
+"""Seconds that a process has to begin with its stacks: where it is one of all that are looked at, and where they are asked for."""
 WAIT_SIGN = 0.3
 """Seconds after which a program that waits for a port gives a sign of life."""
 LAST_MOMENT = 1.0
@@ -246,6 +248,8 @@ class Supervisor:
                 self.roll.pardon(note["pid"])
             case "forget":
                 self.roll.forget()
+            case "show":
+                self._show(note["pid"], descriptors[0])
 
     def _fork_rank(self, name: str, channel: socket.socket, *, own: bool) -> None:
         """Fork a rank; its channel then carries its process id and, one day, its exit status."""
@@ -364,6 +368,14 @@ class Supervisor:
             self._tell_of(sights)
             self._stop()
 
+    def _show(self, pid: int, done: int) -> None:
+        """Add the stacks of a process to the output, behind all that was written before; who asked waits for the end of a pipe."""
+        self._drain()
+        if pid in self._workers():
+            dump = self._sight(pid, busy=False, patience=SHOW_PATIENCE).dump
+            self.output.add(stacks.without_engine(dump).encode(errors="replace"))
+        os.close(done)
+
     def _sights(self, *, measured: bool = False) -> list[tuple[int, Sight]]:
         """See what each process does; they write their stacks one after the other, so that they do not mingle.
 
@@ -377,13 +389,13 @@ class Supervisor:
         limit = SIGHT_SPAN * os.sysconf("SC_CLK_TCK") / 4
         return [(pid, self._sight(pid, busy=processes.processor_time(pid) - before[pid] > limit)) for pid in pids]
 
-    def _sight(self, pid: int, *, busy: bool) -> Sight:
+    def _sight(self, pid: int, *, busy: bool, patience: float = SIGHT_PATIENCE) -> Sight:
         stopped = processes.state(pid) in ("T", "t")
         asleep = processes.is_in_sleep(pid)
         dump = ""
         if processes.catches(pid, signal.SIGUSR2):
             processes.send_signal(pid, signal.SIGUSR2)
-            dump = self._read_until_quiet(0 if stopped else 0.5)
+            dump = self._read_until_quiet(0 if stopped else patience)
         return Sight(self.roll.name(pid) or self._description(pid), dump, stopped, busy, asleep)
 
     def _read_until_quiet(self, patience: float) -> str:

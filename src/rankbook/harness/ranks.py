@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
-import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -27,8 +25,6 @@ SKIPPED = 86
 PATIENCE = 90.0
 """Seconds after a death in which the engine may end the others, with their stacks; then they are ended here. At most half of the listing's
 timeout: what died shall not count as hung."""
-MOMENT = 1.0
-"""Seconds in which a rank that is ended here writes its stacks."""
 
 
 class Order(Struct, frozen=True):
@@ -126,9 +122,7 @@ class Launch(Struct):
         """Say what a rank has called last, and have it write where it is."""
         sys.stderr.write(f"{process.name} still ran, and was ended:\n")
         sys.stderr.flush()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGUSR2)
-        time.sleep(MOMENT)
+        self.runtime.show(process.pid)
         call = last_call(process.pid)
         return f"; {process.name} still ran{f', and had called {call} last' if call.name else ''}"
 
