@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterator
 
 
@@ -34,6 +36,37 @@ def plugins_of(node: ast.AST) -> Iterator[str]:
         yield from (name for name in names if all(part.isidentifier() for part in name.split(".")))
 
 
+def set_inside(tree: ast.Module, text: str) -> Iterator[str]:
+    """Yield the names that `:=` sets in a file; what has none of its lines is not looked into.
+
+    Args:
+        tree: of the file.
+        text: of the file, its lines ended as Python ends them.
+    """
+    lines, line, end = [], 1, 0
+    for match in _WALRUS.finditer(text):
+        line += text.count("\n", end, match.start())
+        end = match.start()
+        lines.append(line)
+    waiting: list[ast.AST] = [tree] if lines else []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.JoinedStr):  # before Python 3.12, what stands in it does not know its place
+            yield from (inner.target.id for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr))
+            continue
+        if isinstance(node, ast.NamedExpr):
+            yield node.target.id
+        for child in ast.iter_child_nodes(node):
+            last = getattr(child, "end_lineno", None)
+            if last is not None:
+                first = min([child.lineno, *(each.lineno for each in getattr(child, "decorator_list", ()))])  # type: ignore[attr-defined]
+                place = bisect_left(lines, first)
+                if place == len(lines) or lines[place] > last:
+                    continue
+            waiting.append(child)
+
+
+_WALRUS = re.compile(":=")
 _IMPORTING = frozenset({"import_module", "__import__", "importorskip"})
 _OF_PACKAGE = frozenset({"__package__", "__name__"})
 

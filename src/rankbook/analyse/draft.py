@@ -16,7 +16,7 @@ from rankbook.requirements import HARNESSES, Harness
 from rankbook.vocabulary import BUILT_IN, Vocabulary
 
 _Answer = TypeVar("_Answer")
-_MOST_ANSWERS = 60_000
+_MOST_ANSWERS = 40_000
 """Answers that are remembered at once."""
 
 

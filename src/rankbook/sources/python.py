@@ -20,7 +20,7 @@ from rankbook.sources.gpu_calls import FEIGNING, FEIGNS, NOTHING_TAUGHT, GpuCall
 from rankbook.sources.gpu_calls import WORDS as GPU_WORDS
 from rankbook.sources.mentions import CALL, LOCAL_CALL, REFERENCE, SELF_CALL, SUPER_CALL, VARIABLE, Mention, Mentions
 from rankbook.sources.text import Text, dotted, leading_name, shortened, string
-from rankbook.syntax import syntax_tree
+from rankbook.syntax import set_inside, syntax_tree
 from rankbook.tried import IMPORT_ERRORS, caught, imported, tried
 
 _OWNERS = re.compile(r"^# Owner\(s\):[ \t]*\[(.*)\]", re.MULTILINE)
@@ -351,7 +351,7 @@ class _Reader:
     def doubted(self, tree: ast.Module) -> tuple[str, ...]:
         """Name what is set otherwise than its assignments say, of what they set, or what imported modules hold."""
         if ":=" in self.whole_text:
-            self.unsettled.update(node.target.id for node in ast.walk(tree) if isinstance(node, ast.NamedExpr))
+            self.unsettled.update(set_inside(tree, self.whole_text))
         set_to = {constant.name for constant in self.constants}
         attributes = {f".{each.name}" for draft in self.classes for each in (*draft.attributes, *(method.node for method in draft.methods))}
         taken = {entry.bound for entry in self.imports if entry.name is not None}
