@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 import yaml
 
 from browsing import DESKTOP, PHONE, served, visits
+from ports import free_port
 from proved_site import STANDINGS, STATES, build_site, write
 from tiny_site import build, write_project
 
@@ -136,9 +135,7 @@ def test_on_a_phone_what_fails_says_why(visit):
 def test_a_theme_that_never_leaves_the_first_page(chromium, tmp_path, monkeypatch):
     """With Material's instant navigation a generated page is whole, whichever page the reader comes from."""
     monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     (tmp_path / "p").mkdir()
     root = write_project(tmp_path / "p")
     settings = yaml.safe_load((root / "mkdocs.yml").read_text())

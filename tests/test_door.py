@@ -279,20 +279,24 @@ def test_the_end(tmp_path, way):
     page(tmp_path, "p", *fails, ("python {name=tests}", module), *naps)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "tmp").mkdir()
-    command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "-x", "--listing-jobs=8", "docs"]
+    command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "-x", "-v", "--listing-jobs=8", "docs"]
     heeding = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
     environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
-    options = {"cwd": tmp_path, "env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    under_way = subprocess.Popen(command, **options, preexec_fn=heeding)  # noqa: PLW1509 - this process has no other thread
+    said = tmp_path / "said"
+    with said.open("w") as stream:
+        options = {"cwd": tmp_path, "env": environment, "stdout": stream, "stderr": subprocess.STDOUT}
+        under_way = subprocess.Popen(command, **options, preexec_fn=heeding)  # noqa: PLW1509 - this process has no other thread
     expected = started[:1] if "collecting" in way else started
     end = time.monotonic() + 120
     while not all(path.exists() for path in expected) and time.monotonic() < end:
         time.sleep(0.05)
     assert all(path.exists() for path in expected)
     if way != "-x":
-        time.sleep(1)  # the reports of what is quick come in
+        while said.read_text().count(" PASSED") < (0 if "collecting" in way else 2) and time.monotonic() < end:
+            time.sleep(0.05)  # the reports of what is quick come in
         under_way.send_signal(signal.SIGINT)
-    output, _ = under_way.communicate(timeout=60)
+    under_way.wait(timeout=60)
+    output = said.read_text()
     assert under_way.returncode == (1 if way == "-x" else 2), output
     assert "INTERNALERROR" not in output and "Traceback" not in output, output
     assert processes(nap) == 0

@@ -431,7 +431,7 @@ def test_ranks_die_with_the_main_process(engine, end, code):
 
 def test_hung_ranks(engine):
     """A hung program shows the stacks of the main process and of each rank, one after the other."""
-    _, _, ended = script(engine, "ranks_left.py", environment={"BAD_END": "none"}, timeout=2.0)
+    _, _, ended = script(engine, "ranks_left.py", environment={"BAD_END": "none"}, timeout=4.0)
     assert ended.hung
     main, _, rank = ended.output.partition("--- stacks of rank 'process 7'")
     assert "in main" in main
@@ -442,7 +442,7 @@ def test_hung_ranks(engine):
 
 def test_stopped_rank(engine):
     """A rank that is stopped by a signal is named as such and goes like all others."""
-    _, _, ended = script(engine, "ranks_left.py", environment={"BAD_END": "stopped"}, timeout=2.0)
+    _, _, ended = script(engine, "ranks_left.py", environment={"BAD_END": "stopped"}, timeout=4.0)
     assert "which is stopped by a signal" in ended.output
 
 

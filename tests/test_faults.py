@@ -155,6 +155,11 @@ def test_roll():
     roll.enter(7, "left early", own=True)
     roll.leave(7, 0)
     assert roll.death().name == "left early"
+    roll.forget()
+    roll.order(8)  # heard before its parent has told of its start
+    roll.enter(8, "short", own=True)
+    roll.leave(8, 0)
+    assert roll.death() is None
 
 
 def test_names_of_ranks():
@@ -232,8 +237,9 @@ def test_wait_for_a_port_can_be_stopped(engine):
     """A program that waits for a port is ended at once when it is to stop, and holds nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:  # one that no other test waits for meanwhile
         port = server.getsockname()[1]
-    first, second = (engine.start(program("plain_programs:hang_asleep", network="host", ports=[port])) for _ in range(2))
+    first = engine.start(program("plain_programs:hang_asleep", network="host", ports=[port]))
     assert next(told(first)) == {"type": "ready"}
+    second = engine.start(program("plain_programs:hang_asleep", network="host", ports=[port]))
     assert next(told(second)) == {"type": "alive"}
     second.stop()
     assert second.ended.exit_code is None
@@ -376,8 +382,12 @@ def test_flight_records_on_demand(tmp_path):
     os.mkfifo(tmp_path / "dump_rank_0.pipe")
     reader = os.open(tmp_path / "dump_rank_0.pipe", os.O_RDONLY | os.O_NONBLOCK)
 
+    def asked():
+        with contextlib.suppress(BlockingIOError):  # it is open, and nothing is written yet
+            return os.read(reader, 10)
+
     def write():
-        while not os.read(reader, 10):
+        while not asked():
             time.sleep(0.01)
         (tmp_path / "trace_rank_0").write_bytes(pickle.dumps({"entries": []}))
 

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from html import unescape
 
 import pytest
 
+from ports import free_port
 from rankbook.config import Settings
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome, Run
@@ -86,12 +86,20 @@ class Served:
         """How often the engine has built."""
         return self.said().count("Building documentation")
 
+    def settled(self):
+        """How often it has built, once it has looked at its files several times and builds no more."""
+        built, end = self.builds(), time.monotonic() + MINUTE
+        while time.monotonic() < end:
+            time.sleep(2 * DEAF_NET)
+            before, built = built, self.builds()
+            if before == built:
+                return built
+        pytest.fail(f"it goes on building\n{self.said()}")
+
 
 @contextmanager
 def serving(root, *options, engine="mkdocs"):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     log = root.parent / f"{root.name}.log"
     with log.open("wb") as stream:
         command = [sys.executable, "-m", engine, "serve", "--dev-addr", address, *options]
@@ -283,7 +291,7 @@ def test_what_another_branch_lacks_is_watched_when_it_is_back(served):
     for name in names:
         (served.root / name).rename(away / name)
     served.shows(PAGE, "does not exist")
-    built = served.builds()
+    built = served.settled()
     time.sleep(6 * DEAF_NET)  # the engine looks at its files meanwhile, and nothing has changed
     assert served.builds() <= built + 1, served.said()
     for name in names:

@@ -74,7 +74,8 @@ def checked(seed, make):
         found = make(Path(folder), PACKS[seed % 3])
         ruff = f"{tempfile.gettempdir()}/rankbook-findings-"
         allowed = (os.path.realpath(folder), os.path.realpath(os.environ["RANKBOOK_CACHE_DIR"]), ruff, "/dev/", "/proc/")
-        return [*found, *(path for path in written if not path.startswith(allowed))]
+        outside = [path for path in written if not path.startswith(allowed) and "/__pycache__/" not in path]  # what Python itself keeps
+        return [*found, *outside]
 
 
 # The whole way: sources, pages, site, search, pictures, inventory

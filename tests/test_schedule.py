@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rankbook import schedule
 from rankbook.errors import EngineError
 from rankbook.gpus import Gpu, Inventory, inventory
 from rankbook.leases import Leases
@@ -376,13 +377,15 @@ def test_many_tasks(scheduler):
 # --- beside other processes ---
 
 
-def test_gpus_that_others_hold(tmp_path, scheduler):
+def test_gpus_that_others_hold(tmp_path, scheduler, monkeypatch):
     """What needs fewer goes on meanwhile; what needs more claims its GPUs, and starts when the other has ended."""
     other = Leases(tmp_path / "leases").take(("declared-0", "declared-1"), 2)
     ran = []
-    big = scheduler.submit(task(0, 3, run=ran.append))
-    scheduler.submit(task(1, 2, run=ran.append)).wait(SECONDS)
-    scheduler.submit(task(2, run=ran.append)).wait(SECONDS)
+    with monkeypatch.context() as patch:
+        patch.setattr(schedule, "PATIENCE", SECONDS)  # so that the others begin before it claims anything, however late that is
+        big = scheduler.submit(task(0, 3, run=ran.append))
+        scheduler.submit(task(1, 2, run=ran.append)).wait(SECONDS)
+        scheduler.submit(task(2, run=ran.append)).wait(SECONDS)
     assert ran == [("2", "3"), ()]
     assert eventually(lambda: scheduler._claiming is big.task)
     other.release()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ import urllib.request
 
 import pytest
 
+from ports import free_port
 from tiny_site import REPOSITORY, RING, Html, broken_links, build, environment, mkdocs, write_project
 
 pytest.importorskip("mkdocs", reason="the site needs the extra `site`")
@@ -359,9 +359,7 @@ class Served:
     """A running `mkdocs serve`, polled through its own address."""
 
     def __init__(self, root):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.address = f"127.0.0.1:{free_port()}"
         self.log = root / "serve.log"
         self.stream = self.log.open("w")
         command = [sys.executable, "-m", "mkdocs", "serve", "--dev-addr", self.address]
@@ -377,7 +375,7 @@ class Served:
         except OSError:
             return ""
 
-    def wait_for(self, path, text, tries=120):
+    def wait_for(self, path, text, tries=400):
         for _ in range(tries):
             if text in self.get(path):
                 return
@@ -404,7 +402,7 @@ def test_serving_follows_the_sources(tmp_path):
         served.wait_for(ring, "successor")
         settings = (root / "pyproject.toml").read_text()
         (root / "pyproject.toml").write_text("[tool.rankbook]\nsource = 1\n")
-        for _ in range(80):
+        for _ in range(400):
             if "unknown setting 'source'" in served.log.read_text():
                 break
             time.sleep(0.25)

@@ -56,7 +56,7 @@ def main():
         rank.start()
     alive = [rank.is_alive() for rank in ranks]
     event.set()
-    said = sorted(queue.get(timeout=20) for _ in ranks)
+    said = sorted(queue.get(timeout=120) for _ in ranks)
     piped = [end.recv() for end, _ in ends]
     for rank in ranks:
         rank.join()

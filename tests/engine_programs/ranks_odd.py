@@ -26,7 +26,7 @@ def main():
     pipes = [context.Pipe(duplex=False) for _ in range(260)]
     many = context.Process(target=count, name="../many descriptors", args=([end for end, _ in pipes], b"x" * 3_000_000, queue))
     many.start()
-    counted = queue.get(timeout=30)
+    counted = queue.get(timeout=120)
     many.join()
 
     os.close(0)
@@ -36,7 +36,7 @@ def main():
         thread.start()
     for thread in threads:
         thread.join()
-    passed = sorted(queue.get(timeout=30) for _ in ranks)
+    passed = sorted(queue.get(timeout=120) for _ in ranks)
     for rank in ranks:
         rank.join()
     emit({"type": "odd", "counted": counted, "passed": passed, "codes": [rank.exitcode for rank in ranks]})

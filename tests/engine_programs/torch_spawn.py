@@ -30,7 +30,7 @@ def main():
     shared = torch.zeros(2).share_memory_()
     queue = mp.get_context("spawn").Queue()
     context = mp.spawn(add_one, args=(shared, queue), nprocs=2, join=False)
-    values = sorted(queue.get(timeout=20) for _ in range(2))
+    values = sorted(queue.get(timeout=120) for _ in range(2))
     while not context.join():
         pass
     emit({"type": "spawned", "shared": shared.tolist(), "values": values})

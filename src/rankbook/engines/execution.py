@@ -26,8 +26,8 @@ START_LIMIT = 60.0
 """Seconds that a supervisor has to report itself."""
 END_LIMIT = 8.0
 """Seconds that a supervisor has to end a program, stacks written."""
-STOP_LIMIT = 1.5
-"""The same when somebody waits: Ctrl-C."""
+STOP_LIMIT = 4.0
+"""The same when somebody waits: Ctrl-C. It takes a tenth of a second; a supervisor that is killed leaves what its program has started."""
 
 Launch = Callable[[Job, socket.socket, int], None]
 """Starts a supervisor for a job, with its control socket and the descriptor for events."""

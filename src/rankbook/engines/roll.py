@@ -52,6 +52,8 @@ class Roll:
         self._entries: list[tuple[int, Entry]] = []
         self._living: dict[int, Entry] = {}
         self._closed: float | None = None
+        self._early: set[int] = set()
+        """Processes that came to their own end, as far as they were no ranks yet."""
 
     def enter(self, pid: int, name: str, *, own: bool, orderly: bool = False) -> None:
         """Note the start of a rank.
@@ -62,13 +64,16 @@ class Roll:
             own: whether the main process started it.
             orderly: whether nothing will tell of its own end.
         """
-        entry = self._living[pid] = Entry(rank_name(name), self._now(), own, orderly)
+        entry = self._living[pid] = Entry(rank_name(name), self._now(), own, orderly or pid in self._early)
+        self._early.discard(pid)
         self._entries.append((pid, entry))
 
     def order(self, pid: int) -> None:
-        """Note that a rank has come to its own end."""
+        """Note that a process has come to its own end; one that is short-lived may say so before its parent tells of its start."""
         if pid in self._living:
             self._living[pid].orderly = True
+        else:
+            self._early.add(pid)
 
     def leave(self, pid: int, code: int | None) -> bool:
         """Note how a rank ended; says whether it was one, and that was not known."""

@@ -46,6 +46,8 @@ SIGHT_SPAN = 0.2
 """Seconds over which the processor time of hung processes is measured."""
 SIGHT_PATIENCE, SHOW_PATIENCE = 0.5, 4.0
 """Seconds that a process has to begin with its stacks: where it is one of all that are looked at, and where they are asked for."""
+QUIET, QUIET_AT_WORK = 0.05, 0.15
+"""Seconds without a word after which they are all there, and the same of a process that is at work."""
 WAIT_SIGN = 0.3
 """Seconds after which a program that waits for a port gives a sign of life."""
 LAST_MOMENT = 1.0
@@ -395,15 +397,21 @@ class Supervisor:
         dump = ""
         if processes.catches(pid, signal.SIGUSR2):
             processes.send_signal(pid, signal.SIGUSR2)
-            dump = self._read_until_quiet(0 if stopped else patience)
+            dump = self._read_until_quiet(pid, 0 if stopped else patience)
         return Sight(self.roll.name(pid) or self._description(pid), dump, stopped, busy, asleep)
 
-    def _read_until_quiet(self, patience: float) -> str:
+    def _read_until_quiet(self, pid: int, patience: float) -> str:
+        """Read what a process writes at once, line by line; one that is still at work may only wait for a processor in between."""
         end = time.monotonic() + 2 * patience
-        parts = []
-        while time.monotonic() < end and select.select([self.stacks_end], [], [], patience)[0]:
-            parts.append(self._read_stacks())
-            patience = 0.05
+        parts: list[str] = []
+        while time.monotonic() < end:
+            if select.select([self.stacks_end], [], [], patience)[0]:
+                parts.append(self._read_stacks())
+                patience = QUIET
+            elif not parts or patience > QUIET or not processes.is_at_work(pid):
+                break
+            else:
+                patience = QUIET_AT_WORK
         return "".join(parts)
 
     def _tell_of(self, sights: list[tuple[int, Sight]]) -> None:

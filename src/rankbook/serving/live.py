@@ -262,9 +262,9 @@ class Live:
         shown = "\n".join((*said, *(() if any(what in each for each in said) else (what,))))
         if self.mistakes.get(who) == shown:
             return False
-        self.mistakes[who] = shown
         says_it_all = isinstance(error, (RankbookError, SystemExit, click.ClickException))  # the last is the engine's own refusal
         self.log.error("%s", harmless(what), exc_info=None if says_it_all else error)
+        self.mistakes[who] = shown  # at once on the pages, which others ask for: the log has it by then
         return True
 
     def _warn(self, warnings: tuple[str, ...]) -> None:
