@@ -428,3 +428,13 @@ def test_any_tangle_has_an_answer(statements: list[tuple[int, str, str, str]]) -
             assert use.lines or use.places
     draft = Draft(result.modules, frozenset(result.modules))
     assert unmentioned(public_names(draft, ["a", "b", "test_x"]), {}) == public_names(draft, ["a", "b", "test_x"])
+
+
+def test_whoever_asks_for_a_name_has_read_its_file() -> None:
+    """Also where the file is known from another question, so that a change of it is a reason to ask again."""
+    modules = {"s/a.py": parse_bytes("s/a.py", b"import os\nfirst = 1\n")}
+    draft = Draft(modules, frozenset(modules))
+    for name, there in (("first", True), ("first", True), ("os", True), ("none", False)):
+        with draft.reads.traced() as trace:
+            assert draft.names.has("s/a.py", name) is there
+        assert trace.read == {"s/a.py"}, name

@@ -143,6 +143,7 @@ class Names:
 
     def has(self, path: str, name: str) -> bool:
         """Tell whether a file itself defines or imports a name."""
+        self._reads.note(path)
         return self._definition(path, name) is not None or name in self.bindings(path)
 
     def only(self, path: str, name: str) -> Place | None:

@@ -233,7 +233,7 @@ class Supervisor:
         """Take the notes that processes of the program have sent."""
         while (heard := wire.hear(self.notes)) is not None:
             note, descriptors = heard
-            with contextlib.suppress(KeyError, TypeError):  # something else has written into the socket
+            with contextlib.suppress(KeyError, IndexError, TypeError):  # something else has written into the socket
                 self._heed(note, descriptors)
 
     def _heed(self, note: wire.Message, descriptors: list[int]) -> None:
