@@ -708,6 +708,24 @@ def test_a_name_that_is_too_long_costs_its_file_only(tmp_path, monkeypatch, caps
     assert f"suite/{longer} is left out: its name has 246 bytes" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("place", ["suite", "suite/part/.git"])
+def test_no_program_runs_that_a_tree_names(tmp_path, place):
+    """A folder that comes with a repository's settings, bare as Git clones it or unpacked, has nothing run by Git."""
+    root, ran = tmp_path / "root", tmp_path / "ran"
+    hook = f'[core]\n repositoryformatversion = 0\n bare = false\n fsmonitor = "touch {ran}; echo"\n'
+    hook += " worktree = .\n" if place == "suite" else ""
+    tests = {"suite/test_a.py": b"def test_a():\n    pass\n", "suite/part/test_b.py": b"def test_b():\n    pass\n"}
+    inner = {"HEAD": b"ref: refs/heads/main\n", "config": hook.encode(), "objects/k": b"", "refs/k": b""}
+    hostile.write(root, {**tests, **{f"{place}/{name}": data for name, data in inner.items()}})
+    (root / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["suite"]\nfindings = []\n')
+    subprocess.run(["git", "init", "-q", root], check=True)
+    for command in ("gen", "check"):
+        assert main([command, "--root", str(root)]) == 0
+    assert (root / "docs/suite/suite/test_a.py_docs.md").is_file()
+    assert (root / "docs/suite/suite/part/test_b.py_docs.md").is_file()
+    assert not ran.exists()
+
+
 def test_init_writes_nothing_outside_of_the_repository(tmp_path):
     """A site whose pages lie elsewhere, by `..` or by a link, gets no page from us."""
     secret = outside(tmp_path)

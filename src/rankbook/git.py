@@ -7,6 +7,10 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+_SETTINGS = ("core.fsmonitor=false", "safe.bareRepository=explicit", "core.hooksPath=/dev/null", "log.showSignature=false")
+_HARMLESS = tuple(word for setting in _SETTINGS for word in ("-c", setting))
+"""Settings that let no repository have a program run: one may lie within the tree, or be a folder of it."""
+
 
 def asked(
     folder: Path, *words: str, given: bytes = b"", more: Mapping[str, str] | None = None, seconds: float | None = None
@@ -22,7 +26,7 @@ def asked(
     """
     # A hook of Git's own names its repository by the environment, whichever folder is asked about.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | dict(more or {})
-    command = ["git", "-C", os.fspath(folder), *words]
+    command = ["git", "-C", os.fspath(folder), *_HARMLESS, *words]
     try:
         return subprocess.run(command, capture_output=True, check=False, env=environment, input=given, timeout=seconds)
     except (OSError, subprocess.SubprocessError):
