@@ -17,7 +17,8 @@ from rankbook.pages import render, seals
 from rankbook.store import _AT_ONCE, _SMALL, Store, StoreError
 
 _sizes = st.integers(0, 2) | st.integers(_SMALL - 2, _SMALL + 2) | st.integers(0, 70_000)
-_changes = st.lists(st.tuples(st.sampled_from("abcd"), st.none() | _sizes.map(lambda size: pickle.dumps(b"x" * size))), max_size=12)
+_NAMES = ("a", "\ud800", "c\udfff", "d")
+_changes = st.lists(st.tuples(st.sampled_from(_NAMES), st.none() | _sizes.map(lambda size: pickle.dumps(b"x" * size))), max_size=12)
 _words = st.text("ab.", max_size=5)
 _lines = st.integers(1, 9)
 
@@ -52,22 +53,25 @@ def test_values_come_back_as_they_were_set(tmp_path_factory, is_kept, changes):
         known[key] = data
     values = {key: pickle.loads(data) for key, data in sorted(known.items()) if data is not None}
     assert {key: store.data("facts", key) for key in known} == known
-    assert {key: store.get("facts", key) for key in "abcd"} == {**dict.fromkeys("abcd"), **values}
+    assert {key: store.get("facts", key) for key in _NAMES} == {**dict.fromkeys(_NAMES), **values}
     assert store.commit("1") == is_kept
     if folder is not None:
         later = Store(folder, "world")
-        assert {key: later.get("facts", key) for key in "abcd"} == {**dict.fromkeys("abcd"), **values}
+        assert {key: later.get("facts", key) for key in _NAMES} == {**dict.fromkeys(_NAMES), **values}
+        assert later.sums("facts").keys() == values.keys()
+        later.prepare("facts", _NAMES)
+        assert {key: later.get("facts", key) for key in _NAMES} == {**dict.fromkeys(_NAMES), **values}
         later.close()
         assert [each.name for each in folder.iterdir()] == ["store.sqlite"]
     store.close()
 
 
 @given(
-    before=st.dictionaries(st.text("ab\U0010ffff", max_size=3), st.integers()),
-    after=st.dictionaries(st.text("ab", max_size=3), st.none() | st.integers()),
+    before=st.dictionaries(st.text("ab\U0010ffff\ud800", max_size=3), st.integers()),
+    after=st.dictionaries(st.text("ab\ud800", max_size=3), st.none() | st.integers()),
 )
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.parametrize("start", ["", "a", "ab", "b"])
+@pytest.mark.parametrize("start", ["", "a", "ab", "b", "\ud800"])
 def test_values_whose_keys_begin_alike(tmp_path_factory, start, before, after):
     """Those of the last run and those that this one has set come at once; what it has deleted is not among them."""
     folder = tmp_path_factory.mktemp("cache")

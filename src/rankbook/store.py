@@ -23,7 +23,8 @@ _Value = TypeVar("_Value")
 _NAME = "store.sqlite"
 _TABLES = ("facts", "packages", "surveys", "findings", "rows", "keywords", "totals", "words", "apis", "entries", "indexes")
 """Tables of one value per key."""
-_SCHEMA = "".join(f"CREATE TABLE IF NOT EXISTS {table} (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;\n" for table in _TABLES)
+_SCHEMA = "".join(f"CREATE TABLE IF NOT EXISTS {table} (key TEXT PRIMARY KEY, value BLOB NOT NULL);\n" for table in _TABLES)
+"""With row ids: SQLite would keep the first part of each of these long values in the tree of the keys, and so write more pages."""
 _UNUSED = 30 * 24 * 3600
 """Seconds after which what a project's runs have kept is deleted."""
 _MOST = 400
@@ -117,7 +118,8 @@ class Store:
             for start in range(0, len(keys), _AT_ONCE):
                 some = keys[start : start + _AT_ONCE]
                 wanted = f"SELECT key, value FROM {table} WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608 - a name of ours
-                self._prepared[table].update(self._connection().execute(wanted, some))
+                rows = self._connection().execute(wanted, [*map(_written, some)])
+                self._prepared[table].update((_key_of(key), value) for key, value in rows)
         except sqlite3.Error as error:
             raise StoreError(str(error)) from error
 
@@ -136,7 +138,8 @@ class Store:
         if not self.generation:
             return {}
         try:
-            return {key: zlib.crc32(data) for key, data in self._connection().execute(f"SELECT key, value FROM {table}")}  # noqa: S608 - as above
+            rows = self._connection().execute(f"SELECT key, value FROM {table}")  # noqa: S608 - as above
+            return {_key_of(key): zlib.crc32(data) for key, data in rows}
         except sqlite3.Error as error:
             raise StoreError(str(error)) from error
 
@@ -226,7 +229,7 @@ class Store:
         if (prepared := self._prepared.get(table, {}).get(key)) is not None:
             return prepared
         try:
-            row = self._connection().execute(f"SELECT value FROM {table} WHERE key = ?", (key,)).fetchone()  # noqa: S608 - a name of ours
+            row = self._connection().execute(f"SELECT value FROM {table} WHERE key = ?", (_written(key),)).fetchone()  # noqa: S608 - a name of ours
         except sqlite3.Error as error:
             raise StoreError(str(error)) from error
         return None if row is None else row[0]
@@ -234,21 +237,35 @@ class Store:
     def _read_beginning(self, table: str, start: str) -> dict[str, bytes]:
         if not self.generation:
             return {}
-        wanted = f"SELECT key, value FROM {table} WHERE key >= ? AND substr(key, 1, ?) = ?"  # noqa: S608 - a name of ours
+        wanted = f"SELECT key, value FROM {table} WHERE key >= ? AND (substr(key, 1, ?) = ? OR typeof(key) = 'blob')"  # noqa: S608 - a name of ours
         try:
-            return dict(self._connection().execute(wanted, (start, len(start), start)))
+            rows = self._connection().execute(wanted, (_written(start), len(start), _written(start)))
+            return {name: value for key, value in rows if (name := _key_of(key)).startswith(start)}
         except sqlite3.Error as error:
             raise StoreError(str(error)) from error
 
     def _write(self, connection: sqlite3.Connection, generation: str) -> None:
         for table in _TABLES:
             changed = self._changed[table]
-            gone = [(key,) for key, data in changed.items() if data is None]
+            gone = [(_written(key),) for key, data in changed.items() if data is None]
             connection.executemany(f"DELETE FROM {table} WHERE key = ?", gone)  # noqa: S608 - as above
-            kept = ((key, self._set(changed[key])) for key in sorted(changed) if changed[key] is not None)
+            kept = ((_written(key), self._set(changed[key])) for key in sorted(changed) if changed[key] is not None)
             connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", kept)  # noqa: S608 - as above
         about = {"generation": generation, "world": self.world}
         connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
+
+
+def _written(key: str) -> str | bytes:
+    """Give a key as SQLite takes it: one with a lone surrogate, which a string of a source may hold, is no text to it."""
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        return key.encode("utf-8", "surrogatepass")
+    return key
+
+
+def _key_of(key: str | bytes) -> str:
+    return key if isinstance(key, str) else key.decode("utf-8", "surrogatepass")
 
 
 def _let_go(connections: dict[int, sqlite3.Connection]) -> None:
