@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -376,12 +377,98 @@ def test_gen_tells_hooks_that_pages_were_written(project):
     assert run(project, "gen") == 0
 
 
-def test_the_hooks_stop_what_is_not_in_step(project, monkeypatch):
-    """Each hook's command says no to a project out of step and yes afterwards; the one that generates mends it on the way."""
-    hooks = {hook["id"]: hook["entry"].split() for hook in yaml.safe_load(HOOKS.read_text())}
-    monkeypatch.chdir(project)
-    (project / "s/other.py").write_text("x = 2\n")
-    said = {name: [main(words[1:]) for _ in range(2)] for name, words in sorted(hooks.items())}
-    assert {words[0] for words in hooks.values()} == {"rankbook"}
-    assert said == {"rankbook-check": [1, 1], "rankbook-gen": [1, 0]}
-    assert main(hooks["rankbook-check"][1:]) == 0
+def git(root, *words):
+    """Run Git as a user of the project."""
+    mine = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    return subprocess.run(["git", "-C", root, *mine, *words], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def repository(project):
+    """A project whose first commit holds its pages, and each of whose commits runs our hooks."""
+    (project / ".gitignore").write_text("ignored.py\n")
+    git(project, "init", "-q")
+    git(project, "add", ".")
+    assert git(project, "commit", "-qm", "first").returncode == 0
+    return project
+
+
+def hooked(root, hook):
+    """Let commits run one of our hooks."""
+    entries = {each["id"]: each["entry"].split() for each in yaml.safe_load(HOOKS.read_text())}
+    assert entries[hook][0] == "rankbook"
+    command = shlex.join([sys.executable, "-m", "rankbook.cli", *entries[hook][1:]])
+    script = root / ".git/hooks/pre-commit"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(f"#!/bin/sh\nexec {command}\n")
+    script.chmod(0o755)
+
+
+def cloned(root, folder):
+    """Check the commit as others get it."""
+    assert git(root, "clone", "-q", root, folder).returncode == 0
+    return main(["check", "--root", str(folder)])
+
+
+@pytest.mark.parametrize("hook", ["rankbook-check", "rankbook-gen"])
+def test_a_commit_holds_the_pages_of_its_sources(repository, tmp_path, hook):
+    """Pages that are not added stop it, so do those of a source that is not added; what is not to be committed stops nothing."""
+    hooked(repository, hook)
+    (repository / "s/test_new.py").write_text(SUITE.replace("Ring", "New"))
+    (repository / "s/ignored.py").write_text("x = 1\n")
+    git(repository, "add", "s")
+    assert git(repository, "commit", "-qm", "no page").returncode == 1
+    assert run(repository, "gen") == 0
+    told = git(repository, "commit", "-qm", "pages that are not added")
+    assert told.returncode == 1
+    if hook == "rankbook-check":
+        assert "unstaged  out/s/test_new.py_docs.md: the commit does not hold it as it stands; run `git add`" in told.stderr
+    else:
+        assert "files of the book to stage: git add out" in told.stderr
+    git(repository, "add", "out")
+    assert git(repository, "commit", "-qm", "pages").returncode == 0
+    assert cloned(repository, tmp_path / "second") == 0
+
+    (repository / "s/test_scratch.py").write_text(SUITE.replace("Ring", "Scratch"))
+    (repository / "README.md").write_text("# Rings\n")
+    git(repository, "add", "README.md")
+    assert git(repository, "commit", "-qm", "beside a source of nobody").returncode == 0
+    assert run(repository, "gen") == 0
+    scratch = page(repository, "s/test_scratch.py")
+    git(repository, "add", "out")
+    assert git(repository, "commit", "-qm", "pages of a source that is not added").returncode == 1
+    assert scratch.is_file() == (hook == "rankbook-check")
+    git(repository, "reset", "-q", "--hard")
+    assert run(repository, "gen") == 0
+    git(repository, "stash", "-q")  # as pre-commit hides what is not staged; the scratch file and its pages stay
+    before = scratch.read_bytes()
+    (repository / "README.md").write_text("# More rings\n")
+    assert git(repository, "commit", "-qm", "a file by its name", "README.md").returncode == 0
+    assert scratch.read_bytes() == before
+    assert cloned(repository, tmp_path / "third") == 0
+
+
+def test_a_commit_of_some_files_has_an_index_of_its_own(repository, tmp_path):
+    """`git commit FILE` leaves what is staged besides for later, and the hook sees the commit as it will be."""
+    hooked(repository, "rankbook-check")
+    (repository / "s/test_new.py").write_text(SUITE.replace("Ring", "New"))
+    (repository / "README.md").write_text("# Rings\n")
+    git(repository, "add", "s", "README.md")
+    assert git(repository, "commit", "-qm", "alone", "README.md").returncode == 0
+    assert git(repository, "commit", "-qm", "the source").returncode == 1
+    (repository / "s/test_ring.py").write_text(f"# new\n{SUITE}")
+    assert git(repository, "commit", "-qam", "a change without its page").returncode == 1
+    assert run(repository, "gen") == 0
+    git(repository, "add", "out")
+    told = git(repository, "commit", "-qm", "pages without their sources' changes")
+    assert "s/test_ring.py: not all of its changes are staged" in told.stderr
+    assert git(repository, "commit", "-qam", "all").returncode == 0
+    assert cloned(repository, tmp_path / "second") == 0
+
+
+def test_what_is_staged_is_asked_of_git(project, capsys):
+    """Without a repository, in one sentence."""
+    status, _, told = check(project, capsys, "--staged")
+    assert status == 2
+    assert told.startswith(f"rankbook: error: {project / 's'}: Git cannot say what is staged (fatal: not a git repository")
+    assert told.endswith("; leave out --staged\n")

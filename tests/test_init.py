@@ -389,7 +389,7 @@ def test_a_project_below_the_top_of_its_repository(tmp_path):
     paths = [step["with"]["path"] for job in workflow["jobs"].values() for step in job["steps"] if "path" in step.get("with", {})]
     assert [path for path in paths if not path.startswith("part/")] == ["${{ runner.temp }}/artifact.tar"]
     assert len(paths) > 4
-    assert "entry: rankbook check --root part" in (tmp_path / ".pre-commit-config.yaml").read_text()
+    assert "entry: rankbook check --staged --root part" in (tmp_path / ".pre-commit-config.yaml").read_text()
     assert "cd part" in (tmp_path / ".gitlab/book.gitlab-ci.yml").read_text()
 
 

@@ -339,8 +339,8 @@ def test_templates_of_python_are_not_parsed() -> None:
 
 
 def test_git_leaves_out_what_it_ignores(tmp_path: Path) -> None:
-    """In a work tree, tracked and new files are found; ignored and deleted ones are not."""
-    make(tmp_path, "a.py", "sub/b.py", "build/c.py", "gone.py")
+    """In a work tree, tracked and new files are found; ignored and deleted ones are not, nor what Python and its tools leave."""
+    make(tmp_path, "a.py", "sub/b.py", "build/c.py", "gone.py", "sub/__pycache__/b.cpython-311.pyc", ".hypothesis/examples/1")
     (tmp_path / ".gitignore").write_text("build/\n")
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", "a.py", "gone.py")

@@ -32,6 +32,7 @@ def options(parser: ArgumentParser) -> None:
     """Add what is told of pages that are out of step."""
     parser.add_argument("--diff", action="store_true", help="show how each page would change")
     parser.add_argument("--stat", action="store_true", help="show how many lines of each page would change")
+    parser.add_argument("--staged", action="store_true", help="compare what is in Git's index, as the next commit has it")
     parser.add_argument(
         "--all", action="store_true", help=f"name more than {_MOST_PAGES} pages, show more than {_MOST_LINES} lines of the diff"
     )

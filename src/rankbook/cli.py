@@ -17,7 +17,7 @@ from rankbook.config import Settings, find_root, load
 from rankbook.errors import ConfigError, RankbookError, refused
 from rankbook.garbage import leave_at_exit
 from rankbook.report import Report, others_among, pages_among, plural, told_of_unparsed
-from rankbook.terminal import harmless, heard, one_line
+from rankbook.terminal import harmless, heard, one_line, word
 
 _DRAWN_EVERY = 0.1
 """Seconds between two looks of a progress bar."""
@@ -91,6 +91,7 @@ def _gen_options(parser: argparse.ArgumentParser) -> None:
         help="write pages anew that somebody has edited outside of notes, and remove those of sources that are left out",
     )
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 when a page was written or removed, for hooks")
+    parser.add_argument("--staged", action="store_true", help="take only sources that are in Git's index, as the next commit has them")
 
 
 def _book_of_options(parser: argparse.ArgumentParser) -> None:
@@ -126,7 +127,9 @@ def _gen(chosen: argparse.Namespace) -> int:
     for warning in (*report.warnings, *told_of_unparsed(report.unparsed)):
         _warn(warning)
     _say(summary(report))
-    return 1 if chosen.exit_code and report.changes else 0
+    if report.unstaged:
+        _say(f"{plural(len(report.unstaged), 'file')} of the book to stage: git add {word(settings.out)}")
+    return 1 if chosen.exit_code and (report.changes or report.unstaged) else 0
 
 
 def _book_of(chosen: argparse.Namespace) -> Settings:
@@ -139,6 +142,7 @@ def _book_of(chosen: argparse.Namespace) -> Settings:
         "exclude": chosen.exclude and tuple(chosen.exclude),
         "package_path": chosen.package_path and tuple(chosen.package_path),
         "jobs": chosen.jobs,
+        "staged": getattr(chosen, "staged", None),
     }
     root = _root(chosen)
     settings = load(root, overrides)

@@ -30,6 +30,10 @@ _LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 """What the reader of TOML says of a place."""
 
 
+NO_KEYS = ("root", "staged")
+"""Settings that no file can hold."""
+
+
 class Settings(Struct, frozen=True):
     """All settings; a field `source_path` is the key `source-path` in the file and the flag `--source-path`."""
 
@@ -87,6 +91,9 @@ class Settings(Struct, frozen=True):
     repo_forge: str = ""
     """Kind of the forge, where its host does not tell it: `github`, `gitlab`, `bitbucket`, `gitea` ..."""
 
+    staged: bool = False
+    """Whether only files of Git's index count, as in a hook before a commit; for the command line alone."""
+
     @property
     def book_title(self) -> str:
         """The title of the book's root page."""
@@ -129,7 +136,7 @@ def load(root: Path, overrides: Mapping[str, Any] | None = None) -> Settings:
     path = root / "pyproject.toml"
     document = _document(path)
     table = _table(document, path)
-    known = {name.replace("_", "-"): name for name in Settings.__struct_fields__ if name != "root"}
+    known = {name.replace("_", "-"): name for name in Settings.__struct_fields__ if name not in NO_KEYS}
     values: dict[str, Any] = {}
     for key, value in table.items():
         with _placed(path, key):

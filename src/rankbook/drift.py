@@ -33,6 +33,8 @@ class Drift(enum.StrEnum):
     EDITED = "hand-edited"
     FOREIGN = "foreign"
     """Something else stands in its place."""
+    UNSTAGED = "unstaged"
+    """It is in step as it stands on disk, and not in the commit that way."""
 
 
 class Drifted(Struct, frozen=True):
@@ -61,6 +63,9 @@ def drifted(settings: Settings, report: Report) -> list[Drifted]:
     found = [_written(page, writer, is_tidied=page in tidied) for page in report.written]
     found += [Drifted(page, Drift.OBSOLETE) for page in report.removed]
     found += [_kept(settings, page, writer) for page in report.kept]
+    told = {each.page for each in found}
+    why = "the commit does not hold it as it stands; run `git add`"
+    found += [Drifted(page, Drift.UNSTAGED, why, is_mended_by_gen=False) for page in report.unstaged if page not in told]
     return sorted(found, key=lambda each: each.page)
 
 

@@ -83,7 +83,8 @@ def cache_base() -> Path:
 
 def cache_folder(settings: Settings) -> Path:
     """Name the folder in which a project's runs keep what they found."""
-    key = hashlib.sha256(f"{settings.root}\0{settings.below_root(settings.out)}".encode(errors="surrogateescape")).hexdigest()
+    words = [os.fspath(settings.root), os.fspath(settings.below_root(settings.out)), *(["staged"] if settings.staged else [])]
+    key = hashlib.sha256("\0".join(words).encode(errors="surrogateescape")).hexdigest()
     return cache_base() / key[:24]
 
 
@@ -145,6 +146,8 @@ def compare(settings: Settings) -> Changes | None:
     looked_at = (manifest.sources, manifest.surroundings, manifest.foreign, manifest.pages, manifest.folders)
     found = _changed(list(zip((root, root, root, out, out), looked_at, strict=True)), settings.jobs)
     sources, surroundings, foreign, pages, folders = map(tuple, found)
+    if settings.staged:  # a commit may have an index of its own
+        surroundings = (*surroundings, ".")
     pages += tuple(sorted(_appeared(out, folders, manifest)))
     return Changes(manifest, sources, surroundings, foreign, pages, time.perf_counter() - start)
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rankbook import findings, freshness, homes, pages
+from rankbook import findings, freshness, homes, pages, staged
 from rankbook.analyse import Draft, folders_of, public_names, survey, targets, unknown_modules, unmentioned
 from rankbook.collecting import rules_of
 from rankbook.config import Settings
@@ -452,7 +452,12 @@ class _Run:
 
     def _sweep(self, gone: set[str]) -> tuple[str, ...]:
         """Remove the pages of what is gone; give those that are removed."""
-        fates = self.writer.sweep(self.fates) if self.changes is None else self.writer.remove(sorted(self._to_remove(gone)))
+        # Pages that are not in the commit are those of sources that are not in it either.
+        staying = staged.untracked(self.writer.out) if self.settings.staged else frozenset()
+        if self.changes is None:
+            fates = self.writer.sweep({*self.fates, *staying})
+        else:
+            fates = self.writer.remove(sorted(self._to_remove(gone) - staying))
         self.fates |= {path: fate for path, fate in fates.items() if fate is Fate.EDITED}
         return tuple(path for path, fate in fates.items() if fate is Fate.REMOVED)
 
@@ -584,6 +589,7 @@ class _Run:
         written = {path for path, fate in self.fates.items() if fate.is_written}
         written_orphans, removed_orphans = self._fate_of_orphans()
         self.passing += self._told_of_merges()
+        unstaged = self._unstaged() & {*self.pages, *removed, *written_orphans, *removed_orphans}
         return Report(
             sources=len(self.paths),
             pages=pages_among(self.pages),
@@ -592,6 +598,7 @@ class _Run:
             unchanged=pages_among(self.pages) - pages_among(written) - pages_among(kept),
             removed=tuple(sorted({*removed} | removed_orphans)),
             kept=kept,
+            unstaged=tuple(sorted(unstaged)),
             warnings=(
                 *self.warnings,
                 *self.unknown,
@@ -603,6 +610,14 @@ class _Run:
             unparsed=tuple(f"{path}:{brief.error}" for path, brief in sorted(self.knowledge.briefs.items()) if brief.error),
             seconds=self.clock.seconds,
         )
+
+    def _unstaged(self) -> frozenset[str]:
+        """Name what stands in the folder of the pages otherwise than in the commit, where that is asked for."""
+        if not self.settings.staged:
+            return frozenset()
+        for path in sorted(staged.changed(self.settings.root).intersection(self.paths)):
+            self.passing.append(f"{path}: not all of its changes are staged; its pages are made from the file as it stands on disk")
+        return staged.untracked(self.writer.out) | staged.changed(self.writer.out)
 
     def _told_of_markers(self) -> Iterator[str]:
         """Tell of the notes that show markers of Git, at the places where they stand now."""
@@ -668,6 +683,7 @@ class _Run:
                     written=(),
                     tidied=(),
                     removed=(),
+                    unstaged=(),
                     unchanged=report.pages - pages_among(report.kept),
                     warnings=self._lasting(report),
                 ),

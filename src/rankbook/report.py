@@ -26,6 +26,8 @@ class Report(Struct, frozen=True):
     """Pages, and other files, whose source is gone."""
     kept: tuple[str, ...] = ()
     """Pages, and other files, not written because a person made what stands in their place."""
+    unstaged: tuple[str, ...] = ()
+    """Pages, and other files, that are not in Git's index as they stand on disk, of a run that asks for that."""
     warnings: tuple[str, ...] = ()
     """What a user should know, a sentence each."""
     unparsed: tuple[str, ...] = ()

@@ -10,16 +10,17 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rankbook import front_matter, git
+from rankbook import front_matter, git, staged
 from rankbook.config import Settings, real
 from rankbook.errors import SourceError
 from rankbook.globs import matcher
 from rankbook.sources.packages import INSTALLED
 
-_LEFT_OUT = frozenset({
-    ".git", ".hg", ".svn", ".bzr", ".jj", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".tox", ".nox",
-    ".venv", ".ipynb_checkpoints", ".eggs", "node_modules", ".rankbook",
-})  # fmt: skip
+_MADE = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".rankbook"})
+"""Folders that programs fill, this one among them; they hold no sources, whatever Git says."""
+_LEFT_OUT = _MADE | {
+    ".git", ".hg", ".svn", ".bzr", ".jj", ".tox", ".nox", ".venv", ".ipynb_checkpoints", ".eggs", "node_modules",
+}  # fmt: skip
 """Folders that hold no sources, where Git does not say so."""
 _MAYBE_GENERATED = (".md", ".svg", "objects.inv")
 """Ends of the names of generated files, in small letters."""
@@ -60,7 +61,7 @@ def discover(settings: Settings) -> Found:
     out = settings.below_root(settings.out)
     _check_folders(settings, root, out)
     warnings: list[str] = []
-    search = _Search(root, warnings)
+    search = _Search(root, warnings, is_staged=settings.staged)
     candidates = {path for source in settings.sources for path in search.below(_relative(root, source))}
     taken, left = matcher(settings.include), matcher(settings.exclude)
     wanted = [path for path in sorted(candidates) if (not settings.include or taken(path)) and not left(path)]
@@ -104,11 +105,13 @@ class _Search:
     Args:
         root: folder that paths start from.
         warnings: takes a sentence for each repository that Git cannot read.
+        is_staged: whether only files of Git's index count.
     """
 
-    def __init__(self, root: Path, warnings: list[str]) -> None:
+    def __init__(self, root: Path, warnings: list[str], *, is_staged: bool) -> None:
         self.root = root
         self.warnings = warnings
+        self.is_staged = is_staged
         self.asked: list[str] = []
         """Folders below which Git was asked for the files, each of another repository or source."""
         self.has_say: dict[str, bool] = {}
@@ -117,7 +120,8 @@ class _Search:
     def below(self, source: str) -> Iterator[str]:
         """Give the file that a source is, or those in its folder; of what Git tracks also what is not there."""
         if not (self.root / source).is_dir():
-            yield source
+            if not self.is_staged or staged.files(self.root, source):
+                yield source
             return
         listed = self._git_files(source)
         self.has_say[source] = listed is not None
@@ -144,6 +148,9 @@ class _Search:
     def _git_files(self, source: str) -> list[str] | None:
         """List what Git tracks or would track; None where Git has no say."""
         folder = self.root / source
+        if self.is_staged:
+            self.asked.append(source)
+            return [*dict.fromkeys(_joined(source, name) for name in staged.files(folder) if not _is_made(name))]
         if not any(map(_is_repository, (folder, *folder.parents))):
             return None
         self.asked.append(source)
@@ -156,7 +163,7 @@ class _Search:
             why = "git is not installed" if listing is None else os.fsdecode(listing.stderr).strip().partition("\n")[0]
             self.warnings.append(f"Git could not list the files of {source or 'the root'} ({why}), so ignored files are not left out")
             return None
-        return [*dict.fromkeys(_joined(source, name.rstrip("/")) for name in _names(listing))]
+        return [*dict.fromkeys(_joined(source, name.rstrip("/")) for name in _names(listing) if not _is_made(name))]
 
     def _walk(self, source: str) -> Iterator[str]:
         """Give all files below a folder of which Git says nothing, and what the repositories within say of theirs."""
@@ -169,6 +176,11 @@ class _Search:
                 continue
             folders[:] = [name for name in folders if name not in _LEFT_OUT]
             yield from (_joined(below, name) for name in files if name != ".git")
+
+
+def _is_made(path: str) -> bool:
+    """Tell whether a file lies in a folder that a program fills."""
+    return not _MADE.isdisjoint(path.split("/")[:-1])
 
 
 def _is_repository(folder: Path) -> bool:

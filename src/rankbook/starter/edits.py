@@ -231,7 +231,7 @@ def hook(text: str, facts: Facts) -> Edit:
     root = f" --root {word(facts.below)}" if facts.below else ""
     entry = (
         "repo: local\nhooks:\n  - id: rankbook-check\n    name: pages agree with their sources\n"
-        f"    entry: {yaml_scalar(f'rankbook check{root}')}\n    language: system\n    pass_filenames: false"
+        f"    entry: {yaml_scalar(f'rankbook check --staged{root}')}\n    language: system\n    pass_filenames: false"
     )
     return Edit(yaml_edits.added(text, ("repos",), entry), "the hook rankbook-check added")
 
