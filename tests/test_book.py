@@ -161,6 +161,14 @@ def test_a_site_that_cannot_be_built_is_told_before_anything_is_done(project, se
     assert not (project / "docs" / "suite").exists()
 
 
+def test_a_site_is_built_by_mkdocs_or_nothing_is_done(project):
+    """Where MkDocs is not installed, that is told before the suite is proved."""
+    program = "import sys; sys.modules['mkdocs'] = None; from rankbook.cli import main; sys.exit(main(['book']))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=project, capture_output=True, text=True, check=False)
+    said = 'rankbook: error: MkDocs, which builds the site, is not installed; pip install "rankbook[site]"\n'
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
 def test_the_folders_of_the_book_are_those_of_the_site(project):
     """What `mkdocs.yml` says of the folders of pages and of the site holds, and the last line leads there."""
     (project / "docs").rename(project / "book")

@@ -807,6 +807,29 @@ def test_a_part_of_the_sources_does_not_take_the_place_of_the_book(tmp_path, mon
     assert pages(tmp_path, "docs/suite") == before
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("sources = [\n  'a.py',\n  'gone',\n]\n", "error: {}:2: the source 'gone' does not exist; name a file or a folder below the root"),
+        ("sources = ['a.py', '../b']\n", "error: {}:2: the source '../b' lies outside the root; name a file or a folder below the root"),
+        ("sources = ['a.py']\npack = 'gone'\n", "error: {}:3: there is no template pack 'gone'; known packs are "),
+        (
+            "sources = ['a.py']\n\npackage-path = ['gone']\n",
+            "warning: pyproject.toml:4: the setting package-path names 'gone', which is no folder",
+        ),
+    ],
+)
+def test_a_mistake_of_a_setting_is_told_with_its_line(tmp_path, monkeypatch, capsys, setting, said):
+    """Also of one that only shows when it is used; the command line has no line."""
+    root = tmp_path / "root"
+    plant(tmp_path, {"b/c.py": "x = 1\n", "root/a.py": "x = 1\n", "root/pyproject.toml": f"[tool.rankbook]\n{setting}"})
+    monkeypatch.chdir(root)
+    main(["gen"])
+    assert f"rankbook: {said.format(root / 'pyproject.toml')}" in capsys.readouterr().err
+    assert main(["gen", "none.py", "--out", "small", "--pack", "rankbook"]) == 2
+    assert f"rankbook: error: {root}: the source 'none.py' does not exist; name" in capsys.readouterr().err
+
+
 def test_a_part_of_the_sources_has_a_book_of_its_own(tmp_path, monkeypatch, capsys):
     """Named sources make a book in another folder, or in this one by force; all that the settings name, and more, needs neither."""
     files = {"s/a.py": "x = 1\n", "s/b.py": "x = 2\n", "t/c.py": "x = 3\n"}

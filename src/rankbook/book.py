@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,8 @@ def make_book(settings: Settings, docs: str | None = None, progress: Progress | 
     engine = told(settings.root, MKDOCS)
     if engine.path is None:
         raise RankbookError("there is no mkdocs.yml, which says what the site is", where=settings.root, right="`rankbook init` writes one")
+    if find_spec("mkdocs") is None:
+        raise RankbookError("MkDocs, which builds the site, is not installed", right='pip install "rankbook[site]"')
     docs = docs or engine.docs_dir
     clock = [time.perf_counter()]
     generated = document(settings, progress=progress)

@@ -154,6 +154,21 @@ def load(root: Path, overrides: Mapping[str, Any] | None = None) -> Settings:
     return settings
 
 
+def told_at(settings: Settings, name: str) -> tuple[Path, int] | None:
+    """Find where the project's file says a setting; None where the command line does, or nobody.
+
+    Args:
+        settings: as they were read.
+        name: of the field.
+    """
+    path, key, value = settings.root / "pyproject.toml", name.replace("_", "-"), getattr(settings, name)
+    said = _table(_document(path), path).get(key)
+    if said is None or (tuple(said) if isinstance(said, list) else said) != value:
+        return None
+    line = _line(path, ("tool", "rankbook", key))
+    return (path, line) if line else None
+
+
 def find_root(start: Path) -> Path:
     """Find the project's root: the nearest folder upwards with `pyproject.toml` or `.git`, else `start` itself."""
     start = start.resolve()

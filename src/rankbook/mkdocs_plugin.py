@@ -10,9 +10,10 @@ import logging
 import re
 from contextlib import ExitStack, suppress
 from functools import cached_property, partial
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import unquote
 
 import click
 from mkdocs.config import config_options
@@ -42,7 +43,7 @@ from rankbook.terminal import harmless
 from rankbook.workers import beside, processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.livereload import LiveReloadServer
@@ -58,6 +59,8 @@ _LAST_RUN = re.compile(rf"(?:<p>{re.escape(LAST_RUN_NOTE)}</p>\s*)?{re.escape(LA
 """What the table of the last runs replaces: the marker, with the note that stands in for the table elsewhere."""
 _LINE_ANCHOR = re.compile(r'\bid="(__codelineno-[^"]+)"')
 _LINE_LINK = re.compile(r'(<a [^>]*?href="[^"#]+)#__codelineno-source-(\d+)"')
+_ID = re.compile(r"""<[a-zA-Z][^<>]*?[ \n]id=(?:"([^"]*)"|([^\s"'>]+))""")
+_LINE_NAME = re.compile(r"__codelineno-source-(\d+)")
 _MOST_PROBLEMS = 50
 """Dead links that are told one by one."""
 _log = logging.getLogger(get_plugin_logger("rankbook").logger.name)
@@ -222,6 +225,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         """Put what the ledger knows in the place of its markers; in HTML, because there no listing can hold a marker itself."""
         build = self._here
         if build.is_shell(page):
+            page.present_anchor_ids = page.links_to_anchors = None  # the page of the site has others, and is looked at when it is made
             return content
         # MkDocs does not look for anchors inside highlighted listings, and would call each link to a line broken.
         page.present_anchor_ids = (page.present_anchor_ids or set()) | set(_LINE_ANCHOR.findall(content))
@@ -242,13 +246,14 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         return output
 
     def on_post_template(self, output_content: str, *, template_name: str, config: MkDocsConfig) -> str:
-        """Name the stamped pages in the map of the site."""
+        """Name the stamped pages in the map of the site, and its front page: by that Material knows where another version begins."""
         build = self._here
-        if template_name != "sitemap.xml" or not build.is_stamped or not config.site_url:
+        if template_name != "sitemap.xml" or not config.site_url:
             return output_content
         site = config.site_url if config.site_url.endswith("/") else f"{config.site_url}/"
-        named = (path for path in build.docs.stamps if path != build.docs.shell)
-        entries = "".join(f"    <url>\n         <loc>{escape(site + build.addresses.url(path))}</loc>\n    </url>\n" for path in named)
+        front = [] if f"<loc>{escape(site)}</loc>" in output_content else [""]
+        named = [build.addresses.url(path) for path in build.docs.stamps if path != build.docs.shell] if build.is_stamped else []
+        entries = "".join(f"    <url>\n         <loc>{escape(site + path)}</loc>\n    </url>\n" for path in (*front, *named))
         return output_content.replace("</urlset>", f"{entries}</urlset>")
 
     @uncollected()
@@ -284,7 +289,8 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             build.finish_search(self._settings)
         except RankbookError as error:
             raise PluginError(harmless(str(error))) from error
-        _tell(published.problems, int(config.validation.links.anchors))
+        level = int(config.validation.links.anchors)
+        _tell((*published.problems, *build.lost_anchors()), level)
 
     def _finish_search(self, build: _Build, live: Live) -> None:
         """Bring the search up to date; what hinders that is shown, and the server lives on."""
@@ -396,6 +402,7 @@ class _Build:
 
     def look(self, files: Files, config: MkDocsConfig) -> None:
         """Find the generated pages, and take them from the engine."""
+        self._files = files
         excluded = config.exclude_docs
         paths = (path for path in files.src_uris if excluded is None or not excluded.match_file(path))
         self.docs = Docs(self.site, paths, self.manifest)
@@ -404,6 +411,21 @@ class _Build:
             for path in (*self.docs.stamps, *self.docs.copied):
                 if path != self.docs.shell:
                     files.src_uris[path].__class__ = Stamped  # all of it stays as it is, but for what it is asked to do
+
+    def lost_anchors(self) -> Iterator[str]:
+        """Say which links of the pages that people wrote name no place on a page of ours: MkDocs knows only what it has built."""
+        known: dict[str, set[str]] = {}
+        for file in self._files.documentation_pages():
+            links = (file.page.links_to_anchors if file.page is not None else None) or {}
+            for to, anchors in links.items():
+                if to.src_uri not in self.docs.stamps:
+                    continue
+                if to.dest_uri not in known:
+                    known[to.dest_uri] = _anchors(self.site.path / to.dest_uri)
+                for anchor, link in anchors.items():
+                    if not {anchor, unquote(anchor), _LINE_NAME.sub(r"L\1", anchor)} & known[to.dest_uri]:
+                        what = f"the doc '{to.src_uri}' does not contain an anchor '#{anchor}'"
+                        yield f"Doc file '{file.src_uri}' contains a link '{link}', but {what}."
 
     @cached_property
     def ledgered(self) -> Ledgered:
@@ -420,6 +442,15 @@ def _reloads() -> bool:
     context = click.get_current_context(silent=True)
     chosen = context.params if context is not None else {}
     return not chosen["no_livereload"] if "no_livereload" in chosen else bool(chosen.get("livereload"))
+
+
+def _anchors(page: Path) -> set[str]:
+    """Give the places of a page of the site that a link may name; none of a page that is not there."""
+    try:
+        text = page.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return set()
+    return {unescape(quoted or bare) for quoted, bare in _ID.findall(text)}
 
 
 def _tell_of_pages(report: Report) -> None:

@@ -17,7 +17,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 
 from rankbook import compiled
-from rankbook.config import Settings
+from rankbook.config import Settings, told_at
 from rankbook.errors import TemplateError
 from rankbook.front_matter import PAGE_KINDS
 from rankbook.pages.evidence import PATTERNS
@@ -62,7 +62,8 @@ def pack_folders(settings: Settings) -> tuple[str, ...]:
         places = (own / settings.pack, _own_packs() / settings.pack, _own_packs() / _SHARED)
         return tuple(dict.fromkeys(str(place) for place in places if place.is_dir()))
     known = ", ".join(sorted(_packs(own)))
-    raise TemplateError(f"there is no template pack '{settings.pack}'", where=own, right=f"known packs are {known}")
+    where, line = told_at(settings, "pack") or (own, None)
+    raise TemplateError(f"there is no template pack '{settings.pack}'", where=where, line=line, right=f"known packs are {known}")
 
 
 class _Generator(CodeGenerator):

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from rankbook import front_matter, git, staged
-from rankbook.config import Settings, real
+from rankbook.config import Settings, real, told_at
 from rankbook.errors import SourceError
 from rankbook.globs import matcher
 from rankbook.sources.packages import INSTALLED
@@ -62,6 +62,7 @@ def discover(settings: Settings) -> Found:
     _check_folders(settings, root, out)
     warnings: list[str] = []
     search = _Search(root, warnings, is_staged=settings.staged)
+    _check_sources(settings, root)
     candidates = {path for source in settings.sources for path in search.below(_relative(root, source))}
     taken, left = matcher(settings.include), matcher(settings.exclude)
     wanted = [path for path in sorted(candidates) if (not settings.include or taken(path)) and not left(path)]
@@ -70,8 +71,10 @@ def discover(settings: Settings) -> Found:
     if not paths:
         why = "the patterns of include and exclude leave none" if candidates and not wanted else "no file that is named can be one"
         warnings.append(f"the book has no source: {why}")
+    place = told_at(settings, "package_path")
+    at = f"{place[0].relative_to(settings.root)}:{place[1]}: " if place else ""
     warnings += [
-        f"the setting package-path names '{path}', which is no folder"
+        f"{at}the setting package-path names '{path}', which is no folder"
         for path in settings.package_path
         if path != INSTALLED and not settings.below_root(path).is_dir()
     ]
@@ -88,14 +91,20 @@ def _check_folders(settings: Settings, root: Path, out: Path) -> None:
             raise SourceError(f"the source '{source}' lies in the folder of the pages", where=out, right="name another folder with --out")
 
 
+def _check_sources(settings: Settings, root: Path) -> None:
+    """Make sure that each source is there, below the root."""
+    for source in settings.sources:
+        path = Path(os.path.normpath(root / source))
+        is_below = path.is_relative_to(root) and real(path).is_relative_to(root)
+        if not (path.exists() and is_below):
+            what = f"the source '{source}' {'lies outside the root' if path.exists() else 'does not exist'}"
+            where, line = told_at(settings, "sources") or (root, None)
+            raise SourceError(what, where=where, line=line, right="name a file or a folder below the root")
+
+
 def _relative(root: Path, source: str) -> str:
     """Give the path of a source below the root; empty for the root itself."""
-    path = Path(os.path.normpath(root / source))
-    if not path.exists():
-        raise SourceError(f"the source '{source}' does not exist", where=root, right="name a file or a folder below the root")
-    if not (path.is_relative_to(root) and path.resolve().is_relative_to(root)):
-        raise SourceError(f"the source '{source}' lies outside the root", where=root, right="name a file or a folder below the root")
-    relative = path.relative_to(root).as_posix()
+    relative = Path(os.path.normpath(root / source)).relative_to(root).as_posix()
     return "" if relative == "." else relative
 
 
