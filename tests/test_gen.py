@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import markdown
@@ -756,6 +757,51 @@ def test_sources_do_not_lie_in_the_folder_of_the_pages(tmp_path, monkeypatch, ca
     assert [path.name for path in tmp_path.rglob("*")] == ["s", "a.py"]
     assert main(["gen", "s", "--out", "."]) == 2
     assert "the pages would lie among the sources; name another folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("out", ["/", "..", "sub/../..", ".git", ".git/book", "link", "link/book"])
+def test_pages_have_a_folder_of_their_own(tmp_path, monkeypatch, capsys, out):
+    """What holds the project, what is Git's, and what a link names outside of the project is refused, and nothing there changes."""
+    other, root = tmp_path / "other", tmp_path / "root"
+    plant(other, {"s/a.py": "x = 1\n"})
+    assert gen(other, sources=("s",)) == 0
+    plant(root, {"s/b.py": "x = 1\n", ".git/HEAD": "ref: refs/heads/main\n"})
+    (root / "link").symlink_to(other / "out")
+    before = pages(other)
+    monkeypatch.chdir(root)
+    capsys.readouterr()
+    assert main(["gen", "s", "--out", out]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert pages(other) == before
+    assert sorted(path.name for path in tmp_path.rglob("*.md") if "other" not in path.parts) == []
+
+
+def test_the_book_of_another_project_is_nobody_elses(tmp_path, monkeypatch):
+    """A book that lies below the folder of the pages keeps its pages and notes, in whole runs and in later ones; so do inventories."""
+    inner = tmp_path / "out/inner"
+    plant(inner, {"s/a.py": "x = 1\n"})
+    assert gen(inner, sources=("s",)) == 0
+    page = inner / "out/s/a.py_docs.md"
+    page.write_text(page.read_text().replace("# A\n", "# A\n\n<!-- rankbook-notes -->\nmine\n<!-- /rankbook-notes -->\n", 1))
+    assert gen(inner, sources=("s",)) == 0
+    assert "mine" in page.read_text()
+    inventory = b"# Sphinx inventory version 2\n# Project: Python\n# Version: 3\n# The remainder of this file is compressed using zlib.\n"
+    inventory += zlib.compress(b"a py:function 1 a.html -\n", 9)
+    plant(tmp_path, {"s/b.py": "x = 1\n", "s/c.py": "x = 2\n"})
+    (tmp_path / "out/python.inv").write_bytes(inventory)
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    for step in range(3):
+        if step == 1:
+            (tmp_path / "s/c.py").unlink()
+        if step == 2:
+            (tmp_path / "out/inner/more.md").write_text("# More\n")
+            (tmp_path / "out/inner/more.md").unlink()
+        assert gen(tmp_path, sources=("s",)) == 0
+        assert (tmp_path / "out/s/c.py_docs.md").exists() == (step == 0)
+        assert {path: path.read_bytes() for path in before} == before
+    (tmp_path / "out/objects.inv").write_bytes(inventory)
+    assert gen(tmp_path, sources=("s",)) == 0
+    assert (tmp_path / "out/objects.inv").read_bytes() == inventory
 
 
 def test_pages_are_not_put_around_those_of_the_book(tmp_path, monkeypatch, capsys):

@@ -22,6 +22,7 @@ from rankbook import front_matter
 from rankbook.errors import PageError
 from rankbook.pages import seals
 from rankbook.pages.conflicts import Conflict, conflict_of, may_be_in_conflict, notes_of_sides
+from rankbook.pages.inventory import FILE as INVENTORY
 from rankbook.pages.notes import Note, may_hold_notes, notes_of, placed
 from rankbook.pages.render import Page
 
@@ -32,14 +33,16 @@ _HEAD = 16384
 _GENERATED = b"<!-- rankbook: generated -->"
 """What pictures say at their head."""
 _CRLF = b"---\r\n"
-_PAGES = (".md", ".svg", ".inv")
-"""Ends of the names of what may be pages."""
+_PAGES = (".md", ".svg")
+"""Ends of the names of what may be pages, beside the one inventory."""
 _ENDING = (".tmp",)
 """End of the names of pages that are being written."""
 _BEING_WRITTEN = re.compile(r"\.rankbook-(\d+)\.tmp")
 """Their names, with the process that writes them."""
-_INVENTORY = b"# Sphinx inventory version 2"
-"""What only tools write."""
+_INVENTORY = re.compile(rb"# Sphinx inventory version 2\n(?:#[^\n]*\n){3}\x78\x01")
+"""How ours begins: others are compressed as much as can be, which the first bytes behind the lines tell."""
+_ROOT = "index.md"
+"""Name of a book's root page."""
 
 
 class Fate(enum.StrEnum):
@@ -90,6 +93,8 @@ class Writer(Struct, frozen=True):
     """Pages that Git could not merge, and that nobody has edited besides."""
     _real: set[str] = field(default_factory=set)
     """Folders below `out` to which no link leads, as far as they were looked at."""
+    _others: dict[str, bool] = field(default_factory=dict)
+    """Whether a folder below `out` holds another book, or lies in one, as far as that was looked at."""
 
     def put(self, page: Page) -> Fate:
         """Write a page if it has changed, with its notes.
@@ -198,7 +203,7 @@ class Writer(Struct, frozen=True):
         """
         found = Found()
         for path in self._files(_PAGES) if paths is None else paths:
-            if not path.endswith(".md"):
+            if not path.endswith(".md") or self._is_of_another(path.rpartition("/")[0]):
                 continue
             try:
                 data = self.read(path)
@@ -285,14 +290,34 @@ class Writer(Struct, frozen=True):
         for entry in found:
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.is_dir(follow_symlinks=False):
-                yield from self._files(ends, path)
-            elif path.endswith(ends) and entry.is_file(follow_symlinks=False):
+                if not self._is_of_another(path):
+                    yield from self._files(ends, path)
+            elif (path.endswith(ends) or (path == INVENTORY and ends is _PAGES)) and entry.is_file(follow_symlinks=False):
                 yield path
 
     def _generated(self, path: str) -> bytes | None:
-        """Give a page that rankbook made; None for anything else."""
-        data = self.read(path)
+        """Give a page that rankbook made; None for anything else, and for what belongs to another book."""
+        data = None if self._is_of_another(path.rpartition("/")[0]) else self.read(path)
         return data if data is not None and is_ours(data, self.conflict_on(path, data)) else None
+
+    def _is_of_another(self, folder: str) -> bool:
+        """Whether a folder below that of all pages holds another book, or lies within one: none of its pages are ours to remove."""
+        if not folder:
+            return False
+        known = self._others.get(folder)
+        if known is None:
+            known = self._others[folder] = self._is_of_another(folder.rpartition("/")[0]) or self._is_root(folder)
+        return known
+
+    def _is_root(self, folder: str) -> bool:
+        """Whether the root page of a book stands in a folder: the one that is about no folder of the sources, but about all of them."""
+        try:
+            with open(self._place(f"{folder}/{_ROOT}"), "rb") as file:  # noqa: PTH123 - this runs for each folder
+                head = file.read(_HEAD)
+        except OSError:
+            return False
+        stamp = front_matter.read(front_matter.split(head.decode("utf-8", errors="replace"))[0]) if head.startswith(b"---") else None
+        return stamp is not None and (stamp.page, stamp.source) == ("index", "")
 
     def what_stands(self, path: str) -> str:
         """Say, as a clause, what stands in the place of a page that cannot be written."""
@@ -340,7 +365,7 @@ def is_generated(data: bytes) -> bool:
     """Whether a page says of itself that rankbook made it."""
     if data.startswith((b"<?xml", b"<svg")):
         return _GENERATED in data[:_HEAD]
-    if data.startswith(_INVENTORY):
+    if _INVENTORY.match(data):
         return True
     return front_matter.is_generated(data[:_HEAD], is_cut=len(data) > _HEAD)
 

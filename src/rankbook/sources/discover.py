@@ -84,8 +84,17 @@ def discover(settings: Settings) -> Found:
 
 def _check_folders(settings: Settings, root: Path, out: Path) -> None:
     """Make sure that the pages have a folder, and that no source lies in it."""
+    right = "name a folder with --out, or in the setting `out`"
     if out.exists() and not out.is_dir():
-        raise SourceError("the folder of the pages is a file", where=out, right="name a folder with --out, or in the setting `out`")
+        raise SourceError("the folder of the pages is a file", where=out, right=right)
+    if root != out and root.is_relative_to(out):
+        raise SourceError("the folder of the pages would hold the whole project", where=out, right=right)
+    if ".git" in out.parts:
+        raise SourceError("the folder of the pages would lie in what Git keeps", where=out, right=right)
+    named = Path(os.path.normpath(root / settings.out))
+    if named.is_relative_to(root) and not out.is_relative_to(root):
+        right = f"name that folder itself with --out, or put a folder in the place of {named.relative_to(root).as_posix()}"
+        raise SourceError("a link leads from the folder of the pages out of the project", where=out, right=right)
     for source in settings.sources:
         if real(root / source).is_relative_to(out) and not root.is_relative_to(out):
             raise SourceError(f"the source '{source}' lies in the folder of the pages", where=out, right="name another folder with --out")
