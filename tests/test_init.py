@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from re import findall
 
 import pytest
 import yaml
@@ -1258,3 +1259,84 @@ def test_ci_checks_out_submodules_that_hold_sources(project, tmp_path, environme
     pipeline = Run(project, tmp_path / "pipeline", environment)
     pipeline.pipeline((project / made[1]).read_text(), "main")
     assert pipeline.results["book-drift"] == "success", pipeline.log
+
+
+# What stands beside
+
+
+def test_a_job_of_gitlab_that_has_our_name_is_left(project):
+    """GitLab would make one job of the two, key by key: the pipeline stays as it is, and that is told."""
+    git(project, "remote", "set-url", "origin", "git@gitlab.com:people/tiny-ring.git")
+    pipeline = "pages:\n  stage: test\n  script: [make docs]\n"
+    write(project, {".gitlab-ci.yml": pipeline})
+    done = init(project)
+    assert done.returncode == 1
+    assert "left      .gitlab-ci.yml: GitLab would put its `pages` together with ours; take another name, then; add `local:" in done.stdout
+    assert (project / ".gitlab-ci.yml").read_text() == pipeline
+
+
+@pytest.mark.parametrize(
+    ("files", "note"),
+    [
+        (
+            {"mkdocs.yml": "site_name: a\n", ".github/workflows/docs.yml": "on: push\njobs: {a: {steps: [{run: mkdocs build}]}}\n"},
+            ".github/workflows/docs.yml builds the site of mkdocs.yml, which names the plugin rankbook now: add rankbook[site] to what is",
+        ),
+        (
+            {"mkdocs.yml": "site_name: a\n", ".readthedocs.yaml": "version: 2\nmkdocs:\n  configuration: mkdocs.yml\n"},
+            ".readthedocs.yaml builds the site of mkdocs.yml",
+        ),
+        (
+            {".github/workflows/docs.yml": "on: push\njobs: {a: {steps: [{uses: actions/deploy-pages@v5}]}}\n"},
+            ".github/workflows/docs.yml publishes a site on Pages as well: keep one of the two",
+        ),
+        (
+            {".pre-commit-config.yaml": "repos:\n- repo: https://example.org/m\n  rev: '1'\n  hooks:\n  - id: mdformat\n"},
+            "the hook mdformat of .pre-commit-config.yaml would rewrite generated pages: give it `exclude: ^docs/suite/`",
+        ),
+        ({"zensical.toml": "[project]\nsite_name = 'a'\n"}, "zensical.toml is another site: mkdocs.yml is for MkDocs"),
+    ],
+)
+def test_what_else_has_to_do_with_the_site_is_named(project, files, note):
+    """And nothing is, where there is no such thing."""
+    assert f"note      {note}" not in init(project, "--dry-run").stdout
+    write(project, files)
+    done = init(project)
+    assert f"note      {note}" in done.stdout
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(("host", "is_told"), [("github.corp.example", True), ("github.com", False), ("team.ghe.com", False)])
+def test_a_server_of_github_is_told_to_be_older(project, host, is_told):
+    """Its actions for artifacts are of another version than those of GitHub itself."""
+    git(project, "remote", "set-url", "origin", f"git@{host}:people/tiny-ring.git")
+    said = init(project, "--ci", "github").stdout
+    assert (f"{host} is a GitHub Enterprise Server" in said) == is_told
+
+
+def test_a_site_that_was_there_is_built_as_it_was(project):
+    """A warning ends the build only of a site whose settings are ours."""
+    assert init(project).returncode == 0
+    assert "run: mkdocs build --strict --site-dir site" in (project / ".github/workflows/book.yml").read_text()
+    (project / ".github/workflows/book.yml").unlink()
+    write(project, {"mkdocs.yml": "site_name: a\nplugins: [search, rankbook]\n"})
+    assert init(project).returncode == 0
+    assert "run: mkdocs build --site-dir site" in (project / ".github/workflows/book.yml").read_text()
+
+
+def test_tests_that_are_written_as_those_of_torch_get_what_they_import(project):
+    """Where the project brings torch itself, too, which stays as it is; and a test whose name ends so is no script."""
+    module = "from torch.testing._internal.common_distributed import MultiProcessTestCase\n"
+    tests = {"tests/test_more.py": module, "tests/test_lab_setup.py": "def test_a():\n    pass\n"}
+    write(project, {"pyproject.toml": PYPROJECT.replace('["pytest"]', '["pytest", "torch"]'), **tests})
+    assert "script" not in init(project).stdout
+    text = (project / ".github/workflows/book.yml").read_text()
+    assert "pip install expecttest" in text
+    assert "rankbook[torch]" not in text
+
+
+def test_one_version_of_each_action():
+    """What is written for others is what publishes this book."""
+    files = [REPOSITORY / "src/rankbook/starter/files/github.yml.jinja", *(REPOSITORY / ".github/workflows").glob("*.yml")]
+    used = {use for file in files for use in findall(r"uses: (\S+)", file.read_text())}
+    assert len({use.partition("@")[0] for use in used}) == len(used) > 5

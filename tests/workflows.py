@@ -149,8 +149,9 @@ class Run:
                 continue
             root = clone(self.project, self.folder / name, variables.get("GIT_SUBMODULE_STRATEGY", ""))
             for need in job.get("needs", ()):
-                for path in (self.folder / need["job"] / "..").resolve().glob(f"{need['job']}.artifacts/*"):
-                    shutil.copy(path, root)
+                kept = self.folder / f"{need['job']}.artifacts"
+                if kept.is_dir():  # each file comes to where it was
+                    shutil.copytree(kept, root, dirs_exist_ok=True)
             environment = {**variables, **self.environment, "CI_PROJECT_DIR": str(root)}
             is_good = self.shell(name, "\n".join(job["script"]), root, environment)
             self.shell(name, "\n".join(job.get("after_script", ["true"])), root, environment)
@@ -159,7 +160,8 @@ class Run:
             kept.mkdir()
             for path in job.get("artifacts", {}).get("paths", ()):
                 if (root / path).is_file():
-                    shutil.copy(root / path, kept)
+                    (kept / path).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(root / path, kept / path)
                 elif (root / path).is_dir() and name == "pages":
                     self.published = root / path
 

@@ -61,7 +61,13 @@ def start(chosen: Namespace, root: Path, say: Say) -> int:
     tests = _tests(root, tuple(chosen.sources))
     project = survey_tree(_settings(root, tests))
     imports = frozenset(_imports(project))
-    demands = Demands(most_gpus(project), "torch" in imports, imports, share_address(project.modules, project.folders))
+    demands = Demands(
+        gpus=most_gpus(project),
+        torch="torch" in imports,
+        torch_testing=_tests_as_torch(project),
+        imports=imports,
+        clash=share_address(project.modules, project.folders),
+    )
     found = find_facts(root, tests, demands, Wishes(chosen.title, tuple(dict.fromkeys(chosen.ci or ())), chosen.ignore_pages))
     if not found.facts.shown:
         what = f"the setting 'out' is '{found.facts.out}', outside of the site's folder {found.facts.docs}/"
@@ -93,7 +99,8 @@ def start(chosen: Namespace, root: Path, say: Say) -> int:
 
 def _told_of_scripts(project: Project) -> Iterator[str]:
     """Say which sources are executed that may do more than test: scripts of the shell, and what installs packages."""
-    scripts = [path for path, module in sorted(project.modules.items()) if module.source.language == "bash" or path.endswith("setup.py")]
+    bash = {path for path, module in project.modules.items() if module.source.language == "bash"}
+    scripts = sorted(bash | {path for path in project.modules if path.rpartition("/")[2] == "setup.py"})
     if scripts:
         named = ", ".join([*scripts[:_MOST_NAMED], *(["…"] if scripts[_MOST_NAMED:] else [])])
         yield f"{plural(len(scripts), 'script')} would be executed with the book: {named}; put what must not be into the setting exclude"
@@ -137,6 +144,11 @@ def _imports(project: Project) -> Iterator[str]:
     """Yield the first part of each name that the files import, but for those that they name from where they stand."""
     for module in project.modules.values():
         yield from (each.module.partition(".")[0] for each in module.imports if not each.level)
+
+
+def _tests_as_torch(project: Project) -> bool:
+    """Tell whether a file imports the modules that torch tests itself by."""
+    return any(each.module.startswith("torch.testing._internal") for module in project.modules.values() for each in module.imports)
 
 
 def _below(top: Path, name: str) -> str:
@@ -217,5 +229,5 @@ def _next(facts: Facts, changed: list[str]) -> Iterator[str]:
 
 _GPU_HINTS = {
     "github": "a self-hosted runner with the labels linux and gpu-{}, and the variable RANKBOOK_GPUS=true of the repository's Actions",
-    "gitlab": "a runner with the tag gpu-{}, and the variable RANKBOOK_GPUS=true of the project's CI/CD",
+    "gitlab": "a runner with the tag gpu-{}, the variable RANKBOOK_GPUS=true of the project's CI/CD, and a schedule for each night",
 }

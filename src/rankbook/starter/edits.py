@@ -17,6 +17,8 @@ from rankbook.starter.yaml_edits import CannotEdit
 from rankbook.terminal import word
 
 GITLAB_JOBS = ".gitlab/book.gitlab-ci.yml"
+_GITLAB_NAMES = frozenset({".book", "book-drift", "book-cpu", "book-gpu", "book-site", "pages"})
+"""Jobs of ours; of two jobs of one name GitLab makes one, key by key."""
 _SUPERFENCES = "pymdownx.superfences"
 _EXTENSIONS = "markdown_extensions"
 _DIRECTORIES = "use_directory_urls"
@@ -228,17 +230,23 @@ def hook(text: str, facts: Facts) -> Edit:
     """Add the drift check to the hooks of pre-commit."""
     if yaml_edits.has(text, ("repos",), lambda word: word.startswith("rankbook")):
         return Edit(text)
-    root = f" --root {word(facts.below)}" if facts.below else ""
     entry = (
         "repo: local\nhooks:\n  - id: rankbook-check\n    name: pages agree with their sources\n"
-        f"    entry: {yaml_scalar(f'rankbook check --staged{root}')}\n    language: system\n    pass_filenames: false"
+        f"    entry: {yaml_scalar(hook_entry(facts))}\n    language: system\n    pass_filenames: false"
     )
     return Edit(yaml_edits.added(text, ("repos",), entry), "the hook rankbook-check added")
+
+
+def hook_entry(facts: Facts) -> str:
+    """Give the command of the hook."""
+    return f"rankbook check --staged{f' --root {word(facts.below)}' if facts.below else ''}"
 
 
 def included(text: str, _facts: Facts) -> Edit:
     """Include our jobs in a GitLab pipeline."""
     said = "the jobs of the book included"
+    if taken := sorted(_GITLAB_NAMES.intersection(yaml_edits.names(text))) if text.strip() else []:
+        raise CannotEdit(f"GitLab would put its {' and '.join(f'`{name}`' for name in taken)} together with ours; take another name, then")
     if not text.strip():
         return Edit(f"{WRITTEN_BY}\ninclude:\n  - local: {GITLAB_JOBS}\n")
     if GITLAB_JOBS in text:

@@ -46,6 +46,8 @@ class Demands(Struct, frozen=True):
     """The most GPUs that a test needs."""
     torch: bool = False
     """Whether a test imports torch."""
+    torch_testing: bool = False
+    """Whether a test imports what torch tests itself by, which needs more than torch brings."""
     imports: frozenset[str] = frozenset()
     """First parts of the names of the modules that the tests import."""
     clash: tuple[str, ...] = ()
@@ -92,6 +94,8 @@ class Facts(Struct, frozen=True):
     """Whose files for CI are written: `github`, `gitlab`."""
     is_ignored: bool
     """Whether Git does not keep the generated pages."""
+    is_strict: bool = True
+    """Whether a warning ends the site's build: where its settings are the project's own, they never were asked for that."""
     stage: str = ""
     """Stage that jobs of GitLab take; empty for GitLab's own."""
     has_submodules: bool = False

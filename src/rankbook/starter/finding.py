@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from rankbook.remotes import Remote
 from rankbook.starter import repository, yaml_edits
+from rankbook.starter.beside import beside
 from rankbook.starter.declared import Declared, table
 from rankbook.starter.facts import WRITTEN_BY, Demands, Facts, Wishes
 from rankbook.starter.installing import install_for_site, install_for_tests, modules_beside, python_for, rankbook_requirement
@@ -116,7 +117,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
     branch = repository.default_branch(root)
     python, python_said = python_for(declared)
     rankbook, lacking = rankbook_requirement()
-    install = install_for_tests(declared, demands.imports, folders_of_modules(root, tests))
+    install = install_for_tests(declared, demands.imports, folders_of_modules(root, tests), torch_testing=demands.torch_testing)
     imported = _imported(root, tests, demands)
     chosen = wishes.forges or tuple(_forges(top, remote))
     facts = Facts(
@@ -140,6 +141,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         gpus=demands.gpus,
         forges=chosen or ("github",),
         is_ignored=wishes.ignores_pages or repository.is_ignored(root, f"{docs.out}/index.md"),
+        is_strict=docs.is_config_ours,
         stage=_last_stage(top / ".gitlab-ci.yml"),
         has_submodules=repository.has_submodules(top, [_normal(posixpath.join(below, source)) for source in tests.sources]),
         clash=tuple(f"{docs.out}/{page}" for page in demands.clash),
@@ -156,7 +158,8 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         f"Git ignores the pages in {docs.out}/: CI generates them, and looks for no drift": facts.is_ignored and not wishes.ignores_pages,
         lacking: bool(lacking),
     }
-    return Found(facts, tuple(_said(facts, tests, python_said)), tuple(sentence for sentence, is_lacking in lacks.items() if is_lacking))
+    guessed = (*(sentence for sentence, is_lacking in lacks.items() if is_lacking), *beside(top, facts, is_site_ours=docs.is_config_ours))
+    return Found(facts, tuple(_said(facts, tests, python_said)), guessed)
 
 
 def _imported(root: Path, tests: Sources, demands: Demands) -> dict[str, str]:

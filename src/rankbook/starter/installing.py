@@ -51,6 +51,8 @@ _RANKBOOK = '"$RANKBOOK"'
 """What the files for CI call rankbook: a variable that stands once, at their top."""
 _WITH_TORCH = '"rankbook[torch]"'
 """What the rankbook that is installed needs for listings that use torch."""
+_FOR_TORCH_TESTING = "expecttest"
+"""What `torch.testing._internal` imports and torch does not bring."""
 _PIP_TORCH = ("PIP_EXTRA_INDEX_URL", "https://download.pytorch.org/whl/cpu")
 _UV_TORCH = ("UV_TORCH_BACKEND", "cpu")
 
@@ -78,7 +80,9 @@ def python_for(declared: Declared) -> tuple[str, str]:
     return _USUAL_PYTHON if _USUAL_PYTHON in taken else taken[0], said
 
 
-def install_for_tests(declared: Declared, imports: Collection[str] = (), folders: Collection[str] = (".", "src")) -> Install:
+def install_for_tests(
+    declared: Declared, imports: Collection[str] = (), folders: Collection[str] = (".", "src"), *, torch_testing: bool = False
+) -> Install:
     """Say how the project is installed so that its tests run: by its lock file, else by pip.
 
     Args:
@@ -86,6 +90,7 @@ def install_for_tests(declared: Declared, imports: Collection[str] = (), folders
         imports: first parts of the names that the tests import: torch comes with rankbook where the project does not bring it, and what
             nothing installs is imported from the project's folder where it lies there.
         folders: where modules of the project may lie, below its root.
+        torch_testing: whether the tests import the modules that torch tests itself by.
     """
     root = declared.root
     extra, group = _first(_TEST_WORDS, declared.extras), _first(_TEST_WORDS, declared.groups)
@@ -109,6 +114,8 @@ def install_for_tests(declared: Declared, imports: Collection[str] = (), folders
     if lacks_torch:
         # By a command of its own: beside a requirement that names a commit, pip takes no other one with more extras.
         commands.append(f"{run}pip install {_WITH_TORCH}")
+    elif torch_testing:
+        commands.append(f"{run}pip install {_FOR_TORCH_TESTING}")
     brought = "rankbook with torch" if lacks_torch else "rankbook"
     found = " and ".join([*said, *([brought] if lacks_torch else [])]) if said else f"nothing: pip installs {brought} only"
     beside = {} if declared.is_package or folder else modules_beside(root, imports, folders)
