@@ -237,6 +237,24 @@ def test_runs_of_tests_show_on_pages(served):
     assert served.builds() == built
 
 
+def test_runs_of_listings_show_before_them(served):
+    """A page that people wrote shows how its listings ended as soon as they have, beside its table and the front page's, and once only."""
+    guide = served.root / "docs/guide.md"
+    save(guide, "# Guide\n\n## Print\n\n```python\nprint(1)\n```\n\n```text\nwords\n```\n\n<!-- rankbook:last-run -->\n")
+    page = served.shows("guide.html", "print")
+    assert "rankbook-listing" not in page
+    built = served.settled()
+    command = [sys.executable, "-m", "pytest", "-q", "--doctest-glob=*.md", "docs/guide.md"]
+    for word in ("rankbook-passed", "last 2 runs: 2 passed"):
+        subprocess.run(command, cwd=served.root, env=environment(), check=True, capture_output=True, timeout=MINUTE)
+        page = served.shows("guide.html", word)
+        assert page.count('id="rb-listing:print"') == 1
+        assert 'href="#rb-listing:print"' in page
+    assert served.builds() == built, served.said()
+    save(guide, guide.read_text().replace("print(1)", "print(2)"))
+    assert served.shows("guide.html", "older version").count("<section") == page.count("<section")
+
+
 def test_what_people_write_is_built_by_the_engine(served):
     """A saved page of a guide shows; one that the engine cannot build leaves the last good site, and says what is wrong."""
     served.shows(PAGE, "Ranks pass a token")

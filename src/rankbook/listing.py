@@ -178,6 +178,8 @@ class Listing(Struct, frozen=True):
     """Why the page is wrong here, as a sentence; such a listing fails."""
     heading: str = ""
     """Text of the nearest heading above it."""
+    refused: bool = False
+    """Whether the site shows it as text, because it does not take its opening line; that is its problem."""
     custom: bool = False
     """Whether the site renders it by a formatter of its own, as a diagram, say; such a fence is declared not code."""
     hidden: tuple[tuple[int, str], ...] = ()

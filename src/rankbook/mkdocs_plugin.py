@@ -36,6 +36,7 @@ from rankbook.report import Report, told_of_unparsed
 from rankbook.site import markdown
 from rankbook.site.addresses import Addresses
 from rankbook.site.assets import script, style
+from rankbook.site.fences import anchor_of
 from rankbook.site.navigation import expanded, listed
 from rankbook.site.shell import Shell
 from rankbook.site.shell import source as shell_source
@@ -43,7 +44,7 @@ from rankbook.terminal import harmless
 from rankbook.workers import beside, processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.livereload import LiveReloadServer
@@ -233,8 +234,12 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             content = content.replace(_SOURCE, f"{_SOURCE} data-search-exclude", 1)
         elif build.is_stamped:
             content = _LINE_LINK.sub(r'\1#L\2"', content)
+        names: frozenset[str] = frozenset()
+        if page.file.src_uri not in build.docs.stamps:
+            content, names = self._with_outcomes(content, page.file.src_uri)
+            page.present_anchor_ids |= {anchor_of(name) for name in names}
         if LAST_RUN_MARKER in content or PROOF_MARKER in content:
-            content = self._with_proof(content, page.file.src_uri)
+            content = self._with_proof(content, page.file.src_uri, names)
         return content
 
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:
@@ -314,18 +319,25 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             raise PluginError("rankbook's plugin was called for a build that has not begun")
         return self._build
 
-    def _with_proof(self, content: str, path: str) -> str:
+    def _with_outcomes(self, content: str, path: str) -> tuple[str, frozenset[str]]:
+        try:
+            return self._here.ledgered.with_outcomes(content, path, is_tabled=LAST_RUN_MARKER in content)
+        except RankbookError as error:
+            self._here.warn(error)
+            return content, frozenset()
+
+    def _with_proof(self, content: str, path: str, names: Collection[str]) -> str:
         build = self._here
         try:
             proof = build.ledgered.proof
-            found = proof.page(path)
+            found = proof.page(path, names=names)
             last_run = found.last_run if found else ""
             rollup = found.rollup if found and path in build.docs.stamps else proof.front(path)
             if self._live is not None:  # what is shown is exchanged when tests have run
                 last_run, rollup = shown_at(LAST_RUN, last_run), shown_at(ROLLUP, rollup)
             content = _LAST_RUN.sub(lambda _: last_run, content, count=1)
         except RankbookError as error:
-            _log.warning("%s", harmless(str(error)))
+            build.warn(error)
             return content
         return content.replace(PROOF_MARKER, rollup)
 
@@ -360,6 +372,7 @@ class _Build:
         self.addresses = addresses
         self.is_stamped = self.is_sheltered = is_stamped
         self.shell: Shell | None = None
+        self._warned: set[str] = set()
         self._beside = ExitStack()
         """What goes on beside the engine's own work."""
 
@@ -431,6 +444,13 @@ class _Build:
     def ledgered(self) -> Ledgered:
         """What the ledger knows of the pages."""
         return Ledgered(self.docs, self.before, directories=self.addresses.directories)
+
+    def warn(self, error: RankbookError) -> None:
+        """Say what keeps pages from showing what the ledger knows: once, for it is the same for all."""
+        said = harmless(str(error))
+        if said not in self._warned:
+            self._warned.add(said)
+            _log.warning("%s", said)
 
     def is_shell(self, page: Page) -> bool:
         """Tell whether a page is the one whose shell the others take."""

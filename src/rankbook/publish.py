@@ -26,10 +26,10 @@ from rankbook.config import Settings
 from rankbook.errors import RankbookError
 from rankbook.front_matter import Stamp
 from rankbook.garbage import uncollected
-from rankbook.markers import LAST_RUN, ROLLUP
+from rankbook.markers import LAST_RUN, LAST_RUN_MARKER, ROLLUP
 from rankbook.packed import columns_of, rows_of
 from rankbook.pytest_settings import NAMED
-from rankbook.site import checkout, lean, markdown, sheltering
+from rankbook.site import checkout, fences, lean, markdown, sheltering
 from rankbook.site.addresses import Addresses
 from rankbook.site.assets import script, style
 from rankbook.site.forge import FACTS
@@ -418,8 +418,33 @@ class Ledgered:
         """
         from rankbook.standing import standing
 
-        by_hand = [f"{self._folder}/{path}" for path in self._docs.by_hand]
+        by_hand = [self._below_root(path) for path in self._docs.by_hand]
         return standing(self._settings, by_hand, before=self._before, files=self._files)
+
+    def with_outcomes(self, page: str, path: str, *, is_tabled: bool) -> tuple[str, frozenset[str]]:
+        """Put into the HTML of a page that a person made how each of its listings ended.
+
+        Args:
+            page: the HTML.
+            path: of the page, below the folder of all pages.
+            is_tabled: whether it has a place for the table of its last runs.
+
+        Returns:
+            The HTML, and the names of the listings that have an anchor there.
+
+        Raises:
+            LedgerError: the ledger cannot be read.
+        """
+        if fences.BLOCK not in page or not self._file.exists():
+            return page, frozenset()
+        from rankbook.standing import has_listings
+
+        if not has_listings(self._settings.root, self._below_root(path)):  # before the ledger is read
+            return page, frozenset()
+        return fences.with_outcomes(page, self.proof.fences(path), self.proof.listings(path, is_tabled=is_tabled))
+
+    def _below_root(self, path: str) -> str:
+        return f"{self._folder}/{path}".removeprefix("./")
 
     @property
     def _file(self) -> Path:
@@ -531,10 +556,18 @@ def finish(docs: Docs, *, directories: bool = False, ledgered: Ledgered | None =
         with suppress(OSError, UnicodeDecodeError):
             text = target.read_text(encoding="utf-8")
             made = _LINE_LINK.sub(r'\1#L\2"', text)
-            if ledgered is not None and _PLACE.search(made):
-                made = _with_assets(_PLACE.sub(lambda match: _known(match, path, ledgered.proof), made), addresses.file(path))  # noqa: B023
+            if ledgered is not None:
+                made = _finished(made, path, ledgered, addresses)
             if made != text:
                 docs.site.put(addresses.file(path), made.encode())
+
+
+def _finished(page: str, path: str, ledgered: Ledgered, addresses: Addresses) -> str:
+    """Put what the ledger knows into a page that a person made, in the place of what it shows of it already."""
+    plain = fences.without_outcomes(_PLACE.sub(lambda match: f"<!-- rankbook:{match[1]} -->", page))
+    made, names = ledgered.with_outcomes(plain, path, is_tabled=LAST_RUN_MARKER in plain)
+    made = _PLACE.sub(lambda match: _known(match, path, ledgered.proof, names), made)
+    return _with_assets(made, addresses.file(path)) if made != plain else plain
 
 
 def shown_at(marker: str, shown: str) -> str:
@@ -547,8 +580,8 @@ def shown_at(marker: str, shown: str) -> str:
     return f"<!-- rankbook:{marker} -->{shown}<!-- /rankbook:{marker} -->"
 
 
-def _known(match: re.Match[str], path: str, proof: Proof) -> str:
-    found = proof.page(path)
+def _known(match: re.Match[str], path: str, proof: Proof, names: Collection[str]) -> str:
+    found = proof.page(path, names=names)
     shown = {LAST_RUN: found.last_run if found else "", ROLLUP: proof.front(path)}[match[1]]
     return shown_at(match[1], shown)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -19,8 +21,12 @@ from rankbook.listing import Outcome, Run
 from rankbook.page_names import is_page_name
 from rankbook.pytest_settings import NAMED, pytest_settings_of
 from rankbook.site.besides import CONFTEST
+from rankbook.site.fences import Fence, key_of
 from rankbook.site.history import Recorded, beat
 from rankbook.site.standing import Standing
+
+if TYPE_CHECKING:
+    from rankbook.jobs import Job
 
 
 def standing(
@@ -44,12 +50,16 @@ def standing(
     if now != known.extent:
         items = {**items, **_items(path, known.extent[0])}
     ran = {found.newest.page for found in items.values() if not found.newest.source}
-    texts = {page: _fingerprints(settings.root, page) for page in pages if page in ran}
+    fenced = [page for page in pages if page in ran or (items and _may_hold_fences(settings.root / page))]
+    read = {page: _jobs(settings.root, page) for page in fenced}
+    read = {page: jobs for page, jobs in read.items() if page in ran or any(job.is_code for job in jobs)}
+    texts = {page: _fingerprints(jobs) for page, jobs in read.items()}
+    fences = {page: _fences(jobs) for page, jobs in read.items()}
     documents = {found.newest.page for found in items.values() if not found.newest.source and _is_inside(found.name)} - texts.keys()
-    inside = {page: _fingerprints(settings.root, page) for page in sorted(documents)}
+    inside = {page: _fingerprints(_jobs(settings.root, page)) for page in sorted(documents)}
     needs = {found.newest.needs for found in items.values()}
     machines = {wanted: known.machines.get(wanted) or smallest_machine(wanted) for wanted in needs if wanted}
-    return Standing(items, texts, inside, files or {}, machines, now)
+    return Standing(items, texts, fences, inside, files or {}, machines, now)
 
 
 def _is_inside(name: str) -> bool:
@@ -160,13 +170,44 @@ def _is_proof(outcome: str, reason: str, machine: str) -> bool:
 _SOME_RUN = Run("", "", "", "", 0, "", Outcome.PASSED)
 
 
-def _fingerprints(root: Path, page: str) -> Mapping[str, str]:
-    """Give the hash of each listing of a page as it is now, by the part of its node id behind the page; nothing of a page that is gone."""
+def has_listings(root: Path, page: str) -> bool:
+    """Tell whether a page holds a listing that is run.
+
+    Args:
+        root: of the project.
+        page: path below it.
+    """
+    return _may_hold_fences(root / page) and any(job.is_code for job in _jobs(root, page))
+
+
+def _may_hold_fences(page: Path) -> bool:
+    try:
+        return _FENCED.search(page.read_bytes()) is not None
+    except OSError:
+        return False
+
+
+_FENCED = re.compile(rb"```|~~~|8<|\{!")
+"""Without any of these a page holds no fence, and includes none."""
+
+
+def _fingerprints(jobs: Iterable[Job]) -> Mapping[str, str]:
+    """Give the hash of each listing of a page, by the part of its node id behind the page."""
+    return {"::".join(job.names or (job.listing.name,)): job.fingerprint for job in jobs if job.is_code}
+
+
+def _fences(jobs: Iterable[Job]) -> tuple[Fence, ...]:
+    """Give the fences of a page that are shown as such, and are not inside of one."""
+    own = [(job, job.listing) for job in jobs if len(job.names) <= 1 and not job.listing.refused]
+    return tuple(Fence(one.name if job.is_code and one.about is None else "", key_of(one.text)) for job, one in own)
+
+
+def _jobs(root: Path, page: str) -> list[Job]:
+    """Give what becomes of the listings of a page as it is now; nothing of a page that is gone."""
     from rankbook import listings
     from rankbook.jobs import plan
 
     try:
-        found = listings.collect(root / page, page)
-        return {"::".join(job.names or (job.listing.name,)): job.fingerprint for job in plan(found) if job.is_code}
+        return list(plan(listings.collect(root / page, page)))
     except (RankbookError, OSError):
-        return {}
+        return []

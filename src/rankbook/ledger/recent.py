@@ -24,6 +24,7 @@ MOST = 20
 _AT_ONCE = 2000
 """Rows that are read together."""
 _LINE = re.compile(r'"line":(\d+)')
+_OF = re.compile(r'"of":(\d+)')
 
 
 class Brief(NamedTuple):
@@ -61,7 +62,7 @@ class Brief(NamedTuple):
         return f"{self.listing} {self.beside}" if self.beside else self.listing
 
     def run(self) -> Run:
-        """Make the run; of its receipt it has the ranks only, of its case the line.
+        """Make the run; of its receipt it has the ranks only, of its case the line, and on a page of a person how many tests there were.
 
         Raises:
             ValueError: this rankbook cannot read it.
@@ -85,7 +86,7 @@ class Brief(NamedTuple):
             receipt=Receipt(Receipt.of(json.loads(self.receipt) or {}).ranks) if self.receipt else _NOTHING,
             needs=_needs(self.needs),
             modules=self.modules,
-            case=_case(self.test_case),
+            case=_case(self.test_case) if self.source else {**_case(self.test_case), **_number_of_tests(self.test_case)},
         )
 
 
@@ -109,6 +110,11 @@ def _needs(text: str) -> tuple[str, ...]:
 def _case(text: str) -> dict[str, int]:
     found = _LINE.search(text)
     return _at_line(int(found[1])) if found else _at_line(0)
+
+
+def _number_of_tests(text: str) -> dict[str, int]:
+    found = _OF.search(text)
+    return {"of": int(found[1])} if found else {}
 
 
 @lru_cache(maxsize=65536)

@@ -304,6 +304,7 @@ def _of_refused(view: _View, refused: Refused, heading: Heading) -> Listing:
         first_line=view.number(refused.start) + 1,
         problem=why(refused, view.record, view.number),
         heading=heading.text,
+        refused=True,
     )
 
 

@@ -166,6 +166,11 @@ def history(found: Recorded) -> str:
     return f"<details><summary>{signs}</summary><ul>{listed}</ul></details>"
 
 
+def number_of_runs(found: Recorded) -> int:
+    """Count the runs that are shown; one is no history."""
+    return sum(len(data) for data in found.beats.values()) // _BEAT.size
+
+
 def in_short(found: Recorded) -> str:
     """Say how the last runs ended: `last 14 runs: 13 passed, 1 failed`."""
     return _counts([beat for where in sorted(found.beats) for beat in found.strip(where)])

@@ -80,6 +80,17 @@ def shown(found: Recorded, current: Container[str] | None, changed: Callable[[Ru
     return Shown(Group.OLDER, Group.OLDER.word, note, run, found)
 
 
+def never_run(page: str, name: str) -> Shown:
+    """Show a listing that was never run.
+
+    Args:
+        page: that holds it.
+        name: the part of its node id behind the page.
+    """
+    run = Run(page, f"{page}::{name}", "", "", 0, "", Outcome.NOT_RUN)
+    return Shown(Group.NEVER, Group.NEVER.word, "", run, Recorded(run))
+
+
 def _unknown(found: Recorded) -> Shown:
     run = found.newest
     if run is found.other:
@@ -148,8 +159,15 @@ def in_a_line(reason: str, most: int = 160) -> str:
 def in_short_of(one: Shown) -> str:
     """Say in one line of text how it ended, where and when, and how it ended before."""
     run = one.run
+    if one.group is Group.NEVER:
+        return "no machine has tried it"
     where = ", ".join(filter(None, (f"on {run.machine}" if run.machine else "", f"torch {run.torch}" if run.torch else "", run.when[:10])))
     return "; ".join(filter(None, (f"{one.word} {where}", in_a_line(run.reason, _MOST_REASON), in_short(one.found))))
+
+
+def why_in_short(one: Shown) -> str:
+    """Say in one line of text why it proves nothing; empty where there is nothing to say."""
+    return "; ".join(filter(None, (in_a_line(one.run.reason.strip(), _MOST_REASON), one.note)))
 
 
 _MOST_REASON = 120

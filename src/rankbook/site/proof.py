@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
+from itertools import chain
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -20,8 +21,9 @@ from rankbook.site import expected
 from rankbook.site.addresses import Addresses
 from rankbook.site.besides import Besides
 from rankbook.site.charts import in_words
-from rankbook.site.history import Recorded
-from rankbook.site.outcomes import Group, Shown, badge, circumstances, in_short_of, shown
+from rankbook.site.fences import Fence, link_to
+from rankbook.site.history import Recorded, history, number_of_runs
+from rankbook.site.outcomes import Group, Shown, badge, circumstances, in_short_of, never_run, shown, why_in_short
 from rankbook.site.rollup import Broken, Flaky, Place, Slow, Summary, head, label, rollup, row
 from rankbook.site.runs_table import anchor, last_run
 from rankbook.site.standing import Standing
@@ -65,6 +67,13 @@ class Entry(NamedTuple):
     is_test: bool
     is_command: bool = False
     """Whether it is how a generated page says that its source is run."""
+    listing: str = ""
+    """The listing that it is, or is a test of, where that has an anchor of its own."""
+
+    @property
+    def link(self) -> str:
+        """Where it stands on its page, as the end of an address; empty when that is not known."""
+        return link_to(self.listing) if self.listing else f"#L{self.line}" if self.line else ""
 
 
 _Placed = tuple[int, Entry]
@@ -154,13 +163,20 @@ class Proof:
     def _digest_of_rows(self, folder: str) -> str:
         return "".join(f"{page}{html}" for page, html in self._rows(folder).items())
 
-    def page(self, path: str, fences: Collection[str] | None = None, tests: Sequence[Row] = ()) -> PageProof | None:
+    def page(
+        self,
+        path: str,
+        fences: Collection[str] | None = None,
+        tests: Sequence[Row] = (),
+        names: Collection[str] = (),
+    ) -> PageProof | None:
         """Give what a page shows; None for a page without anything that is run.
 
         Args:
             path: of the page, below the folder of all pages.
             fences: hashes of the texts of its other listings, as they stand between their fences; None when they are not known.
             tests: rows of its table of tests.
+            names: of a page made by a person: the listings that have an anchor on it.
         """
         stamp = self._stamps.get(path)
         if stamp is not None and stamp.page in _OF_FOLDERS:
@@ -169,7 +185,7 @@ class Proof:
             return PageProof(title, rollup=self._rollup(folder, path), rows=self._rows(folder))
         if stamp is not None and stamp.page != "file":
             return None
-        view = self._view(path, stamp, fences)
+        view = self._view(path, stamp, fences, names)
         table = last_run(view.entries, view.never, COMMAND.format(word(self._prefix or "./")))
         if stamp is None:
             return PageProof(last_run=_unsearched(table), rollup=self.front(path))
@@ -181,6 +197,25 @@ class Proof:
         about = _about(view.entries, summary)
         where, href = (_where(view.entries, about[1]), f"#{anchor(about[0])}") if about else ("", "")
         return PageProof(head(summary, where, href), _badges(view, tests), last_run=table, folder=folder)
+
+    def fences(self, path: str) -> Sequence[Fence]:
+        """Give the fences of a page made by a person, as far as anything was ever run.
+
+        Args:
+            path: of the page, below the folder of all pages.
+        """
+        return self._standing.fences.get(self._prefix + path, ()) if path not in self._stamps else ()
+
+    def listings(self, path: str, *, is_tabled: bool) -> dict[str, str]:
+        """Give what stands before each listing of a page made by a person, by the listing's name.
+
+        Args:
+            path: of the page, below the folder of all pages.
+            is_tabled: whether the page has the table of its last runs, which the outcomes lead to then.
+        """
+        names = self._named(self._prefix + path) if path not in self._stamps else []
+        entries = self._by_hand(path, names) if names else ()
+        return {name: _of_listing(_placed(entries, name), is_tabled=is_tabled) for name in names}
 
     def front(self, path: str = "index.md") -> str:
         """Give the charts of the whole book, for a page made by a person.
@@ -203,10 +238,16 @@ class Proof:
             return []
         return [*self._sources.get(stamp.source, {}).values(), *self._pages.get(self._prefix + path, {}).values()]
 
-    def _view(self, path: str, stamp: Stamp | None, fences: Collection[str] | None) -> _View:
+    def _view(
+        self,
+        path: str,
+        stamp: Stamp | None,
+        fences: Collection[str] | None = None,
+        names: Collection[str] = (),
+    ) -> _View:
+        """Put together what is known of a page, of which `page` is told these."""
         if stamp is None:
-            present = self._standing.listings.get(self._prefix + path)
-            return _View(tuple(self._by_hand(path, present)), {})
+            return _View(self._by_hand(path, names), {})
         wanted = expected.tests(stamp.needs)
         known = _without_stand_ins(_without_whole(self._sources.get(stamp.source, {})), wanted)
         current = (stamp.sha256 or "",)
@@ -241,14 +282,29 @@ class Proof:
             elif not inside:
                 yield self._entry(found, of_source if found.newest.reason.startswith(SAME_RUN) else fences)._replace(is_command=True)
 
-    def _by_hand(self, path: str, present: Mapping[str, str] | None) -> Iterator[Entry]:
-        """Yield the listings of a page made by a person, as far as the page still has them."""
-        for name, found in self._pages.get(self._prefix + path, {}).items():
-            holder = name
-            while present is not None and holder not in present and "::" in holder:
-                holder = holder.rpartition("::")[0]
-            if present is None or holder in present:
-                yield self._entry(found, None if present is None else (present[holder],))
+    def _by_hand(self, path: str, names: Collection[str]) -> tuple[Entry, ...]:
+        """Give the listings of a page made by a person in their order, as far as the page still has them, and those that were never run."""
+        page = self._prefix + path
+        present = self._standing.listings.get(page)
+        known = self._pages.get(page, {}).values()
+        if present is None:
+            return tuple(self._entry(found, None) for found in known)
+        own: dict[str, list[Recorded]] = {name: [] for name in present}
+        for found in known:
+            if holder := _holder(found.name, present):
+                own[holder].append(found)
+        entries: dict[str, list[Entry]] = {}
+        for name, each in own.items():
+            listing = name if name in names else ""
+            kept = (self._entry(found, (present[name],)) for found in _without_gone(each, name, present[name]))
+            entries[name] = [entry._replace(line=0, listing=listing) for entry in sorted(kept, key=_place)]
+        for name in self._named(page) if self._standing.items else ():
+            entries[name] = entries[name] or [Entry(never_run(page, name), name, 0, is_test=False, listing=name if name in names else "")]
+        return tuple(chain.from_iterable(entries.values()))
+
+    def _named(self, page: str) -> list[str]:
+        """Name the listings of a page made by a person that the site shows as such."""
+        return [fence.name for fence in self._standing.fences.get(page, ()) if fence.name and fence.key]
 
     def _entry(self, found: Recorded, current: Collection[str] | None) -> Entry:
         one = shown(found, current, self._besides.changed)
@@ -280,7 +336,7 @@ class Proof:
                 totals[posixpath.dirname(folder)].add(totals[folder])
         for page in self._standing.listings:
             path = page.removeprefix(self._prefix)
-            totals[""].add(self._summary(path, self._view(path, None, None)))
+            totals[""].add(self._summary(path, self._view(path, None, names=self._named(page))))
         return totals
 
     @cached_property
@@ -290,7 +346,7 @@ class Proof:
 
     def _file_summary(self, path: str, stamp: Stamp) -> Summary:
         if stamp.source in self._sources or self._prefix + path in self._standing.inside:
-            return self._summary(path, self._view(path, stamp, None))
+            return self._summary(path, self._view(path, stamp))
         return self._never(path, stamp.needs)
 
     def _never(self, path: str, needs: str) -> Summary:
@@ -308,7 +364,7 @@ class Proof:
     def _summary(self, path: str, view: _View) -> Summary:
         found = Summary()
         for entry in view.entries:
-            if not entry.is_command:  # no test of anybody; what it runs is
+            if not entry.is_command and entry.one.group is not Group.NEVER:  # a command is no test of anybody; what it runs is
                 self._count(found, path, entry, view.wanted)
         found.tests.update({Group.NEVER: len(view.never)} if view.never else {})
         for want in view.never.values():
@@ -321,7 +377,7 @@ class Proof:
         one, run = entry.one, entry.one.run
         (found.tests if entry.is_test else found.others)[one.group] += 1
         found.newest = max(found.newest, one.found.newest.when)
-        place = Place(entry.name, path, entry.line, run.source)
+        place = Place(entry.name, path, entry.link, run.source)
         if one.group.ran:
             if entry.is_test:
                 found.months[run.when[:7]] += 1
@@ -349,8 +405,7 @@ class Proof:
         below = f"{stamp.source}/" if stamp and stamp.source else ""
 
         def way(place: Place) -> tuple[str, str]:
-            address = self._addresses.between(path, place.page) + (f"#L{place.line}" if place.line else "")
-            return address, place.source.removeprefix(below)
+            return self._addresses.between(path, place.page) + place.link, place.source.removeprefix(below)
 
         is_book = not folder or bool(stamp and not stamp.source)
         found = self._totals[folder] if self._standing.items else _NOTHING
@@ -397,6 +452,26 @@ def _without_whole(known: Mapping[str, Recorded]) -> list[Recorded]:
     if whole is None or not all(_is_later(tests, where, known[whole].last(where).when) for where in known[whole].beats):
         return list(known.values())
     return [found for name, found in known.items() if name != whole]
+
+
+def _without_gone(known: Sequence[Recorded], listing: str, sha256: str) -> Sequence[Recorded]:
+    """Leave out what a listing has held once: where all of its present tests are known, or it is known as one that holds none.
+
+    Args:
+        known: the listing, as one that could not be collected, say, and its tests.
+        listing: its name.
+        sha256: hash of its present text.
+    """
+    whole = next((found for found in known if found.name == listing), None)
+    tests = [found for found in known if found is not whole]
+    present = [found for found in tests if any(run.listing == sha256 for run in _runs(found))]
+    if whole is not None and all(_is_later(present, where, whole.last(where).when) for where in whole.beats):
+        whole = None
+    if whole is not None and any(run.listing == sha256 for run in _runs(whole)):
+        return [whole, *present]
+    number = max((found.newest.case.get("of", 0) for found in present if found.newest.listing == sha256), default=0)
+    kept = present if 0 < number <= len(present) else tests
+    return kept if whole is None or kept is present else [whole, *kept]
 
 
 def _without_stand_ins(known: Sequence[Recorded], wanted: Needs) -> Sequence[Recorded]:
@@ -448,6 +523,39 @@ def _place(entry: Entry) -> tuple[int, list[tuple[int, str]], str]:
 _NUMBER = re.compile(r"0*(\d+)")
 
 
+def _holder(name: str, listings: Collection[str]) -> str:
+    """Name the one of some listings that a node id is of, or of a test of; empty where none is."""
+    while name and name not in listings:
+        name = name.rpartition("::")[0]
+    return name
+
+
+def _placed(entries: Sequence[Entry], listing: str) -> list[_Placed]:
+    return [(place, entry) for place, entry in enumerate(entries) if entry.listing == listing]
+
+
+def _of_listing(entries: Sequence[_Placed], *, is_tabled: bool) -> str:
+    """Write how a listing ended, where and when, or why not; with its history where no table has that.
+
+    Args:
+        entries: the listing, or its tests.
+        is_tabled: whether the page has the table of the last runs.
+    """
+    ones = [entry.one for _, entry in entries]
+    whole = max((one.run.case.get("of", 0) for one in ones if one.group.ran), default=0)
+    never = max(0, whole - sum(one.group is not Group.OLDER for one in ones))
+    word = _badge(entries, never, is_tabled=is_tabled)
+    meant = [one for one in ones if one.group is Group.FAILED] or [one for one in ones if one.group.ran] or ones
+    newest = max(meant, key=lambda one: one.run.when)
+    is_told = newest.group.ran and (is_tabled or newest.group is not Group.FAILED)
+    said = "; ".join(
+        filter(None, (circumstances(newest.run) if newest.group.ran else "", "" if is_told else html.escape(why_in_short(newest))))
+    )
+    small = f" <small>{said}</small>" if said else ""
+    strip = f" {history(newest.found)}" if not is_tabled and len(ones) == 1 and number_of_runs(newest.found) > 1 else ""
+    return f'<span class="rankbook-head">{word}{small}</span>{strip}'
+
+
 def _badges(view: _View, tests: Sequence[Row]) -> dict[Row, str]:
     """Give the badge of each row of the table of tests: of its test, or of all that are made of its function."""
     found: dict[Row, list[_Placed]] = {row: [] for row in tests}
@@ -479,12 +587,13 @@ def _row_of(test: str, rows: Collection[Row], plain: Collection[str]) -> Row | N
     return next((row for name in names for row in ((owner, name), (None, name)) if row in rows), None)
 
 
-def _badge(entries: Sequence[_Placed], never: int) -> str:
+def _badge(entries: Sequence[_Placed], never: int, *, is_tabled: bool = True) -> str:
     """Write the badge of a test, or one for all of its variants, which leads to the row of one of its runs, a failed one if any.
 
     Args:
         entries: those that were run.
         never: number of those that were not.
+        is_tabled: whether the page has these rows.
     """
     place, first = next((pair for pair in entries if pair[1].one.group is Group.FAILED), entries[0])
     word = badge(first.one.group, first.one.word)
@@ -492,6 +601,8 @@ def _badge(entries: Sequence[_Placed], never: int) -> str:
     if len(entries) + never > 1:
         counts = Counter(entry.one.group for _, entry in entries) + Counter({Group.NEVER: never})
         word, said = label(counts), in_words(counts)
+    if not is_tabled:
+        return f'<span title="{html.escape(said)}">{word}</span>'
     return f'<a class="rankbook-run" href="#{anchor(place)}" title="{html.escape(said)}">{word}</a>'
 
 

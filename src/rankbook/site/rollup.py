@@ -25,8 +25,8 @@ class Place(NamedTuple):
 
     name: str
     page: str
-    line: int
-    """Of its source; 0 when it is not known."""
+    link: str
+    """Where it stands on that page, as the end of an address; empty when that is not known."""
     source: str = ""
     """That holds it; empty for a listing of a page made by a person."""
 

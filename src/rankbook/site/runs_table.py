@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rankbook.site.charts import count, in_words, said_before, stacked
-from rankbook.site.history import history, time_of
+from rankbook.site.history import history, number_of_runs, time_of
 from rankbook.site.outcomes import NOT_RUN, Group, badge, why
 from rankbook.site.rank_diagram import diagram
 from rankbook.site.rollup import broken, duration
@@ -26,8 +26,8 @@ def last_run(entries: Sequence[Entry], never: Mapping[str, Want], command: str) 
     """Write what is known of the runs of a page.
 
     Args:
-        entries: its tests and listings that were run, in the order of the page.
-        never: its tests that were not, with what they need.
+        entries: its tests and listings, in the order of the page.
+        never: its tests that were never run, with what they need.
         command: what runs the pages.
     """
     if not entries and not never:
@@ -40,7 +40,9 @@ def last_run(entries: Sequence[Entry], never: Mapping[str, Want], command: str) 
     tests = Counter(entry.one.group for entry in entries if entry.is_test) + Counter({Group.NEVER: len(never)})
     others = Counter(entry.one.group for entry in entries if not entry.is_test)
     columns = {name: [cell(entry) for entry in entries] for name, cell in _COLUMNS.items()}
-    shared = {name: cells[0] for name, cells in columns.items() if name in _SHARED and len(set(cells)) == 1 and cells[0]}
+    ran = [place for place, entry in enumerate(entries) if entry.one.group is not Group.NEVER]
+    facts_of = {name: {columns[name][place] for place in ran} for name in _SHARED}
+    shared = {name: next(iter(cells)) for name, cells in facts_of.items() if len(cells) == 1 and any(cells)}
     said = [f"{count(sum(tests.values()), 'test')}: {in_words(tests)}"] if tests else []
     said += [f"{count(sum(others.values()), 'other listing' if tests else 'listing')}: {in_words(others)}"] if others else []
     facts = [*said, *(f"{name}: {text}" for name, text in shared.items())]
@@ -67,7 +69,7 @@ def _table(columns: Mapping[str, list[str]]) -> str:
 
 def _name(entry: Entry) -> str:
     name = f"<code>{broken(entry.name)}</code>"
-    return f'<a href="#L{entry.line}">{name}</a>' if entry.line else name
+    return f'<a href="{html.escape(entry.link)}">{name}</a>' if entry.link else name
 
 
 _COLUMNS: Mapping[str, Callable[[Entry], str]] = {
@@ -90,7 +92,7 @@ _SHARED = ("Hardware", "torch", "Engine", "Commit", "When")
 
 def _history(found: Recorded) -> str:
     """Write the history of a test; one run is none, for the columns beside it say all of it."""
-    return history(found) if sum(1 for where in found.beats for _ in found.strip(where)) > 1 else ""
+    return history(found) if number_of_runs(found) > 1 else ""
 
 
 def _never(never: Mapping[str, Want]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from rankbook.site.fences import Fence
 from rankbook.site.history import Recorded
 
 
@@ -16,6 +17,8 @@ class Standing(Struct, frozen=True):
     """By node id."""
     listings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of pages made by people: the hash of each listing as it is now, by the part of its node id behind the page."""
+    fences: Mapping[str, tuple[Fence, ...]] = field(default_factory=dict)
+    """Of the same pages: all fences in their order."""
     inside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The same of pages about Markdown sources: of the listings inside those."""
     files: Mapping[str, str] = field(default_factory=dict)

@@ -23,7 +23,7 @@
     time.textContent = ago((Date.now() - moment) / 1000);
   };
 
-  const start = () => document.querySelectorAll(".rankbook-head time, .rankbook-runs time, .rankbook-rollup time[datetime*=T]").forEach(tell);
+  const start = () => document.querySelectorAll(":is(.rankbook-head, .rankbook-listing, .rankbook-runs) time, .rankbook-rollup time[datetime*=T]").forEach(tell);
   // A theme that loads pages without leaving the first one says so by this.
   if (window.document$) window.document$.subscribe(start);
   else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);

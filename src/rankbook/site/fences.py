@@ -1,0 +1,167 @@
+"""The listings of a page that a person made, found in its HTML by what they hold: each has its outcome before it, and an anchor.
+
+How an engine marks a listing up differs with its extensions and their settings; what the listing holds is the same. Where a text stands as
+often in the HTML as on the page, each is found; where it does not, which is which is not known, and none of them gets another's outcome.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import pairwise
+from typing import NamedTuple
+from urllib.parse import quote
+
+BLOCK = "<pre"
+"""What every listing is in HTML."""
+_PIECE = re.compile(
+    r"""
+    <!--.*?-->
+  | <(?P<raw>script|style|template|textarea)\b.*?</(?P=raw)\s*>
+  | <(?P<close>/?)(?P<tag>div|pre|table|tbody|td|tr)(?P<attributes>(?:\s(?:"[^"]*"|'[^']*'|[^>"'])*+)?)>
+    """,
+    re.DOTALL | re.IGNORECASE | re.VERBOSE,
+)
+_CLASS = re.compile(r"""\sclass=(?:"([^"]*)"|'([^']*)'|([^\s>]+))""", re.IGNORECASE)
+_NUMBER = re.compile(r'<span class="linenos?(?: special)?">[^<]*</span>')
+_TAG = re.compile(r"<[^>]*>")
+_AROUND = re.compile(r"highlight(?:table)?|codehilite(?:table)?|code|language-.*")
+"""Classes of the elements that engines put around a listing."""
+_SHOWN = re.compile(r'<section class="rankbook-listing"[^>]*>.*?</section>\n', re.DOTALL)
+
+
+class Fence(NamedTuple):
+    """A fence of a page."""
+
+    name: str
+    """Of the listing that it is; empty when it is none that is run."""
+    key: str
+    """What it holds, as far as an engine leaves that as it is."""
+
+
+class _Block(NamedTuple):
+    """A block of preformatted text."""
+
+    start: int
+    """Where it begins, with all that is around it."""
+    inner: int
+    """Where it begins by itself."""
+    key: str
+    is_moved: bool
+    """Whether it stands in a footnote, which engines put at the end of the page."""
+
+
+def key_of(text: str) -> str:
+    """Give a text that is the same for the same listing, whatever an engine does to its blanks; empty for one that holds nothing."""
+    plain = "".join(text.split())
+    return blake2b(plain.encode(errors="replace"), digest_size=16).hexdigest() if plain else ""
+
+
+def anchor_of(name: str) -> str:
+    """Name the anchor of a listing; no heading's own holds a colon."""
+    return f"rb-listing:{name}"
+
+
+def link_to(name: str) -> str:
+    """Write the end of an address that leads to a listing."""
+    return f"#{quote(anchor_of(name), safe=':')}"
+
+
+def shown_at(name: str, outcome: str, *, is_anchor: bool = True) -> str:
+    """Write how a listing ended, as it stands before it.
+
+    Args:
+        name: of the listing.
+        outcome: HTML, without a section in it.
+        is_anchor: whether links lead to it by its name.
+    """
+    anchor = f' id="{html.escape(anchor_of(name))}"' if is_anchor else ""
+    return f'<section class="rankbook-listing"{anchor} data-search-exclude>{outcome}</section>\n'
+
+
+def without_outcomes(page: str) -> str:
+    """Give the HTML of a page as it was before outcomes were put into it."""
+    return _SHOWN.sub("", page)
+
+
+def with_outcomes(page: str, fences: Sequence[Fence], outcomes: Mapping[str, str]) -> tuple[str, frozenset[str]]:
+    """Put outcomes before the listings of a page.
+
+    Args:
+        page: HTML.
+        fences: of the page, in its order.
+        outcomes: HTML, by the names of listings.
+
+    Returns:
+        The page, and the names of the listings that have an anchor there.
+    """
+    places = [(start, name) for start, name in _found(page, fences) if name in outcomes]
+    if not places:
+        return page, frozenset()
+    anchored = frozenset(name for _, name in places if not _has_anchor(page, name))
+    pieces = [page[start:end] for start, end in pairwise([0, *(start for start, _ in places), len(page)])]
+    parts = [shown_at(name, outcomes[name], is_anchor=name in anchored) for _, name in places]
+    return pieces[0] + "".join(f"{part}{piece}" for part, piece in zip(parts, pieces[1:], strict=True)), anchored
+
+
+def _has_anchor(page: str, name: str) -> bool:
+    return re.search(rf"""\sid=["']?{re.escape(html.escape(anchor_of(name)))}["'\s>]""", page) is not None
+
+
+def _found(page: str, fences: Sequence[Fence]) -> list[tuple[int, str]]:
+    """Give where listings begin, in the order of the HTML, with their names."""
+    blocks = list(_blocks(page))
+    shared = Counter(block.start for block in blocks)
+    by_key: dict[str, list[_Block]] = defaultdict(list)
+    for block in blocks:
+        by_key[block.key].append(block)
+    names: dict[str, list[str]] = defaultdict(list)
+    for fence in fences:
+        names[fence.key].append(fence.name)
+    pairs = [
+        (block.start if shared[block.start] == 1 else block.inner, name)
+        for key, named in names.items()
+        if key and len(named) == len(by_key[key]) and (len(named) == 1 or not any(block.is_moved for block in by_key[key]))
+        for block, name in zip(by_key[key], named, strict=True)
+    ]
+    return sorted((start, name) for start, name in pairs if name)
+
+
+def _blocks(page: str) -> Iterator[_Block]:
+    """Yield the blocks of preformatted text, but for line numbers that stand beside one."""
+    opened: list[tuple[str, Collection[str], int, int]] = []
+    for piece in _PIECE.finditer(page):
+        if piece["tag"] is None:
+            continue
+        tag = piece["tag"].lower()
+        if not piece["close"]:
+            opened.append((tag, _classes(piece["attributes"]), piece.start(), piece.end()))
+            continue
+        place = next((number for number in range(len(opened) - 1, -1, -1) if opened[number][0] == tag), None)
+        if place is None:
+            continue
+        if tag == "pre" and not any({"linenos", "linenodiv"}.intersection(classes) for _, classes, *_ in opened[:place]):
+            _, _, start, end = opened[place]
+            text = html.unescape(_TAG.sub("", _NUMBER.sub("", page[end : piece.start()])))
+            is_moved = any("footnote" in classes for _, classes, *_ in opened[:place])
+            yield _Block(_outermost(opened[: place + 1]), start, key_of(text), is_moved)
+        del opened[place:]
+
+
+def _classes(attributes: str) -> Collection[str]:
+    match = _CLASS.search(attributes)
+    return (match[1] or match[2] or match[3] or "").split() if match else ()
+
+
+def _outermost(opened: Sequence[tuple[str, Collection[str], int, int]]) -> int:
+    """Give where the outermost of the elements begins that an engine has put around the last one."""
+    found = opened[-1][2]
+    for tag, classes, start, _ in reversed(opened[:-1]):
+        is_around = any(map(_AROUND.fullmatch, classes))
+        if tag == "pre" or (classes and not is_around):
+            break
+        found = start if is_around else found
+    return found
