@@ -452,6 +452,24 @@ def test_what_a_listing_has_held_once_is_not_told_of(proved, monkeypatch):
     assert (after[text], after['never = "run"']) == ("passed", "passed")
 
 
+def test_the_command_of_a_generated_page_shows_how_it_ended(tmp_path):
+    """The listing below "How to run it" has its outcome, and its row leads to it; before its first run it says so."""
+    root = write_project(tmp_path)
+    page = "docs/book/suite/test_ring.py_docs.md"
+    Ledger(root / Settings().ledger).record([run("docs/guide.md::x", source="")])
+    text = (build(root) / "book/suite/test_ring.py_docs.html").read_text()
+    assert re.search(r"<section [^>]*how-to-run-it[^>]*><span[^>]*rankbook-never[^>]*>never run</span></section>", text)
+    words = [sys.executable, "-m", "pytest", "-q", "--doctest-glob=*.md", page]
+    subprocess.run(words, cwd=root, env=environment(), check=True, capture_output=True, timeout=300)
+    site = build(root)
+    text = (site / "book/suite/test_ring.py_docs.html").read_text()
+    section = re.search(r"<section [^>]*rb-listing:how-to-run-it.*?</section>", text, re.DOTALL)[0]
+    assert "rankbook-passed" in section
+    row = re.search(r"href=#(rb-run-[0-9]+)", section)[1]
+    assert re.search(rf"<tr id=.{row}.><td><a href=#rb-listing:how-to-run-it>", text)
+    assert broken_links(site)[1] == []
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_the_way_from_what_fails_ends_at_its_listing(proved, site, chromium, viewport):

@@ -15,7 +15,7 @@ from rankbook.site.forge import Forge
 from rankbook.site.markdown import render
 from rankbook.site.proof import Proof
 from rankbook.site.shell import Shell
-from rankbook.site.stamping import Leaf, Step, stamped, tests
+from rankbook.site.stamping import Leaf, Step, commands, stamped, tests
 from rankbook.stamps import Stamps, body_of
 
 
@@ -54,7 +54,7 @@ class Filler(Struct, frozen=True):
         leaf = Leaf(
             path=path,
             stamp=stamp,
-            proof=self.proof.page(path, rendered.fences, tests(rendered)) if self.proof else None,
+            proof=self.proof.page(path, rendered.fences, tests(rendered), commands(rendered)) if self.proof else None,
             before=before,
             after=after,
             actions=self.forge.actions(stamp.source) if self.forge and stamp.page == "file" else "",

@@ -32,7 +32,7 @@ SOURCE = "{#source"
 """How the options of the fence that holds a page's source begin."""
 _LESS = "\ufdd0"
 """Stands for `<` while Markdown is read: a character that no text may hold."""
-_LISTING = "\ufdd2"
+LISTING = "\ufdd2"
 """Stands on both sides of the number of a listing."""
 _FENCE = re.compile(r"(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^`\n\r]*)\r?\n")
 _HEADING = re.compile(r"<h([1-6])>(.*?)</h\1>", re.DOTALL)
@@ -69,9 +69,9 @@ _ALLOWED = re.compile(
     """,
     re.VERBOSE,
 )
-_PLACE = re.compile(rf"<p>{_LISTING}(\d+){_LISTING}</p>")
+_PLACE = re.compile(rf"<p>{LISTING}(\d+){LISTING}</p>")
 """Stands for a listing."""
-_LOST = re.compile(rf"{_LISTING}(?<!<p>{_LISTING})(\d+){_LISTING}|{_LISTING}(\d+){_LISTING}(?!</p>)")
+_LOST = re.compile(rf"{LISTING}(?<!<p>{LISTING})(\d+){LISTING}|{LISTING}(\d+){LISTING}(?!</p>)")
 """The same in what Markdown takes for a listing of its own, which began farther to the right."""
 
 
@@ -107,6 +107,8 @@ class Rendered(Struct, frozen=True):
     """What the page links to, by path below the folder of all pages; the empty path for itself."""
     fences: tuple[str, ...] = ()
     """Digests of its other listings."""
+    commands: Mapping[int, str] = field(default_factory=dict)
+    """Digests of those that are commands for a shell, without any option, by their places."""
 
     @property
     def html(self) -> str:
@@ -159,9 +161,8 @@ def render(text: str, path: str, addresses: Addresses) -> Rendered:
         headings=tuple(headings.found),
         lines=max((listing.lines for listing in listings), default=0),
         targets=links.targets,
-        fences=tuple(
-            hashlib.sha256(listing.text.encode(errors="surrogatepass")).hexdigest() for listing in listings if not listing.is_source
-        ),
+        fences=tuple(listing.sha256 for listing in listings if not listing.is_source),
+        commands={place: listing.sha256 for place, listing in enumerate(listings) if listing.is_command},
     )
 
 
@@ -172,6 +173,13 @@ class Listing(Struct, frozen=True):
     text: str
     is_source: bool
     """Whether it is the source that the page is about, whose lines have anchors."""
+    is_command: bool = False
+    """Whether it is a command for a shell, without any option."""
+
+    @property
+    def sha256(self) -> str:
+        """Digest of its text."""
+        return hashlib.sha256(self.text.encode(errors="surrogatepass")).hexdigest()
 
     @property
     def lines(self) -> int:
@@ -198,9 +206,10 @@ def _prose(text: str, listings: list[Listing]) -> Iterator[str]:
         if close is None:
             break
         yield _shown(text[end : match.start()])
-        yield f"\n\n{_LISTING}{len(listings)}{_LISTING}\n\n"
+        yield f"\n\n{LISTING}{len(listings)}{LISTING}\n\n"
         language, _, options = match["info"].partition(" ")
-        listings.append(Listing(language, text[match.end() : close[0]], options.lstrip().startswith(SOURCE)))
+        is_command = language == "bash" and not options.strip()
+        listings.append(Listing(language, text[match.end() : close[0]], options.lstrip().startswith(SOURCE), is_command))
         end = close[1]
     yield _shown(text[end:])
 
@@ -218,7 +227,7 @@ def _opened(text: str, start: int) -> re.Match[str] | None:
 
 
 def _shown(text: str) -> str:
-    return text.replace(_LESS, "\ufffd").replace(_LISTING, "\ufffd").replace("<", _LESS)
+    return text.replace(_LESS, "\ufffd").replace(LISTING, "\ufffd").replace("<", _LESS)
 
 
 def _close(text: str, fence: re.Match[str]) -> tuple[int, int] | None:

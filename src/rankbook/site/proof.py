@@ -47,6 +47,8 @@ class PageProof(Struct, frozen=True):
     """Beside its title."""
     tests: Mapping[Row, str] = field(default_factory=dict)
     """Behind the name of a test in the table of tests, by its class and that name."""
+    listings: Mapping[str, str] = field(default_factory=dict)
+    """Before a listing that is not its source, by the listing's name."""
     last_run: str = ""
     """In the place of the marker of the last runs."""
     rollup: str = ""
@@ -168,6 +170,7 @@ class Proof:
         path: str,
         fences: Collection[str] | None = None,
         tests: Sequence[Row] = (),
+        commands: Mapping[str, str] | None = None,
         names: Collection[str] = (),
     ) -> PageProof | None:
         """Give what a page shows; None for a page without anything that is run.
@@ -176,6 +179,7 @@ class Proof:
             path: of the page, below the folder of all pages.
             fences: hashes of the texts of its other listings, as they stand between their fences; None when they are not known.
             tests: rows of its table of tests.
+            commands: of a generated page: hashes of the commands that it shows, by their names.
             names: of a page made by a person: the listings that have an anchor on it.
         """
         stamp = self._stamps.get(path)
@@ -185,7 +189,8 @@ class Proof:
             return PageProof(title, rollup=self._rollup(folder, path), rows=self._rows(folder))
         if stamp is not None and stamp.page != "file":
             return None
-        view = self._view(path, stamp, fences, names)
+        commands = {} if self._prefix + path in self._standing.inside else commands or {}
+        view = self._view(path, stamp, fences, commands, names)
         table = last_run(view.entries, view.never, COMMAND.format(word(self._prefix or "./")))
         if stamp is None:
             return PageProof(last_run=_unsearched(table), rollup=self.front(path))
@@ -196,7 +201,8 @@ class Proof:
         summary = self._summary(path, view)
         about = _about(view.entries, summary)
         where, href = (_where(view.entries, about[1]), f"#{anchor(about[0])}") if about else ("", "")
-        return PageProof(head(summary, where, href), _badges(view, tests), last_run=table, folder=folder)
+        listings = {name: _of_listing(_placed(view.entries, name), is_tabled=True) for name in commands}
+        return PageProof(head(summary, where, href), _badges(view, tests), listings, last_run=table, folder=folder)
 
     def fences(self, path: str) -> Sequence[Fence]:
         """Give the fences of a page made by a person, as far as anything was ever run.
@@ -243,6 +249,7 @@ class Proof:
         path: str,
         stamp: Stamp | None,
         fences: Collection[str] | None = None,
+        commands: Mapping[str, str] | None = None,
         names: Collection[str] = (),
     ) -> _View:
         """Put together what is known of a page, of which `page` is told these."""
@@ -259,7 +266,7 @@ class Proof:
         ]
         entries = [self._entry(found, current) for found in kept]
         has_lost = bool(entries) and not any(entry.one.group.ran or self._is_present(entry.one.run, current) for entry in entries)
-        others = list(self._beside(path, () if has_lost else fences, fences))
+        others = list(self._beside(path, () if has_lost else fences, fences, commands or {}))
         seen = {entry.name for entry in entries if entry.is_test}
         return _View(tuple(sorted((*entries, *others), key=_place)), expected.missing(wanted, seen), wanted)
 
@@ -267,20 +274,25 @@ class Proof:
         """Tell whether a run was of a present text, beside the present files."""
         return run.listing in current and not self._besides.changed(run)
 
-    def _beside(self, path: str, of_source: Collection[str] | None, fences: Collection[str] | None) -> Iterator[Entry]:
+    def _beside(
+        self, path: str, of_source: Collection[str] | None, fences: Collection[str] | None, commands: Mapping[str, str]
+    ) -> Iterator[Entry]:
         """Yield the listings of a generated page that are not its source: its command, and those inside of a Markdown source.
 
         Args:
             path: of the page.
             of_source: what the command may have been that was the run of the source.
             fences: what it may have been otherwise.
+            commands: what it is, as far as it has an anchor.
         """
         inside = self._standing.inside.get(self._prefix + path, {})
         for found in self._pages.get(self._prefix + path, {}).values():
             if found.name in inside:
                 yield self._entry(found, (inside[found.name],))._replace(is_command=False)
             elif not inside:
-                yield self._entry(found, of_source if found.newest.reason.startswith(SAME_RUN) else fences)._replace(is_command=True)
+                current = of_source if found.newest.reason.startswith(SAME_RUN) else fences
+                current = {commands[found.name]}.intersection(current or ()) if found.name in commands else current
+                yield self._entry(found, current)._replace(is_command=True, listing=_holder(found.name, commands))
 
     def _by_hand(self, path: str, names: Collection[str]) -> tuple[Entry, ...]:
         """Give the listings of a page made by a person in their order, as far as the page still has them, and those that were never run."""
@@ -541,6 +553,8 @@ def _of_listing(entries: Sequence[_Placed], *, is_tabled: bool) -> str:
         entries: the listing, or its tests.
         is_tabled: whether the page has the table of the last runs.
     """
+    if not entries:
+        return badge(Group.NEVER)
     ones = [entry.one for _, entry in entries]
     whole = max((one.run.case.get("of", 0) for one in ones if one.group.ran), default=0)
     never = max(0, whole - sum(one.group is not Group.OLDER for one in ones))

@@ -15,8 +15,9 @@ from msgspec import Struct
 from rankbook.front_matter import Stamp
 from rankbook.markers import LAST_RUN, ROLLUP
 from rankbook.site.addresses import Addresses
+from rankbook.site.fences import shown_at
 from rankbook.site.lean import compact
-from rankbook.site.markdown import Rendered
+from rankbook.site.markdown import LISTING, Rendered
 from rankbook.site.shell import Shell
 
 _MARKER = re.compile(rf"<!-- rankbook:({LAST_RUN}|{ROLLUP}) -->")
@@ -30,6 +31,8 @@ _ALL_OF = re.compile(r"<p>[0-9,]+ tests?(?: of <code>(?P<class>.*?)</code>)?[.,]
 """What is said where the tests stand under no heading: they are of one class, or functions."""
 _HEAD = re.compile(r"\s*<th[^>]*>Test</th>")
 _NAME = re.compile(r"\s*<td[^>]*>(?:<a [^>]*>)?<code>(?P<name>.*?)</code>(?:</a>)?", re.DOTALL)
+_COMMAND = re.compile(rf"<h[1-6] id=(?P<anchor>[^ >]+)>|<p>{LISTING}(?P<place>\d+){LISTING}</p>|<pre>")
+"""A heading, and what may be a listing."""
 _CODE = re.compile(r"<code>(.*?)</code>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _PARAGRAPH = re.compile(r"<p>((?:(?!<a )[^\n])*?)</p>")
@@ -45,6 +48,10 @@ class PageProof(Protocol):
     @property
     def tests(self) -> Mapping[tuple[str | None, str], str]:
         """Behind the name of a test in the table of tests, by its class and that name."""
+
+    @property
+    def listings(self) -> Mapping[str, str]:
+        """Before a listing that is a command, by the listing's name."""
 
     @property
     def last_run(self) -> str:
@@ -102,10 +109,29 @@ def stamped(leaf: Leaf, rendered: Rendered, shell: Shell, addresses: Addresses) 
         "address": html.escape(shell.canonical + addresses.url(leaf.path)),
         "description": _description(rendered.prose, title),
         "top": top,
-        "content": rendered.whole(compact(_article(leaf, rendered.prose, addresses))),
+        "content": rendered.whole(compact(_article(leaf, rendered, addresses))),
         "contents": shell.contents.of(rendered.headings) if shell.contents else "",
     }
     return shell.filled(file.count("/"), values)
+
+
+def commands(rendered: Rendered) -> dict[str, str]:
+    """Give the digests of the commands that the page of a source shows, by their names: after the heading above, and counted."""
+    return {name: rendered.commands[number] for _, number, name in _commands(rendered)}
+
+
+def _commands(rendered: Rendered) -> Iterator[tuple[int, int, str]]:
+    """Yield where the place of each command begins, with its number among the listings, and its name."""
+    below: list[re.Match[str]] = []
+    anchor = ""
+    for part in [*_COMMAND.finditer(rendered.prose), None]:
+        if part is not None and part["anchor"] is None:
+            below.append(part)
+            continue
+        if anchor and all(int(each["place"] or -1) in rendered.commands for each in below):  # an option may name a listing otherwise
+            for count, each in enumerate(below, 1):
+                yield each.start(), int(each["place"]), f"{anchor}-{count}" if count > 1 else anchor
+        anchor, below = part["anchor"] if part is not None else "", []
 
 
 def tests(rendered: Rendered) -> list[tuple[str | None, str]]:
@@ -137,15 +163,18 @@ def _text(body: str) -> str:
     return html.unescape(_TAG.sub("", body))
 
 
-def _article(leaf: Leaf, body: str, addresses: Addresses) -> str:
-    body = _MARKER.sub("", body) if leaf.proof is None else _proved(leaf, leaf.proof, body, addresses)
+def _article(leaf: Leaf, rendered: Rendered, addresses: Addresses) -> str:
+    body = _MARKER.sub("", rendered.prose) if leaf.proof is None else _proved(leaf, leaf.proof, rendered, addresses)
     actions = f'<div class="rankbook-actions">{leaf.actions}</div>\n' if leaf.actions else ""
     folder = f' data-folder="{html.escape(leaf.proof.folder)}"' if leaf.proof is not None and leaf.proof.folder else ""
     return f'<div class="rankbook-page" data-rankbook="{leaf.stamp.page}"{folder}>\n{actions}{body}{_steps(leaf, addresses)}</div>'
 
 
-def _proved(leaf: Leaf, proof: PageProof, body: str, addresses: Addresses) -> str:
+def _proved(leaf: Leaf, proof: PageProof, rendered: Rendered, addresses: Addresses) -> str:
+    body = rendered.prose
     shown = {LAST_RUN: proof.last_run, ROLLUP: proof.rollup}
+    for place, _, name in reversed(list(_commands(rendered)) if proof.listings else []):
+        body = f"{body[:place]}{shown_at(name, proof.listings[name])}{body[place:]}" if name in proof.listings else body
     if proof.badge:
         body = _TITLE_END.sub(lambda _: f" {proof.badge}", body, count=1)
     body = _with_badges(body, proof.tests)
