@@ -759,13 +759,13 @@ def test_sources_do_not_lie_in_the_folder_of_the_pages(tmp_path, monkeypatch, ca
     assert "the pages would lie among the sources; name another folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("out", ["/", "..", "sub/../..", ".git", ".git/book", "link", "link/book"])
+@pytest.mark.parametrize("out", ["/", "..", "sub/../..", ".git", ".git/book", "link", "link/book", "../other/out", "../book", "s/sub"])
 def test_pages_have_a_folder_of_their_own(tmp_path, monkeypatch, capsys, out):
     """What holds the project, what is Git's, and what a link names outside of the project is refused, and nothing there changes."""
     other, root = tmp_path / "other", tmp_path / "root"
     plant(other, {"s/a.py": "x = 1\n"})
     assert gen(other, sources=("s",)) == 0
-    plant(root, {"s/b.py": "x = 1\n", ".git/HEAD": "ref: refs/heads/main\n"})
+    plant(root, {"s/b.py": "x = 1\n", "s/sub/c.py": "x = 1\n", ".git/HEAD": "ref: refs/heads/main\n"})
     (root / "link").symlink_to(other / "out")
     before = pages(other)
     monkeypatch.chdir(root)
@@ -774,6 +774,21 @@ def test_pages_have_a_folder_of_their_own(tmp_path, monkeypatch, capsys, out):
     assert capsys.readouterr().err.count("\n") == 1
     assert pages(other) == before
     assert sorted(path.name for path in tmp_path.rglob("*.md") if "other" not in path.parts) == []
+
+
+def test_the_folder_of_another_project_is_refused(tmp_path, capsys):
+    """Where a project beside, or within, says that its pages lie, no other project's are put."""
+    for name in ("one", "one/s/two"):
+        plant(tmp_path / name, {"s/a.py": f"# {name}\n", "pyproject.toml": '[tool.rankbook]\nsources = ["s"]\nout = "out"\n'})
+    plant(tmp_path / "three", {"s/b.py": "x = 1\n"})
+    assert main(["gen", "--root", str(tmp_path / "one")]) == main(["gen", "--root", str(tmp_path / "one/s/two")]) == 0
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.md")}
+    for root, out in (("three", "one/out"), ("three", "one/s/two/out"), ("one", "one/s/two/out")):
+        capsys.readouterr()
+        assert main(["gen", "s", "--root", str(tmp_path / root), "--out", str(tmp_path / out)]) == 2
+        assert f"the folder of the pages is that of the project in {(tmp_path / out).parent}; name a folder" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.md")} == before
+    assert main(["gen", "s", "--root", str(tmp_path / "three"), "--out", str(tmp_path / "book")]) == 0
 
 
 def test_the_book_of_another_project_is_nobody_elses(tmp_path, monkeypatch):
@@ -789,6 +804,7 @@ def test_the_book_of_another_project_is_nobody_elses(tmp_path, monkeypatch):
     inventory += zlib.compress(b"a py:function 1 a.html -\n", 9)
     plant(tmp_path, {"s/b.py": "x = 1\n", "s/c.py": "x = 2\n"})
     (tmp_path / "out/python.inv").write_bytes(inventory)
+    (tmp_path / "out/copy.inv").write_bytes((inner / "out/objects.inv").read_bytes())
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     for step in range(3):
         if step == 1:
@@ -799,9 +815,11 @@ def test_the_book_of_another_project_is_nobody_elses(tmp_path, monkeypatch):
         assert gen(tmp_path, sources=("s",)) == 0
         assert (tmp_path / "out/s/c.py_docs.md").exists() == (step == 0)
         assert {path: path.read_bytes() for path in before} == before
-    (tmp_path / "out/objects.inv").write_bytes(inventory)
-    assert gen(tmp_path, sources=("s",)) == 0
-    assert (tmp_path / "out/objects.inv").read_bytes() == inventory
+    for other in (inventory, inventory[: inventory.rindex(b"\n") + 1] + zlib.compress(b"a py:function 1 a.html -\n", 1)):
+        (tmp_path / "out/objects.inv").write_bytes(other)
+        assert gen(tmp_path, sources=("s",)) == 0
+        assert (tmp_path / "out/objects.inv").read_bytes() == other
+    (tmp_path / "out/copy.inv").unlink()
 
 
 def test_pages_are_not_put_around_those_of_the_book(tmp_path, monkeypatch, capsys):

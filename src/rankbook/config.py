@@ -169,6 +169,15 @@ def told_at(settings: Settings, name: str) -> tuple[Path, int] | None:
     return (path, line) if line else None
 
 
+def book_at(folder: Path) -> Settings | None:
+    """Read the settings of the project in a folder; None where it has none for rankbook, or they cannot be read."""
+    path = folder / "pyproject.toml"
+    try:
+        return load(folder) if path.is_file() and _table(_document(path), path) else None
+    except (ConfigError, OSError):
+        return None
+
+
 def find_root(start: Path) -> Path:
     """Find the project's root: the nearest folder upwards with `pyproject.toml` or `.git`, else `start` itself."""
     start = start.resolve()

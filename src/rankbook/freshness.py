@@ -182,7 +182,7 @@ def _appeared(out: str, changed: Iterable[str], manifest: Manifest) -> Iterator[
             path = entry.name if folder == "." else f"{folder}/{entry.name}"
             if entry.is_dir(follow_symlinks=False):
                 waiting += [path] if path not in folders else []
-            elif path.endswith((".md", ".svg", ".inv")) and path not in pages:
+            elif (path.endswith((".md", ".svg")) or path == "objects.inv") and path not in pages:
                 yield path
 
 

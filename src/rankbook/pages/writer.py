@@ -39,8 +39,8 @@ _ENDING = (".tmp",)
 """End of the names of pages that are being written."""
 _BEING_WRITTEN = re.compile(r"\.rankbook-(\d+)\.tmp")
 """Their names, with the process that writes them."""
-_INVENTORY = re.compile(rb"# Sphinx inventory version 2\n(?:#[^\n]*\n){3}\x78\x01")
-"""How ours begins: others are compressed as much as can be, which the first bytes behind the lines tell."""
+_INVENTORY = re.compile(rb"# Sphinx inventory version 2\n(?:#[^\n]*\n){3}\x78\x01.*\x03\x00.{4}", re.DOTALL)
+"""How ours is compressed: fast, as the first bytes behind the lines tell, and with an end of its own, as its parts are put together."""
 _ROOT = "index.md"
 """Name of a book's root page."""
 
@@ -297,7 +297,8 @@ class Writer(Struct, frozen=True):
 
     def _generated(self, path: str) -> bytes | None:
         """Give a page that rankbook made; None for anything else, and for what belongs to another book."""
-        data = None if self._is_of_another(path.rpartition("/")[0]) else self.read(path)
+        is_other = not path.endswith(_PAGES) and path != INVENTORY
+        data = None if is_other or self._is_of_another(path.rpartition("/")[0]) else self.read(path)
         return data if data is not None and is_ours(data, self.conflict_on(path, data)) else None
 
     def _is_of_another(self, folder: str) -> bool:
@@ -365,7 +366,7 @@ def is_generated(data: bytes) -> bool:
     """Whether a page says of itself that rankbook made it."""
     if data.startswith((b"<?xml", b"<svg")):
         return _GENERATED in data[:_HEAD]
-    if _INVENTORY.match(data):
+    if _INVENTORY.fullmatch(data):
         return True
     return front_matter.is_generated(data[:_HEAD], is_cut=len(data) > _HEAD)
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from rankbook import front_matter, git, staged
-from rankbook.config import Settings, real, told_at
+from rankbook.config import Settings, book_at, real, told_at
 from rankbook.errors import SourceError
 from rankbook.globs import matcher
+from rankbook.languages import by_path
 from rankbook.sources.packages import INSTALLED
 
 _MADE = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".rankbook"})
@@ -28,6 +29,8 @@ _PICTURE = b"<!-- rankbook: generated -->"
 """What a generated picture says."""
 _LONGEST = 255 - len("_docs.html")
 """Bytes that the name of a source may have: its pages have longer ones, and file systems end at 255."""
+_OF_SITES = frozenset({"text", "markdown", "rst", "html", "svg", "xml", "css", "javascript", "json", "yaml", "configuration"})
+"""Languages of what may stand among pages without being a source."""
 _HEAD = 2048
 """Bytes of a Markdown file in which a generated page says that it is one."""
 
@@ -66,6 +69,7 @@ def discover(settings: Settings) -> Found:
     candidates = {path for source in settings.sources for path in search.below(_relative(root, source))}
     taken, left = matcher(settings.include), matcher(settings.exclude)
     wanted = [path for path in sorted(candidates) if (not settings.include or taken(path)) and not left(path)]
+    _check_among(root, out, wanted)
     check = _Check(root, out, warnings)
     paths = tuple(path for path in wanted if check.is_source(path))
     if not paths:
@@ -92,12 +96,38 @@ def _check_folders(settings: Settings, root: Path, out: Path) -> None:
     if ".git" in out.parts:
         raise SourceError("the folder of the pages would lie in what Git keeps", where=out, right=right)
     named = Path(os.path.normpath(root / settings.out))
+    if not named.is_relative_to(root) and not Path(settings.out).is_absolute():
+        right = "name a folder below the root, or write the whole path where it is meant to lie elsewhere"
+        raise SourceError("the folder of the pages lies outside of the project", where=out, right=right)
     if named.is_relative_to(root) and not out.is_relative_to(root):
         right = f"name that folder itself with --out, or put a folder in the place of {named.relative_to(root).as_posix()}"
         raise SourceError("a link leads from the folder of the pages out of the project", where=out, right=right)
     for source in settings.sources:
         if real(root / source).is_relative_to(out) and not root.is_relative_to(out):
             raise SourceError(f"the source '{source}' lies in the folder of the pages", where=out, right="name another folder with --out")
+    _check_owner(root, out)
+
+
+def _check_owner(root: Path, out: Path) -> None:
+    """Make sure that the folder of the pages is no other project's."""
+    for folder in out.parents:
+        if root.is_relative_to(folder):
+            break
+        other = book_at(folder)
+        if other is not None and other.below_root(other.out) == out:
+            right = "name a folder with --out, or in the setting `out`"
+            raise SourceError(f"the folder of the pages is that of the project in {folder}", where=out, right=right)
+
+
+def _check_among(root: Path, out: Path, paths: list[str]) -> None:
+    """Make sure that a folder which is to become that of the pages holds nothing that would be a source without them."""
+    if root.is_relative_to(out) or not out.is_relative_to(root) or _is_generated(out / "index.md"):
+        return
+    start = f"{out.relative_to(root).as_posix()}/"
+    for path in paths:
+        if path.startswith(start) and not path.rpartition("/")[2].startswith(".") and by_path(path).name not in _OF_SITES:
+            right = "name another folder with --out, or in the setting `out`"
+            raise SourceError(f"the source '{path}' lies in the folder of the pages", where=out, right=right)
 
 
 def _check_sources(settings: Settings, root: Path) -> None:
