@@ -197,6 +197,43 @@ def test_an_edited_page_that_a_person_deletes_is_forgotten(project, capsys):
     assert "1 source, 9 pages: all in step" in said
 
 
+OWNED = '# Owner(s): ["a"]\nimport pytest\n\n\n@pytest.mark.slow\ndef test_owned():\n    pass\n'
+
+
+@pytest.mark.parametrize("words", ["mine\n", None])
+@pytest.mark.parametrize("is_at_once", [True, False])
+def test_what_stood_in_the_place_of_a_page_that_no_run_makes_is_forgotten(project, capsys, words, is_at_once):
+    """A file of a person's, or an edited page, about the whole suite is nobody's once no run makes that page and the file is gone."""
+    (project / "s/test_owned.py").write_text(OWNED)
+    run(project, "gen")
+    owners = project / "out/suite-owners.md"
+    owners.write_text(words or owners.read_text().replace("\n# ", "\n# My "))
+    run(project, "gen")
+    assert check(project, capsys)[0] == 1
+    (project / "s/test_owned.py").unlink()
+    if is_at_once:
+        owners.unlink()
+    run(project, "gen")
+    assert check(project, capsys)[0] == (0 if is_at_once or words else 1)
+    owners.unlink(missing_ok=True)
+    run(project, "gen")
+    status, said, errors = check(project, capsys)
+    assert (status, errors) == (0, "")
+    shutil.rmtree(freshness.cache_folder(load(project)))
+    assert said.partition(":")[0] == check(project, capsys)[1].partition(":")[0]
+
+
+def test_pages_that_went_with_their_source_are_not_counted(project, capsys):
+    """Where a person has deleted all pages and a source, a run counts those that there are then."""
+    (project / "s/other.py").unlink()
+    shutil.rmtree(project / "out")
+    capsys.readouterr()
+    run(project, "gen")
+    there = len(list((project / "out").rglob("*.md")))
+    assert f"1 source, {there} pages: {there} written, 0 unchanged" in capsys.readouterr().out
+    assert f"1 source, {there} pages: all in step" in check(project, capsys)[1]
+
+
 WORDS = "\n## My own section\n\nThree hours of my work.\n"
 
 

@@ -472,8 +472,8 @@ class _Run:
         return self.obsolete - self.fates.keys()
 
     def _appeared(self) -> set[str]:
-        """Name what may be pages that the last run did not know."""
-        return set() if self.changes is None else set(self.changes.pages).difference(self.changes.manifest.pages.paths)
+        """Name what may be pages and is not as the last run left it: what of it is still to be there, this run has made."""
+        return set() if self.changes is None else set(self.changes.pages) - {homes.ORPHANS}
 
     def _spared(self) -> set[str]:
         """Name the pages of what was gone before, which are there because somebody has edited them."""
@@ -580,7 +580,11 @@ class _Run:
     # What is left for the next run
 
     def _told(self, removed: tuple[str, ...]) -> Report:
-        lost = {*removed, *self._spared()} - self.fates.keys()
+        lost = {
+            *removed,
+            *self.obsolete,
+            *self._spared(),
+        } - self.fates.keys()  # or nothing of ours is there
         earlier = set() if self.changes is None else set(self.changes.manifest.pages.paths) - lost - {homes.ORPHANS}
         kept_earlier = set() if self.changes is None else set(self.changes.manifest.report.kept) - lost
         self.pages = tuple(sorted(earlier | self.fates.keys()))
