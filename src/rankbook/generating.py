@@ -580,11 +580,8 @@ class _Run:
     # What is left for the next run
 
     def _told(self, removed: tuple[str, ...]) -> Report:
-        lost = {
-            *removed,
-            *self.obsolete,
-            *self._spared(),
-        } - self.fates.keys()  # or nothing of ours is there
+        # Of what is obsolete nothing of ours is there any more, or it has a fate.
+        lost = {*removed, *self.obsolete, *self._spared()} - self.fates.keys()
         earlier = set() if self.changes is None else set(self.changes.manifest.pages.paths) - lost - {homes.ORPHANS}
         kept_earlier = set() if self.changes is None else set(self.changes.manifest.report.kept) - lost
         self.pages = tuple(sorted(earlier | self.fates.keys()))
