@@ -290,3 +290,33 @@ def test_the_cache_may_be_named_from_the_current_folder(tmp_path, monkeypatch):
     assert "base.py_docs.md" in str(report.written)
     assert not document(settings(tmp_path)).written
     assert (tmp_path / "cache").is_dir()
+
+
+def test_a_folder_that_comes_to_be_called_like_a_page(tmp_path):
+    """A folder is left out for as long as a source beside it has a page of its name; a second run writes what old pages kept out."""
+    put(tmp_path, "x.py_docs.md/y.py", "y = 1\n")
+    for step, others in enumerate(["b.py", "x.py", "b.py"]):
+        put(tmp_path, others, "x = 1\n")
+        if step == 2:
+            (tmp_path / "s/x.py").unlink()
+        said = [warning.partition(";")[0].partition(":")[0] for warning in document(settings(tmp_path)).warnings]
+        left = ["s/x.py_docs.md is left out"] if step == 1 else []
+        assert said[: len(left)] == left
+        assert {one.partition(" ")[2] for one in said[len(left) :]} == (set() if step == 0 else {"is not written yet"})
+        assert [warning.partition(":")[0] for warning in document(settings(tmp_path)).warnings] == left
+        assert tree(tmp_path / "out") == cold(tmp_path, step)
+
+
+def test_a_file_in_the_place_of_a_folder_of_pages_costs_what_is_in_it(tmp_path):
+    """What a person left where a folder of pages is to be stays there, and is told of; all other pages are made."""
+    put(tmp_path, "a/x.py", "x = 1\n")
+    put(tmp_path, "b.py", "x = 1\n")
+    (tmp_path / "out/s").mkdir(parents=True)
+    (tmp_path / "out/s/a").write_text("mine")
+    report = document(settings(tmp_path))
+    assert "out/s/a/x.py_docs.md is kept: a file stands where its folder is to be, and a page is to stand in its place" in report.warnings
+    assert (tmp_path / "out/s/a").read_text() == "mine"
+    assert (tmp_path / "out/s/b.py_docs.md").is_file()
+    (tmp_path / "out/s/a").unlink()
+    assert document(settings(tmp_path)).warnings == ()
+    assert tree(tmp_path / "out") == cold(tmp_path, 0)

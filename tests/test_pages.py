@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from rankbook import PageError, TemplateError
+from rankbook import TemplateError
 from rankbook.config import Settings, load
 from rankbook.document import document
 from rankbook.embedding import Embedded, embed
@@ -28,7 +28,7 @@ from rankbook.languages import LANGUAGES
 from rankbook.listing import Listing
 from rankbook.markers import PROOF_MARKER, PROOF_NOTE
 from rankbook.model import Definition, Folder, Heading, Module, Source
-from rankbook.pages import check_names, check_pack, pack_folders
+from rankbook.pages import check_pack, pack_folders
 from rankbook.pages.entries import Entry
 from rankbook.pages.executed import is_executed
 from rankbook.pages.fence import check, fence, source_fence
@@ -336,12 +336,6 @@ def test_rows_of_definitions_are_what_a_template_would_print(kind, name, docstri
 def test_a_line_of_a_file_without_a_listing_is_not_linked():
     """Where the site has no anchor, no link leads to it."""
     assert Links("e_docs.md", "e", frozenset({"e"})).line(2) == "line 2"
-
-
-def test_a_folder_called_like_a_page_is_refused():
-    """Two things that need one name are told of; neither overwrites the other."""
-    with pytest.raises(PageError, match="called like a page"):
-        check_names(["index.md/x"], ["", "index.md"])
 
 
 @pytest.mark.parametrize("pack", ["rankbook", "repository", "repo-book"])

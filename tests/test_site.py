@@ -289,6 +289,20 @@ def test_folders_called_like_pages_do_not_collide(tmp_path):
     assert broken_links(site)[1] == []
 
 
+@pytest.mark.parametrize(
+    "folder",
+    ["t/index.md", "t/doc.html", "t/sub.html", "t/index.html", "t/imports.svg", "t/x.py_docs.md", "t/x.py_kw.html", "suite-words.html"],
+)
+def test_a_folder_called_like_a_page_costs_what_is_in_it(tmp_path, folder):
+    """A source folder with the name of a page or of its place in the site is left out with a warning, and all else has its pages."""
+    done = mkdocs(write_small(tmp_path, ["t/x.py", f"{folder}/deep/y.py"]), "build")
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert f"{folder} is left out: this folder of sources is called like a page" in said
+    assert (tmp_path / "site/t/x.py_docs.html").is_file()
+    assert list((tmp_path / "docs").rglob("y.py*")) == []
+
+
 def test_pages_with_one_address_are_told_of(tmp_path):
     """With directory addresses pages that would overwrite each other are named, with the setting that helps, and a strict build ends."""
     done = mkdocs(write_small(tmp_path, FOLDERS_LIKE_PAGES, "use_directory_urls: true"), "build", "--strict")

@@ -235,9 +235,12 @@ class _Run:
 
     def _search(self) -> None:
         found = discover(self.settings)
+        left = pages.clashing(found.paths)
+        starts = tuple(f"{folder}/" for folder in left)
+        self.paths = tuple(path for path in found.paths if not path.startswith(starts)) if left else found.paths
         is_main = pages.is_of_the_project(self.settings)
-        others = tuple(pages.other_books(self.settings, found.paths)) if is_main else ()
-        self.paths, self.warnings = found.paths, (*found.warnings, *(_doubled(other, self.settings.out) for other in others))
+        others = tuple(pages.other_books(self.settings, self.paths)) if is_main else ()
+        self.warnings = (*found.warnings, *map(_taken, left), *(_doubled(other, self.settings.out) for other in others))
         told = [f"{other}/index.md" for other in others] if is_main else ["pyproject.toml"]  # which may come to name this book
         self.surroundings = (*found.surroundings, *told)
 
@@ -358,8 +361,6 @@ class _Run:
 
     def _print(self, press: Press, changed: set[str], gone: set[str], shown: set[str]) -> None:
         """Make and write all pages on which something may show."""
-        if self.changes is None or self.paths != self.changes.manifest.sources.paths:
-            pages.check_names(self.paths, press.folders)
         files = self._to_print(press, changed, gone, shown)
         with self.clock.step("render", len(files)) as count:
             for made in count(self._spread(press.files, sorted(files))):
@@ -587,6 +588,7 @@ class _Run:
         self.pages = tuple(sorted(earlier | self.fates.keys()))
         left = {path for path, fate in self.fates.items() if fate in (Fate.KEPT, Fate.EDITED)}
         kept = tuple(sorted((kept_earlier - self.fates.keys()) | left))
+        self.is_whole &= not any(self.writer.is_empty(path) for path in left)  # no look at times tells when these can be written
         written = {path for path, fate in self.fates.items() if fate.is_written}
         written_orphans, removed_orphans = self._fate_of_orphans()
         self.passing += self._told_of_merges()
@@ -642,6 +644,8 @@ class _Run:
     def _kept_sentence(self, path: str) -> str:
         data, page = self.writer.read(path), self.settings.place_of(path)
         conflict = None if data is None else self.writer.conflict_on(path, data)
+        if self.writer.is_free(path):
+            return f"{page} is not written yet: pages that are gone now stood in its place; run `rankbook gen` again"
         if data is None or not pages.is_ours(data, conflict):
             return f"{page} is kept: {self.writer.what_stands(path)}, and a page is to stand in its place"
         if conflict is None:
@@ -793,6 +797,11 @@ def _owners(spoiled: Iterable[str]) -> tuple[set[str], set[str]]:
         kind, source = pages.owner(page)
         (files if kind == "file" else folders).add(source)
     return files, folders
+
+
+def _taken(folder: str) -> str:
+    what = f"{folder} is left out: this folder of sources is called like a page, or a picture, that is to stand in its place"
+    return f"{what}; rename it, or leave it out by the setting exclude"
 
 
 def _doubled(other: str, out: str) -> str:

@@ -20,7 +20,7 @@ from rankbook.pages.folders import (
 )
 from rankbook.pages.inventory import FILE as INVENTORY
 from rankbook.pages.inventory import Entries, Lines, entries, inventory, lines_of, named
-from rankbook.pages.names import check_names, owner, page_of_file, page_of_folder, pages_of_file, pages_of_folder, share_address
+from rankbook.pages.names import clashing, owner, page_of_file, page_of_folder, pages_of_file, pages_of_folder, share_address
 from rankbook.pages.packs import check_pack, pack_folders
 from rankbook.pages.render import (
     Book,
@@ -74,8 +74,8 @@ __all__ = [
     "api_page",
     "api_rows",
     "api_shards",
-    "check_names",
     "check_pack",
+    "clashing",
     "deepest_first",
     "distinct",
     "elsewhere",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property, lru_cache
 
 from markupsafe import Markup
 from msgspec import Struct, field
 
-from rankbook.errors import PageError
 from rankbook.model import PACKAGES
 from rankbook.pages.contents import page_of_suite
 from rankbook.pages.fence import line_anchor
@@ -21,10 +20,11 @@ FILE_PAGES = {"file": "_docs.md", "keywords": "_kw.md"}
 FOLDER_PAGES = {"index": "index.md", "folder": "doc.md", "subtree": "sub.md"}
 """Kind of page of a folder: its name in the folder."""
 
-_SUITE = re.compile(r"suite-[^/]+\.md|objects\.inv")
+_SUITE = re.compile(r"suite-[^/]+\.md|objects\.inv|orphaned-notes\.md")
 """Names of what stands at the root about the whole suite."""
 PICTURE = "imports.svg"
 """Name of the picture of a folder's imports, in the folder."""
+_OF_FOLDERS = frozenset({*FOLDER_PAGES.values(), PICTURE})
 
 
 def page_of_file(kind: str, path: str) -> str:
@@ -55,21 +55,28 @@ def owner(page: str) -> tuple[str, str]:
     return "folder", posixpath.dirname(page)
 
 
-def check_names(files: Iterable[str], folders: Iterable[str]) -> None:
-    """Make sure that the pages of a tree and its folders can stand side by side.
+def clashing(files: Iterable[str]) -> list[str]:
+    """Name the folders that are called like what has to stand beside them: a page, on disk or in a site, or the picture of imports.
 
-    Raises:
-        PageError: a folder of the tree is called like a page.
+    Args:
+        files: the sources.
     """
-    pages = {page for path in files for page in pages_of_file(path)}
-    pages |= {page for path in folders for page in pages_of_folder(path)}
-    for path in folders:
-        if path in pages or _SUITE.fullmatch(path):
-            raise PageError(
-                "this folder of sources is called like a page that is to be made",
-                where=path,
-                right="leave it out by the setting `exclude`, or rename it",
-            )
+    known = frozenset(files)
+    folders: set[str] = set()
+    waiting = {posixpath.dirname(path) for path in known} - {""}
+    while waiting:
+        folders |= waiting
+        waiting = {posixpath.dirname(path) for path in waiting} - folders - {""}
+    return sorted(path for path in folders if _is_taken(path, known))
+
+
+def _is_taken(folder: str, files: Collection[str]) -> bool:
+    """Whether a page or a picture has the place of a folder."""
+    name = posixpath.basename(folder)
+    page = f"{folder.removesuffix('.html')}.md" if name.endswith(".html") else folder
+    if posixpath.basename(page) in _OF_FOLDERS or _SUITE.fullmatch(page):
+        return True
+    return any(page.endswith(suffix) and page.removesuffix(suffix) in files for suffix in FILE_PAGES.values())
 
 
 def share_address(files: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:

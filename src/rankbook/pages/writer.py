@@ -115,6 +115,8 @@ class Writer(Struct, frozen=True):
             if fate.is_written or (fate is Fate.EDITED and self.staged is not None):
                 self._write(page.path, data)
         except OSError as error:
+            if self._is_blocked(page.path):
+                return Fate.KEPT
             raise PageError(f"cannot write the page: {error.strerror}", where=self.out / page.path) from error
         return fate
 
@@ -320,11 +322,28 @@ class Writer(Struct, frozen=True):
         stamp = front_matter.read(front_matter.split(head.decode("utf-8", errors="replace"))[0]) if head.startswith(b"---") else None
         return stamp is not None and (stamp.page, stamp.source) == ("index", "")
 
+    def is_empty(self, path: str) -> bool:
+        """Whether nothing stands in the place of a page, and no link on the way to it."""
+        return not (_mode(self._place(path)) or self._is_linked(path.rpartition("/")[0]))
+
+    def is_free(self, path: str) -> bool:
+        """Whether a page can be written where none is."""
+        return self.is_empty(path) and not self._is_blocked(path)
+
+    def _is_blocked(self, path: str) -> bool:
+        """Whether a file stands on the way to a page."""
+        folder = path.rpartition("/")[0]
+        while folder and not (mode := _mode(self._place(folder))):
+            folder = folder.rpartition("/")[0]
+        return bool(folder) and not stat.S_ISDIR(mode)
+
     def what_stands(self, path: str) -> str:
         """Say, as a clause, what stands in the place of a page that cannot be written."""
         mode = _mode(self._place(path))
         if self._is_linked(path.rpartition("/")[0]):
             return "a link leads to its folder"
+        if self._is_blocked(path):
+            return "a file stands where its folder is to be"
         if stat.S_ISLNK(mode):
             return "it is a link"
         return "a person made it" if stat.S_ISREG(mode) else "it is a folder" if stat.S_ISDIR(mode) else "it is no file"
