@@ -176,9 +176,9 @@ def test_needs_are_read_as_they_are_written(kind, value):
 
 
 def test_the_command(ledger, tmp_path):
-    """It says the debt and its sum, fails on request, and leaves out pages that are gone."""
+    """It says the debt and its sum, fails on request, and leaves out pages that are gone, and folders that are called like one."""
     (tmp_path / "pyproject.toml").write_text("[tool.rankbook]\ndebt-days = 0\n")
-    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/suite/tests/README.md").mkdir(parents=True)
     (tmp_path / "docs" / "p.md").touch()
     ledger.record(
         [skipped("docs/p.md::a"), run("docs/p.md::d", when="2026-01-01T00:00:00+00:00", needs=("2 GPUs",)), skipped("docs/gone.md::x")]

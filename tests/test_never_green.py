@@ -198,7 +198,7 @@ def test_debt_of_what_was_run_beside_other_files(book_of):
 def test_folders_that_pytest_passes_by(book_of):
     """Pages of tests in `dist` and `build` are collected like others, but for what somebody leaves out by `--ignore`."""
     book = book_of(
-        {"tests/dist/test_a.py": PASSES, "tests/build/deep/test_b.py": "def test_b():\n    assert 0\n", "docs/build/x.md": "# X\n"}
+        {"tests/dist/test_a.py": PASSES, "tests/build/deep.md/test_b.py": "def test_b():\n    assert 0\n", "docs/build/x.md": "# X\n"}
     )
     assert book.prove() == 1
     assert {badge for name, badge in book.badges().items() if name.endswith("py_docs")} == {"passed", "failed"}

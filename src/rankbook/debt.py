@@ -90,7 +90,7 @@ def pages_of(settings: Settings) -> dict[str, Page]:
     out = settings.below_root(settings.out)
     found = {}
     for file in sorted(out.rglob("*.md")) if out.is_dir() else ():
-        stamp = stamp_as_listed(file)
+        stamp = stamp_as_listed(file) if file.is_file() else None  # a folder of sources may have a name of this end
         if stamp is not None and stamp.page == "file":
             wanted = expected.tests(stamp.needs) if stamp.needs else {}
             found[relpath(file, settings.root).replace(sep, "/")] = Page(stamp.source, stamp.sha256 or "", wanted)

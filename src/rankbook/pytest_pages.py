@@ -103,7 +103,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> Gener
 
 def _holds_pages(folder: Path) -> bool:
     """Tell whether a folder, or one in it, holds generated pages, by the first of its pages."""
-    first = islice((path for suffix in SUFFIXES for path in folder.rglob(f"*{suffix}")), _FEW)
+    first = islice((path for suffix in SUFFIXES for path in folder.rglob(f"*{suffix}") if path.is_file()), _FEW)
     try:
         return any(stamp_of(path) is not None for path in first)
     except RankbookError:
