@@ -75,6 +75,24 @@ def test_a_source_keeps_the_way_it_is_written(project, before, old, new, after):
     assert run(project, "check") == 0
 
 
+@pytest.mark.parametrize("end", [b"\r\n", b"\n"])
+@pytest.mark.parametrize("source", [b"a = 1\nb = 2\r\nc = 3\n", b"a = 1\r\nb = 2\nc = 3", b"a = 1\r\n\r\nb = 2\rc = 3\nd = 4\n"])
+def test_line_ends_that_git_made_alike_are_no_edit(project, capsys, source, end):
+    """A source of several kinds of line ends keeps each, whatever Git made of its page; a line that is edited there keeps its own."""
+    file = project / "s/test_ring.py"
+    file.write_bytes(source)
+    run(project, "gen")
+    page(project).write_bytes(page(project).read_bytes().replace(b"\r\n", b"\n").replace(b"\n", end))
+    capsys.readouterr()
+    assert run(project, "accept", "--yes") == 0
+    assert capsys.readouterr().out == "no listing was edited\n"
+    assert file.read_bytes() == source
+    edit(page(project), b"b = 2", b"b = 5")
+    assert run(project, "accept", "--yes") == 0
+    assert file.read_bytes() == source.replace(b"b = 2", b"b = 5")
+    assert run(project, "check") == 0
+
+
 LINES = st.lists(st.text(st.characters(exclude_characters="\r\n\0\2\3", exclude_categories=["Cs"]), max_size=12), max_size=8)
 
 

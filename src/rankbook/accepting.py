@@ -18,12 +18,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook import freshness, pages
 from rankbook.config import Settings
 from rankbook.document import document
 from rankbook.drift import place_of, printable
-from rankbook.embedding import Embedded, embed
+from rankbook.embedding import Embedded, embed, restore
 from rankbook.errors import PageError, SourceError
 from rankbook.languages import by_path
 from rankbook.pages import Writer
@@ -208,6 +209,7 @@ class _Book:
         if Edited.LISTING not in seen.edited:
             return None
         before = file.read_bytes()
+        seen = _with_own_ends(seen, data, before)
         if seen.source == before and Edited.TEXT not in seen.edited:
             return None
         return Edit(page, source, before, _checked(seen, before))
@@ -227,6 +229,32 @@ class _Book:
         if self._sources is None:
             self._sources = frozenset(discover(self._settings).paths)
         return self._sources
+
+
+def _with_own_ends(seen: Seen, page: bytes, before: bytes) -> Seen:
+    """Give what a page shows with the line ends of its source, where those are of several kinds and Git has made the page's all alike.
+
+    Args:
+        seen: what the page shows.
+        page: as it stands on disk.
+        before: the source as it is.
+    """
+    made, embedding = embed(before), seen.stamp.embedding
+    if not (isinstance(made, Embedded) and made.embedding == embedding and embedding.newline == "mixed" and seen.source is not None):
+        return seen
+    has_lf, has_crlf = page.count(b"\n") > page.count(b"\r\n"), b"\r\n" in page
+    if has_lf and (has_crlf or "\r\n" not in made.text):
+        return seen
+    old, new = _LINE.findall(made.text), _LINE.findall(seen.text or "")
+    said, says = ([line.rstrip("\r\n") for line in text] for text in (old, new))
+    ends = [line[len(words) :] for line, words in zip(old, said, strict=True)]
+    shown = ""
+    for _, start, end, first, last in difflib.SequenceMatcher(None, said, says, autojunk=False).get_opcodes():
+        places = (min(start + at, max(end - 1, 0)) for at in range(last - first))
+        shown += "".join(words + ends[place] for words, place in zip(says[first:last], places, strict=True))
+    if not embedding.final_newline:
+        shown = re.sub(r"(?:\r\n|\r|\n)\Z", "", shown)
+    return replace(seen, text=shown, source=restore(shown if embedding.final_newline else f"{shown}\n", embedding))
 
 
 def _checked(seen: Seen, before: bytes) -> bytes:
