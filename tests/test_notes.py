@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rankbook import listings
 from rankbook.cli import main
 from rankbook.errors import PageError
-from rankbook.pages.notes import Note, notes_of, placed, without_notes
+from rankbook.pages.notes import Note, block, notes_of, placed, without_notes
 from rankbook.site.addresses import Addresses
 from rankbook.site.markdown import render
 
@@ -92,6 +92,43 @@ def test_notes_are_kept_byte_for_byte_through_a_hundred_runs(project):
         assert gen(project) == 0
         assert texts(page(project)) == wanted
     assert f"# 99\n{SUITE}" in page(project).read_text()
+
+
+HOSTILE = "--><img src=x onerror=pwn()>"
+
+
+def test_the_name_of_a_test_is_no_html(project):
+    """A parameter that would end the comment of a marker is spelt otherwise on each page on which its note stands."""
+    made = f"import pytest\n\n\n@pytest.mark.parametrize('x', ['{HOSTILE}', 'b'])\ndef test_p(x):\n    pass\n"
+    (project / "s/test_p.py").write_text(made)
+    gen(project)
+    at, orphans, name = page(project, "s/test_p.py"), project / "out/orphaned-notes.md", f"test_p[{HOSTILE}]"
+    write_note(at, "mine\n", name)
+    for _ in range(2):
+        assert gen(project) == 0
+        assert texts(at) == [(name, "mine\n")]
+        marker = next(line for line in at.read_text().splitlines() if line.startswith("<!-- rankbook-notes"))
+        assert marker.partition("-->")[2] == ""
+        (project / "s/test_p.py").write_text(made.replace(HOSTILE, "c"))
+        assert gen(project) == 0
+        assert texts(orphans) == [(f"s/test_p.py_docs.md::{name}", "mine\n")]
+        assert "<img" not in markdown.markdown(orphans.read_text())
+        (project / "s/test_p.py").write_text(made)
+    orphans.write_text(f"# Notes\n\n{note('mine' + chr(10), f's/test_p.py_docs.md::test_q[{HOSTILE}]')}")
+    assert gen(project) == 0
+    assert "<img" not in orphans.read_text()
+    assert texts(orphans) == [(f"s/test_p.py_docs.md::test_q[{HOSTILE}]", "mine\n")]
+
+
+NAMES = st.text(st.sampled_from("a<>-! \\x3ce5[%")).filter(lambda name: name.strip() and name == name.strip())
+
+
+@given(NAMES)
+def test_a_marker_gives_its_name_back(name):
+    """Whatever a test is called, a marker is one comment, and is read as it was meant."""
+    written = block(name, b"mine\n")
+    assert [each.name for each in notes_of(written, "p.md")] == [name]
+    assert written.splitlines()[0].count(b"-->") == 1
 
 
 @pytest.mark.parametrize("pack", ["rankbook", "repository", "repo-book"])

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from rankbook import pages
 from rankbook.pages import Writer, git
 from rankbook.pages.names import FILE_PAGES
-from rankbook.pages.notes import Note, block, notes_of
+from rankbook.pages.notes import Note, block, notes_of, spelt
 from rankbook.pages.seals import look
 
 ORPHANS = "orphaned-notes.md"
@@ -149,6 +149,8 @@ def with_orphans(data: bytes | None, notes: Sequence[Note]) -> bytes | None:
         is_wanted = wanted[_identity(note)] > 0
         wanted[_identity(note)] -= is_wanted
         left += [] if is_wanted else [note]
+        if spelt(_name(note)) != _name(note):
+            lines[note.line - 1] = _block(note).splitlines(keepends=True)[0]
     for note in reversed(left):
         _take_out(lines, note.line - 1, note.line + 1 + len(note.text.splitlines()))
     text = b"".join(lines)
@@ -171,7 +173,11 @@ def _identity(note: Note) -> tuple[str, str, bytes]:
 
 
 def _block(note: Note) -> bytes:
-    return block(quote(note.page) + (f"::{note.name}" if note.name else ""), note.text)
+    return block(_name(note), note.text)
+
+
+def _name(note: Note) -> str:
+    return quote(note.page) + (f"::{note.name}" if note.name else "")
 
 
 def _take_out(lines: list[bytes], start: int, end: int) -> None:

@@ -25,6 +25,9 @@ _MARK = re.compile(_COMMENT)
 _LIKE = re.compile(rb"[ \t>]*" + _COMMENT)
 _FENCE = re.compile(rb"[ \t>]*(?P<run>`{3,}|~{3,})(?P<rest>[^\r\n]*)")
 _HEADING = re.compile(rb"#{2,6}[ \t]")
+_SPELT = {"\\": r"\x5c", "<": r"\x3c", ">": r"\x3e"}
+"""Characters of a name that a marker spells otherwise; pytest, which doubles each backslash of a node id, gives none so."""
+_SPELLING = re.compile(r"(?<!\\)((?:\\\\)*)\\x(5c|3c|3e)")
 _ALONE = "write <!-- rankbook-notes --> or <!-- rankbook-notes TestClass::test_name --> above a note and <!-- /rankbook-notes --> below it"
 
 
@@ -86,9 +89,20 @@ def spans_of(lines: Sequence[bytes]) -> Iterator[range]:
     return (range(start + 1, end) for start, end, _ in _blocks(lines, ""))
 
 
+def spelt(name: str) -> str:
+    """Give a name as it stands in a marker, where nothing of it may end the comment that the marker is."""
+    is_plain = not ("--" in name and ">" in name) and _meant(name) == name
+    return name if is_plain else "".join(_SPELT.get(character, character) for character in name)
+
+
+def _meant(written: str) -> str:
+    """Give the name that a marker spells."""
+    return _SPELLING.sub(lambda found: found[1] + chr(int(found[2], 16)), written) if "\\x" in written else written
+
+
 def block(name: str, text: bytes) -> bytes:
     """Give a note with its markers."""
-    begin = f"<!-- rankbook-notes {name} -->" if name else "<!-- rankbook-notes -->"
+    begin = f"<!-- rankbook-notes {spelt(name)} -->" if name else "<!-- rankbook-notes -->"
     return b"%s\n%s<!-- /rankbook-notes -->\n" % (begin.encode(), text)
 
 
@@ -127,7 +141,7 @@ def _blocks(lines: Sequence[bytes], page: PurePath | str) -> Iterator[tuple[int,
         if begin := _BEGIN.fullmatch(line):
             if start is not None:
                 raise PageError(f"this note begins within the one of line {start + 1}", where=page, line=number + 1, right=_ALONE)
-            start, name = number, (begin["name"] or b"").decode(errors="replace")
+            start, name = number, _meant((begin["name"] or b"").decode(errors="replace"))
         elif _END.fullmatch(line):
             if start is None:
                 raise PageError("this marker ends a note that nothing begins", where=page, line=number + 1, right=_ALONE)
