@@ -256,13 +256,14 @@ def test_keys_alone_open_a_history(visit):
     page.wait_for_function("location.hash.startsWith('#rb-run-')")
     row = page.locator("tr:target")
     assert "TestStates::test_failed" in row.inner_text()
-    summary = row.locator("summary")
-    summary.focus()
+    below = page.locator("tr:target + .rb-more")
+    below.locator("summary").focus()
     page.keyboard.press("Enter")
-    assert row.locator("details ul").is_visible()
-    assert "passed" in row.locator("details ul").inner_text()
+    assert below.locator("details ul").is_visible()
+    assert "passed" in below.locator("details ul").inner_text()
+    assert page.evaluate("[...document.querySelectorAll('.rb-scroll')].every((box) => box.scrollWidth <= box.clientWidth)")
     page.keyboard.press("Enter")
-    assert row.locator("details ul").is_hidden()
+    assert below.locator("details ul").is_hidden()
 
 
 def test_keys_alone_search_and_come_back(visit):

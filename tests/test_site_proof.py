@@ -142,6 +142,9 @@ def test_a_long_reason_opens_from_its_line_that_says_most(proof_of):
     said = "RuntimeError: Process 0 exited with error code 10 and exception: AssertionError: Tensor-likes are not close!"
     assert f'<details class="rb-why"><summary>{said}</summary><pre>RuntimeError' in page.last_run
     assert "\nMismatched elements: 9 / 9</pre>" in page.last_run
+    row, below = page.last_run.partition('<tr class="rb-more"><td colspan="')[::2]
+    assert "Mismatched" not in row  # as wide as the table, not as a column
+    assert int(below.partition('"')[0]) == row.count('<th scope="col">') > 1
     assert said in page.tests["TestA", "test_a"]
     assert said in Seen(proof.page("s/index.md").rollup).text
 
@@ -697,6 +700,29 @@ def test_a_failed_run_of_several_ranks_has_a_lane_for_each(proof_of):
     said = "rank 0 still alive when the run ended; rank 1 died by SIGKILL; rank 2 ended in order; rank 3 left with exit status 3"
     assert labels == [said, said]  # one for a desk, one for a phone
     assert "rank 10.310 s0.900 s2.510 sdied by SIGKILLbroadcast (a<b>.py:38) after 1.750 s" in seen.text
+
+
+def test_the_ranks_of_a_failed_run_stay_when_its_test_is_edited(proof_of):
+    """They are of use just then; what stands above them says that they are of an older version, and those of a test as it is come first."""
+    values = {"ranks": 4, "reason": HEARD, "receipt": Receipt(ENDS)}
+    hung = a_run("test_hung", Outcome.HUNG, listing=BEFORE, day=21, **values)
+    crashed = a_run("test_crashed", Outcome.CRASHED, **values)
+    passed = a_run("test_passed", listing=BEFORE, day=21, **values)
+    failed = a_run("test_passed", Outcome.FAILED, listing=BEFORE, day=19, **values)
+    stamps = stamps_of("test_hung", "test_crashed", "test_passed")
+    drawn = proof_of(hung, crashed, passed, failed, stamps=stamps).page(PAGE).last_run
+    said = re.findall(r"<p>Ranks of <code>(.*?)</code>, (.*?):</p>", drawn)
+    assert said == [("test_crashed", "which crashed"), ("test_hung", "which hung in an older version")]
+    assert diagram(hung) in drawn
+
+
+def test_an_owner_without_tests_has_no_row(tmp_path, proof_of):
+    """A bar of nothing says nothing, and nothing is read aloud for it."""
+    told = {**stamps_of("test_a", owners=("ring",)), "s/c.py_docs.md": Stamp("file", "c", "c.py", sha256=NOW, owners=("nobody",))}
+    rollup = proof_of(a_run("test_a"), stamps=told).page("s/index.md").rollup
+    assert "ring" in rollup
+    assert "nobody" not in rollup
+    assert 'aria-label=""' not in rollup
 
 
 def test_a_lane_says_what_its_rank_has_called_last():

@@ -271,7 +271,7 @@ def _flakiest(summary: Summary, way: Way) -> str:
 
 
 def _owners(summary: Summary, _way: Way) -> str:
-    return breakdown("By owner", "Owner", _ordered(summary.owners))
+    return breakdown("By owner", "Owner", _ordered({name: counts for name, counts in summary.owners.items() if any(counts.values())}))
 
 
 def _hardware(summary: Summary, _way: Way) -> str:

@@ -16,6 +16,7 @@ from rankbook.site.rollup import broken, duration
 if TYPE_CHECKING:
     from rankbook.site.expected import Want
     from rankbook.site.history import Recorded
+    from rankbook.site.outcomes import Shown
     from rankbook.site.proof import Entry
 
 _DIAGRAMS = 3
@@ -46,7 +47,8 @@ def last_run(entries: Sequence[Entry], never: Mapping[str, Want], command: str) 
     said = [f"{count(sum(tests.values()), 'test')}: {in_words(tests)}"] if tests else []
     said += [f"{count(sum(others.values()), 'other listing' if tests else 'listing')}: {in_words(others)}"] if others else []
     facts = [*said, *(f"{name}: {text}" for name, text in shared.items())]
-    table = _table({name: cells for name, cells in columns.items() if name not in shared and any(cells)})
+    own = {name: cells for name, cells in columns.items() if name not in shared and any(cells)}
+    table = _table(own, [_more(entry) + _history(entry.one.found) for entry in entries])
     chart = stacked(tests or others) if sum((tests or others).values()) > 1 else ""
     return f'<div class="rankbook-runs"><p>{". ".join(facts)}.</p>{chart}{table}{_never(never)}{_ranks(entries)}</div>'
 
@@ -56,15 +58,22 @@ def anchor(place: int) -> str:
     return f"rb-run-{place + 1}"
 
 
-def _table(columns: Mapping[str, list[str]]) -> str:
+def _table(columns: Mapping[str, list[str]], more: Sequence[str]) -> str:
     head = "".join(f'<th scope="col">{name}</th>' for name in columns)
     rows = ("".join(f"<td>{cell}</td>" for cell in row) for row in zip(*columns.values(), strict=True))
-    body = "".join(f'<tr id="{anchor(place)}">{row}</tr>' for place, row in enumerate(rows))
+    below = [f'<tr class="rb-more"><td colspan="{len(columns)}">{said}</td></tr>' if said else "" for said in more]
+    body = "".join(f'<tr id="{anchor(place)}">{row}</tr>{said}' for place, (row, said) in enumerate(zip(rows, below, strict=True)))
     return (
         '<div class="rb-scroll" tabindex="0" role="group" aria-label="Last runs">'
         f'<table class="rb-table"{said_before(columns, _BARE)}>'
         f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
     )
+
+
+def _more(entry: Entry) -> str:
+    """Give a reason that opens, which has a row of its own: tracebacks are wide; empty for a shorter one."""
+    said = why(entry.one)
+    return said if said.startswith("<details") else ""
 
 
 def _name(entry: Entry) -> str:
@@ -74,7 +83,7 @@ def _name(entry: Entry) -> str:
 
 _COLUMNS: Mapping[str, Callable[[Entry], str]] = {
     "Listing": _name,
-    "Outcome": lambda entry: " ".join(filter(None, (badge(entry.one.group, entry.one.word), why(entry.one)))),
+    "Outcome": lambda entry: " ".join(filter(None, (badge(entry.one.group, entry.one.word), "" if _more(entry) else why(entry.one)))),
     "Ranks": lambda entry: str(entry.one.run.ranks or ""),
     "Took": lambda entry: duration(entry.one.run.duration) if entry.one.group.ran and entry.one.run.duration else "",
     "Hardware": lambda entry: html.escape(entry.one.run.machine),
@@ -82,7 +91,6 @@ _COLUMNS: Mapping[str, Callable[[Entry], str]] = {
     "Engine": lambda entry: html.escape(entry.one.run.engine),
     "Commit": lambda entry: html.escape(entry.one.run.commit),
     "When": lambda entry: time_of(entry.one.run.when) if entry.one.run.when else "",
-    "History": lambda entry: _history(entry.one.found),
 }
 """The facts of a run, as HTML; one that no run of the page has is left out."""
 _BARE = frozenset({"Ranks", "torch", "Engine", "Commit"})
@@ -91,8 +99,8 @@ _SHARED = ("Hardware", "torch", "Engine", "Commit", "When")
 
 
 def _history(found: Recorded) -> str:
-    """Write the history of a test; one run is none, for the columns beside it say all of it."""
-    return history(found) if number_of_runs(found) > 1 else ""
+    """Write the history of a test, below its row; one run is none, for the columns say all of it."""
+    return f'<div class="rb-past"><span>History</span> {history(found)}</div>' if number_of_runs(found) > 1 else ""
 
 
 def _never(never: Mapping[str, Want]) -> str:
@@ -104,6 +112,10 @@ def _never(never: Mapping[str, Want]) -> str:
 
 
 def _ranks(entries: Sequence[Entry]) -> str:
-    failed = [(entry, drawn) for entry in entries if entry.one.group is Group.FAILED and (drawn := diagram(entry.one.run))]
-    newest = sorted(failed, key=lambda pair: pair[0].one.run.when, reverse=True)[:_DIAGRAMS]
-    return "".join(f"<p>Ranks of <code>{html.escape(entry.name)}</code>, which {entry.one.word}:</p>{drawn}" for entry, drawn in newest)
+    failed = [(entry, drawn) for entry in entries if entry.one.run.outcome.is_failure and (drawn := diagram(entry.one.run))]
+    newest = sorted(failed, key=lambda pair: (pair[0].one.group is Group.FAILED, pair[0].one.run.when), reverse=True)[:_DIAGRAMS]
+    return "".join(f"<p>Ranks of <code>{html.escape(entry.name)}</code>, {_ended(entry.one)}:</p>{drawn}" for entry, drawn in newest)
+
+
+def _ended(one: Shown) -> str:
+    return f"which {one.word}" if one.group is Group.FAILED else f"which {one.run.outcome.value} in an older version"
