@@ -932,3 +932,34 @@ def test_a_mistake_of_rankbook_itself_costs_one_file(tmp_path, capsys, monkeypat
     assert gen(tmp_path) == 0
     assert "## What is tested" in (tmp_path / "out/test_a.py_docs.md").read_text()
     assert "failed" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("count", "base"), [(300, "(number + 1) % 300"), (300, "number + 1"), (200, "number - 1")])
+def test_a_line_of_inheritance_is_followed_so_far(tmp_path, capsys, count, base):
+    """Classes in a circle, and more above one another than a suite has, cost what the farthest hold, with a warning, not the page."""
+    bases = {number: eval(base, {"number": number}) for number in range(count)}
+    classes = [f"class TestA{number}(TestA{above}):\n    def test_{number}(self): pass\n" for number, above in bases.items()]
+    plant(tmp_path, {"s/test_a.py": "".join(classes), "s/b.py": "x = 1\n"})
+    for step in range(3):
+        (tmp_path / "s/b.py").write_text(f"x = {step}\n")
+        assert gen(tmp_path, sources=("s",)) == 0
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert re.search(r"s/test_a\.py:\d+: the class TestA\d+ and \d+ others of the file have more ancestors than are looked at", said)
+    page = (tmp_path / "out/s/test_a.py_docs.md").read_text()
+    assert page.count("test_150") > 64
+    (tmp_path / "s/test_a.py").write_text("def test_a(): pass\n")
+    assert gen(tmp_path, sources=("s",)) == 0
+    assert capsys.readouterr().err == ""
+
+
+NESTED = ("TestA::test_a", "TestA::TestB::test_a", "TestA::TestB::test_b")
+
+
+def test_a_class_within_itself_is_read_once(tmp_path, capsys):
+    """A class that derives from the one around it has its tests, and holds no other of its kind."""
+    plant(tmp_path, {"s/test_a.py": "class TestA:\n    def test_a(self): pass\n    class TestB(TestA):\n        def test_b(self): pass\n"})
+    assert gen(tmp_path, sources=("s",)) == 0
+    assert capsys.readouterr().err == ""
+    page = (tmp_path / "out/s/test_a.py_docs.md").read_text()
+    assert set(re.findall(r"pytest (s/test_a\.py::\S+?)\"", page)) == {f"s/test_a.py::{name}" for name in NESTED}

@@ -160,6 +160,8 @@ class _Run:
         """Of the search for sources."""
         self.surroundings: tuple[str, ...] | None = None
         """Of a search for sources; None when there was none."""
+        self.cut_short: dict[str, str] = {}
+        """Warnings of classes with more ancestors than are looked at, by file."""
         self.unknown: tuple[str, ...] = ()
         """Warnings of modules that are named and not there."""
         self.passing: list[str] = []
@@ -299,7 +301,10 @@ class _Run:
             return found
 
         after = {}
+        kept_short = self.store.get("indexes", "cut short") or {}
+        self.cut_short = {path: said for path, said in kept_short.items() if path not in doubtful | gone}
         for gist, data, read_packages, mistake in self._spread(read, sorted(doubtful - mute)):
+            self.cut_short |= _told_of_ancestors(gist)
             if mistake:
                 self.passing.append(mistake)
                 self.is_whole = False
@@ -604,6 +609,7 @@ class _Run:
             unstaged=tuple(sorted(unstaged)),
             warnings=(
                 *self.warnings,
+                *(said for _, said in sorted(self.cut_short.items())),
                 *self.unknown,
                 *self.passing,
                 *(self._kept_sentence(path) for path in kept),
@@ -660,6 +666,7 @@ class _Run:
         self.knowledge.keep(self.store)
         self.store.put("indexes", "warnings", _packed(self.warnings))
         self.store.put("indexes", "noted", _packed(self.noted))
+        self.store.put("indexes", "cut short", _packed(self.cut_short))
         if not (self.is_whole and self.store.commit(generation)):
             return
         root, out = os.fspath(self.settings.root), os.fspath(self.writer.out)
@@ -797,6 +804,16 @@ def _owners(spoiled: Iterable[str]) -> tuple[set[str], set[str]]:
         kind, source = pages.owner(page)
         (files if kind == "file" else folders).add(source)
     return files, folders
+
+
+def _told_of_ancestors(survey: Survey) -> dict[str, str]:
+    """Give the sentence about a file's classes that have too many, by its path; none for other files."""
+    if not survey.cut_short:
+        return {}
+    (name, line), *others = survey.cut_short
+    who = f"the class {name} has" if not others else f"the class {name} and {plural(len(others), 'other')} of the file have"
+    what = "more ancestors than are looked at; what is inherited from the farthest is left out"
+    return {survey.path: f"{survey.path}:{line}: {who} {what}"}
 
 
 def _taken(folder: str) -> str:

@@ -362,6 +362,8 @@ class Survey(Struct, frozen=True):
     descents: tuple[Descent, ...] = ()
     unresolved: tuple[Expression, ...] = ()
     """Base classes that no known file holds and no table names."""
+    cut_short: tuple[tuple[str, int], ...] = ()
+    """Classes that have more ancestors than are looked at, and their lines."""
     tests: tuple[Test, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     """What the file as a whole needs: the union over its tests."""

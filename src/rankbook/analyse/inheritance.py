@@ -10,11 +10,27 @@ from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.model import PACKAGES, Class, Descent, Expression
 
 _Key = tuple[str, str]
+_MOST = 64
+"""Classes of a line; the farther ones count only where no file holds them, as `unittest.TestCase`."""
+_DEPTH = 32
+"""Classes above one another that are gone up at once."""
+
+
+class _TooDeepError(Exception):
+    """More classes stand above one another than are gone up at once."""
 
 
 def lineage_of(draft: Draft, path: str, each: Class) -> tuple[Ancestor, ...]:
     """Put the ancestors of a class into the order in which Python looks attributes up, the class itself first."""
-    return _lineage(draft, path, each, ())
+    try:
+        return _lineage(draft, path, each, ())
+    except _TooDeepError:
+        return draft.remember(("nearest", path, each.qualname, each.line), lambda: _nearest(draft, path, each))
+
+
+def cut_short(draft: Draft, path: str) -> list[Class]:
+    """Give the classes of a file that have more ancestors than are looked at."""
+    return [each for each in draft.modules[path].classes if len(lineage_of(draft, path, each)) >= _MOST]
 
 
 def joined(draft: Draft, path: str, each: Class, bases: Sequence[Ancestor]) -> tuple[Ancestor, ...]:
@@ -40,11 +56,24 @@ def _lineage(draft: Draft, path: str, each: Class, above: tuple[_Key, ...]) -> t
     own = Ancestor(each.qualname, path, each)
     if key in above:  # a class that derives from one of its own name
         return (own,)
+    if len(above) == _DEPTH:
+        raise _TooDeepError
 
     def lines() -> tuple[Ancestor, ...]:
-        return (own, *_merge([_line_of(draft, ancestor, (*above, key)) for ancestor in _bases(draft, path, each)]))
+        line = (own, *_merge([_line_of(draft, ancestor, (*above, key)) for ancestor in _bases(draft, path, each)]))
+        return line[:_MOST] + tuple(ancestor for ancestor in line[_MOST:] if ancestor.facts is None)
 
     return draft.remember(("lineage", path, each.qualname, each.line), lines)
+
+
+def _nearest(draft: Draft, path: str, each: Class) -> tuple[Ancestor, ...]:
+    """Give the ancestors of a class one generation after the other."""
+    found = {(path, each.qualname): Ancestor(each.qualname, path, each)}
+    waiting = list(found.values())
+    while waiting and len(found) < _MOST:
+        bases = [base for one in waiting if one.facts is not None for base in _bases(draft, one.path, one.facts)]
+        waiting = [base for base in bases if found.setdefault(_key(base), base) is base]
+    return tuple(found.values())
 
 
 def _line_of(draft: Draft, ancestor: Ancestor, above: tuple[_Key, ...]) -> tuple[Ancestor, ...]:

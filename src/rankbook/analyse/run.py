@@ -35,6 +35,7 @@ def survey(draft: Draft, path: str) -> Survey:
             import_lines={target: line for _, target, line in reversed(targets)},
             descents=tuple(inheritance.descents(draft, path)),
             unresolved=inheritance.unresolved(draft, path),
+            cut_short=tuple((each.qualname, each.line) for each in inheritance.cut_short(draft, path)),
             tests=found,
             requirements=requirements.of_file(draft, path, found),
             uses=tuple(uses.uses(draft, path, collected)),

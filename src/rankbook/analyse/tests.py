@@ -101,10 +101,11 @@ def _of_held(draft: Draft, path: str, held: _Held, *, is_test_file: bool) -> Ite
 def _within(draft: Draft, held: _Held) -> Iterator[_Held]:
     """Give the classes within a plain class, those that it inherits too."""
     seen: set[str] = set()
+    around = [line[0].facts for line in (held.lineage, *held.outer)]
     for ancestor in held.lineage:
         for each in draft.modules[ancestor.path].classes if ancestor.facts else ():
             outer, _, name = each.qualname.rpartition(".")
-            if outer == ancestor.name and name not in seen:
+            if outer == ancestor.name and name not in seen and not any(each is facts for facts in around):  # none is within itself
                 seen.add(name)
                 yield _Held(f"{held.name}.{name}", lineage_of(draft, ancestor.path, each), outer=(held.lineage, *held.outer))
 
