@@ -111,7 +111,7 @@ def test_overriding_and_hiding() -> None:
 
 
 def test_what_is_a_test_by_its_name() -> None:
-    """Plain functions and `Test` classes count in test files only; fixtures, properties, nested functions and built classes do not."""
+    """They count in test files only, and in scripts that have them run; fixtures, properties, nested functions and built classes do not."""
     text = (
         "import pytest\nimport unittest\n"
         "def test_a():\n    def test_nested(): ...\n"
@@ -126,16 +126,11 @@ def test_what_is_a_test_by_its_name() -> None:
         "class Case(unittest.TestCase):\n    def test_u(self): ...\n"
         "    class TestWithin(unittest.TestCase):\n        def test_w(self): ...\n"
     )
-    result = project(test_it=text, helper=text)
-    assert list(found_in(result, "test_it.py")) == [
-        "test_a",
-        "test_b",
-        "test_c",
-        "TestPlain::test_m",
-        "TestPlain::TestInner::test_i",
-        "Case::test_u",
-    ]
-    assert list(found_in(result, "helper.py")) == ["Case::test_u"]
+    result = project(test_it=text, helper=text, script=f"{text}if __name__ == '__main__':\n    unittest.main()\n")
+    found = ["test_a", "test_b", "test_c", "TestPlain::test_m", "TestPlain::TestInner::test_i", "Case::test_u"]
+    assert list(found_in(result, "test_it.py")) == found
+    assert list(found_in(result, "script.py")) == found
+    assert list(found_in(result, "helper.py")) == []
 
 
 def test_the_standard_library_as_a_tree() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ledgers import rankbook
+from rankbook.ledger import Ledger
 from tiny_site import environment
 
 FILES = {
@@ -171,6 +172,52 @@ def test_debt_counts_what_the_pages_show(book_of):
     book.write("tests/test_d.py", PASSES)
     assert book.prove("-k", "test_a") == 0
     assert book.debt()[0] == 0
+
+
+BASE = """\
+import unittest
+
+
+class Base(unittest.TestCase):
+    value = 0
+
+    def test_value(self):
+        assert self.value
+"""
+CHILD = "import common_base\n\n\nclass TestChild(common_base.Base):\n    value = 1\n"
+MAINS = (
+    "if __name__ == '__main__':\n    unittest.main()\n",
+    "from unittest import main as start\nif '__main__' == __name__:\n    start(verbosity=2)\n",
+    "import unittest as u\ndef all_of_them():\n    u.main()\nif 1:\n    if __name__ == '__main__':\n        all_of_them()\n",
+)
+NO_MAINS = (
+    "def main(): pass\nif __name__ == '__main__':\n    main()\n",
+    "if __name__ == '__main__':\n    print(unittest.main)\n",
+    "if 0:\n    unittest.main()\n",
+)
+
+
+def test_what_a_page_lists_is_what_runs(book_of):
+    """Tests of base classes are those of the files that inherit them; a file that is no test module by its name may run its own."""
+    case = "import unittest\n\n\nclass Checks(unittest.TestCase):\n    def test_c(self):\n        pass\n\n\n"
+    scripts = {f"tests/script_{number}.py": case + main for number, main in enumerate((*MAINS, *NO_MAINS))}
+    book = book_of({"tests/common_base.py": f'"""A base.\n\n>>> 1\n1\n"""\n{BASE}', "tests/test_child.py": CHILD, **scripts})
+    book.write("pytest.ini", "[pytest]\naddopts = --doctest-modules\n")
+    assert book.prove() == 0
+    assert book.debt()[0] == 0
+    runs = Ledger(book.folder / ".rankbook/ledger.sqlite").latest()
+    names = {run.node_id.partition("_docs.md::")[0].rpartition("/")[2]: set() for run in runs}
+    for run in runs:
+        names[run.node_id.partition("_docs.md::")[0].rpartition("/")[2]].add(run.node_id.partition("_docs.md::")[2])
+    assert names.pop("common_base.py") == {"common_base"}
+    assert names.pop("test_child.py") == {"how-to-run-it", "TestChild::test_value"}
+    for number in range(len(scripts)):
+        is_run = number < len(MAINS)
+        page = (book.folder / f"docs/suite/tests/script_{number}.py_docs.md").read_text()
+        assert ("Checks::test_c" in page, "pytest tests/script" in page) == (is_run, is_run), number
+        assert ("Checks::test_c" in names[f"script_{number}.py"]) == is_run, number
+    page = (book.folder / "docs/suite/tests/common_base.py_docs.md").read_text()
+    assert "It is a test module" not in page and "## What is tested" not in page
 
 
 def test_debt_of_what_was_run_beside_other_files(book_of):

@@ -370,6 +370,26 @@ def test_the_pages_own_command_is_no_second_run(project):
     assert marker.read_text() == "x"
 
 
+def test_a_command_that_runs_other_tests_is_a_run_of_its_own(project):
+    """Pytest runs the tests of a file whatever its name, `python` those of one that has them run."""
+    generated(project / "docs", "common_base.py", BASE)
+    generated(project / "docs", "test_base.py", BASE, "python suite/test_base.py")
+    main = f"{BASE}\n\nif __name__ == '__main__':\n    unittest.main()\n"
+    generated(project / "docs", "guarded.py", main, "python suite/guarded.py")
+    result = prove(project, "docs/suite")
+    assert {name.removeprefix("docs/suite/"): outcome for name, outcome in result.outcomes().items()} == {
+        "common_base.py_docs.md::how-to-run-it": "failed",
+        "common_base.py_docs.md::common_base.py": "passed",
+        "test_base.py_docs.md::how-to-run-it": "passed",
+        "test_base.py_docs.md::Base::test_value": "failed",
+        "guarded.py_docs.md::how-to-run-it": "failed",
+        "guarded.py_docs.md::Base::test_value": "failed",
+    }
+    texts = {name.partition("_docs")[0].rpartition("/")[2]: end["text"] for name, end in result.ends().items() if name.endswith("-it")}
+    assert "exit status 1: pytest suite/common_base.py" in texts["common_base.py"]
+    assert "the same run as docs/suite/guarded.py_docs.md" in texts["guarded.py"]
+
+
 def test_torchrun_command_gives_the_ranks(project):
     """A script whose page says `torchrun --nproc-per-node=2` runs on two ranks."""
     pytest.importorskip("torch")

@@ -49,6 +49,8 @@ class Rules(Struct, frozen=True):
         return _matches(name, self.functions)
 
 
+MAINS = ("unittest.main", "torch.testing._internal.common_utils.run_tests")
+"""What the main guard of a file calls to have its tests run, or those of them that the command line names."""
 _PROMPT = ">>> "
 """What an example begins with."""
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

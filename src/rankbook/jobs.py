@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rankbook.collecting import USUAL, Rules
-from rankbook.harness import KINDS, Kind, kind_of, misplaced, shared, shell
+from rankbook.harness import KINDS, Kind, kind_of, misplaced, shared, shell, test_listing
 from rankbook.languages import by_fence
 from rankbook.listing import Listing, Outcome
 
@@ -111,8 +111,15 @@ def _own_runs(found: Sequence[Listing], about: Listing | None, rules: Rules) -> 
     if about is None or about.about is None or language is None or language.name != "python":
         return {}
     runs = {id(listing): shell.own_run(listing, about.about.source) for listing in found if shell.accepts(listing)}
-    # Tests are run by pytest: a page that starts them by torchrun shows another run.
-    return {key: run for key, run in runs.items() if run is not None and not (run.ranks and kind_of(about, rules).has_tests)}
+    has_tests = kind_of(about, rules).has_tests
+    return {key: run for key, run in runs.items() if run is not None and _is_same(run, about, has_tests=has_tests)}
+
+
+def _is_same(run: shell.OwnRun, about: Listing, *, has_tests: bool) -> bool:
+    """Say whether a command does what becomes of the source's listing: pytest runs tests, and a script that has them run does."""
+    if not has_tests:
+        return not run.by_pytest
+    return run.by_pytest or (not run.ranks and test_listing.runs_its_tests(about))
 
 
 def _said(listing: Listing) -> tuple[dict[str, str], list[tuple[str, str]]]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import astuple
 
+from rankbook.collecting import MAINS
 from rankbook.embedding import Embedding
 from rankbook.packed import columns_of, rows_of
 from rankbook.requirements import Requirement
@@ -246,6 +247,11 @@ class Module(Struct, frozen=True):
     """Why the definitions of a file that is no Python source are not read, as a clause."""
     codeowners: str = ""
     """The file of the repository that gives the owners, below its top; empty when this one names them itself, or nobody does."""
+
+    @property
+    def runs_its_tests(self) -> bool:
+        """Whether it is a script that has the tests in it run, as unittest does."""
+        return self.is_script and any(keyword.kind == "call" and keyword.name in MAINS for keyword in self.keywords)
 
     def __reduce__(self) -> tuple[Callable[..., Module], tuple[Any, ...]]:
         return _module, tuple(columns_of(value) if kind else value for kind, value in zip(_ROWS, astuple(self), strict=True))

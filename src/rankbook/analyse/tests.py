@@ -61,25 +61,29 @@ class _Method(Struct, frozen=True):
 def collect(draft: Draft, path: str) -> list[Collected]:
     """Collect the tests of a file, in the order in which pytest finds them."""
     module = draft.modules[path]
-    if module.source.language != "python" or module.error is not None:
+    if module.source.language != "python" or module.error is not None or not _is_test_module(draft, path, module):
         return []
     return list({collected.test.id: collected for collected in _collect(draft, path, module)}.values())
 
 
+def _is_test_module(draft: Draft, path: str, module: Module) -> bool:
+    """Tell whether something runs the tests of a file as its own: pytest, which knows it by its name, or itself."""
+    return draft.rules.is_test_file(path) or module.runs_its_tests
+
+
 def _collect(draft: Draft, path: str, module: Module) -> Iterator[Collected]:
-    is_test_file = draft.rules.is_test_file(path)
-    for name, origin, definition in _found(draft, path, module, is_test_file=is_test_file):
+    for name, origin, definition in _found(draft, path, module):
         if name in module.deleted:
             continue
         if isinstance(definition, Function):
-            if is_test_file and _is_callable(definition):
+            if _is_callable(definition):
                 yield from _of_functions(draft, path, name, origin, definition)
                 for made in by_decorators(draft, path, definition) if origin == path else ():
                     yield from _of_made(draft, path, made)
             continue
         for held in definition:
-            yield from _of_held(draft, path, held, is_test_file=is_test_file)
-    for made in made_functions(draft, path) if is_test_file else ():
+            yield from _of_held(draft, path, held)
+    for made in made_functions(draft, path):
         is_test = draft.rules.is_test_function(made.name) or (bool(made.family) and draft.rules.is_test_class(made.name))
         if is_test and not made.holder:
             yield from _of_made(draft, path, made)
@@ -89,13 +93,13 @@ def _of_made(draft: Draft, path: str, made: MadeFunction) -> Iterator[Collected]
     yield from _of_function(draft, path, _Method(Ancestor("", path), made.function, Variant(made.name, needs=made.needs), made.family))
 
 
-def _of_held(draft: Draft, path: str, held: _Held, *, is_test_file: bool) -> Iterator[Collected]:
-    if not _is_collected(draft, held, is_test_file=is_test_file):
+def _of_held(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
+    if not _is_collected(draft, held):
         return
     yield from _of_class(draft, path, held)
-    if is_test_file and not _is_test_case(held.lineage):
+    if not _is_test_case(held.lineage):
         for inner in _within(draft, held):
-            yield from _of_held(draft, path, inner, is_test_file=is_test_file)
+            yield from _of_held(draft, path, inner)
 
 
 def _within(draft: Draft, held: _Held) -> Iterator[_Held]:
@@ -114,13 +118,12 @@ _Found = tuple[str, str, Function | list[_Held]]
 """Name in the file, source, and the function, or what a class is made into."""
 
 
-def _found(draft: Draft, path: str, module: Module, *, is_test_file: bool) -> Iterator[_Found]:
-    if is_test_file:
-        for name, place, definition in _imported(draft, path, module):
-            if isinstance(definition, Function):
-                yield name, place, definition
-            else:
-                yield name, place, [_Held(name, lineage_of(draft, place, definition))]
+def _found(draft: Draft, path: str, module: Module) -> Iterator[_Found]:
+    for name, place, definition in _imported(draft, path, module):
+        if isinstance(definition, Function):
+            yield name, place, definition
+        else:
+            yield name, place, [_Held(name, lineage_of(draft, place, definition))]
     for name, own in _own(module):
         yield (name, path, own) if isinstance(own, Function) else (name, path, list(_made_into(draft, path, own)))
     for made in made_classes(draft, path):
@@ -296,7 +299,7 @@ def _sorted(*found: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({mark for each in found for mark in each}))
 
 
-def _is_collected(draft: Draft, held: _Held, *, is_test_file: bool) -> bool:
+def _is_collected(draft: Draft, held: _Held) -> bool:
     lineage, name = held.lineage, held.name
     switch = next((each.value for ancestor in lineage for each in _attributes(ancestor) if each.name == "__test__"), "True")
     if switch == "False":
@@ -304,7 +307,7 @@ def _is_collected(draft: Draft, held: _Held, *, is_test_file: bool) -> bool:
     if _is_test_case(lineage):
         return True
     is_named = draft.rules.is_test_class(name.rpartition(".")[2])
-    return is_test_file and is_named and not any(_is_constructed(ancestor) for ancestor in lineage)
+    return is_named and not any(_is_constructed(ancestor) for ancestor in lineage)
 
 
 def _is_test_case(lineage: tuple[Ancestor, ...]) -> bool:

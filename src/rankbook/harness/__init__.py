@@ -65,6 +65,10 @@ KINDS: tuple[Kind, ...] = (
         options=PROCESS | {"hidden"},
     ),
     Kind(
+        "test", test_listing.holds_examples, entry="rankbook.harness.test_module:run", arguments=lambda _listing: {"examples": True},
+        has_tests=True, preload=True, options=PROCESS | {"hidden"},
+    ),
+    Kind(
         "script", by_itself(script.accepts), entry="rankbook.harness.start:run", arguments=script.arguments, on_ranks=True, preload=True,
         options=PROCESS | {"ranks", "init", "backend", "raises", "fixtures", "hidden", "output"},
     ),

@@ -69,6 +69,8 @@ class OwnRun(Struct, frozen=True):
 
     ranks: int
     """Ranks that it asks for; 0 when it names none."""
+    by_pytest: bool = False
+    """Whether pytest runs it."""
 
 
 def own_run(listing: Listing, source: str) -> OwnRun | None:
@@ -95,7 +97,7 @@ def _own(words: list[str], source: str) -> OwnRun | None:
     while command and command[-1].startswith("-") and command[-1] != "-m":
         options.insert(0, command.pop())
     if command in (["python"], ["python3"], ["pytest"], ["python", "-m", "pytest"], ["python3", "-m", "pytest"]):
-        return None if options else OwnRun(0)
+        return None if options else OwnRun(0, by_pytest=command[-1] == "pytest")
     if command in (["torchrun"], ["python", "-m", "torch.distributed.run"]):
         counts = [option.partition("=")[2] for option in options if option.replace("_", "-").startswith("--nproc-per-node=")]
         return OwnRun(int(counts[0])) if len(counts) == 1 and counts[0].isdigit() else None

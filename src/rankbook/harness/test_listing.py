@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 
-from rankbook.collecting import Rules
+from rankbook.collecting import MAINS, Rules
 from rankbook.harness import script
 from rankbook.languages import by_fence
 from rankbook.listing import Listing
@@ -30,14 +30,48 @@ def accepts(listing: Listing, rules: Rules) -> bool:
     if language is None or language.name != "python":
         return False
     if listing.about is not None:
-        source = listing.about.source
-        return rules.is_test_file(source) or (rules.holds_doctests(source, listing.text) and not script.accepts(listing))
+        return rules.is_test_file(listing.about.source) or runs_its_tests(listing)
     try:
         statements = list(_statements(syntax_tree(listing.data())))
     except (SyntaxError, ValueError, RecursionError):
         return False
     classes = {node.name: node for node in statements if isinstance(node, ast.ClassDef)}
     return any(_is_test(node, classes) for node in statements)
+
+
+def holds_examples(listing: Listing, rules: Rules) -> bool:
+    """Say whether of a listing, which is no test module, pytest collects the examples of docstrings."""
+    language = by_fence(listing.language)
+    if listing.about is None or language is None or language.name != "python":
+        return False
+    return rules.holds_doctests(listing.about.source, listing.text) and not script.accepts(listing)
+
+
+def runs_its_tests(listing: Listing) -> bool:
+    """Say whether a listing is a script that has the tests in it run, as unittest does."""
+    if not any(name.rpartition(".")[2] in listing.text for name in MAINS):
+        return False
+    try:
+        tree = syntax_tree(listing.data())
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    if not any(isinstance(node, ast.If) and ast.unparse(node.test) in _GUARDS for node in _statements(tree)):
+        return False
+    stands_for = dict(_imports(tree))
+    called = (ast.unparse(node.func).partition(".") for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(stands_for.get(head, head) + dot + rest in MAINS for head, dot, rest in called)
+
+
+_GUARDS = ("__name__ == '__main__'", "'__main__' == __name__")
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield the names that imports bind, each with what it stands for."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((each.asname, each.name) for each in node.names if each.asname)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from ((each.asname or each.name, f"{node.module}.{each.name}") for each in node.names)
 
 
 def _statements(node: ast.AST) -> Iterator[ast.stmt]:

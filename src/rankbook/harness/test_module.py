@@ -40,7 +40,8 @@ def run(program: Program, runtime: Runtime) -> int:
     """Collect or run the listing's tests.
 
     `arguments` has `collect`, `select` (ids within the file), `options` and `settings` of pytest, `own` options of the project, options by
-    which it has `chosen` tests with the `file` that says so, and `package`, whose installed modules stand beside the listing's.
+    which it has `chosen` tests with the `file` that says so, `package`, whose installed modules stand beside the listing's, and
+    `examples` where only those of docstrings are tests.
     """
     for name in [name for name in os.environ if name.startswith(LEFT_OUT)]:
         del os.environ[name]
@@ -64,7 +65,8 @@ def run(program: Program, runtime: Runtime) -> int:
     only = Only(Path(path), frozenset(ids), is_argument)
     given = Given(tuple(map(tuple, program.arguments.get("own") or ())))
     words = [*QUIET, "--rootdir", program.root, *options, *UNWARNED, path if is_argument else program.root]
-    status = int(pytest.main(words, plugins=[reporter, left_out, given, Unused(), only]))
+    examples = [Examples()] if program.arguments.get("examples") else []
+    status = int(pytest.main(words, plugins=[reporter, left_out, given, Unused(), only, *examples]))
     runtime.emit({"type": "finished", "status": status})
     return 0
 
@@ -117,6 +119,15 @@ class Only(Struct, frozen=True):
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave out the tests that are not to run."""
         items[:] = [item for item in items if not self.ids or inner_id(item.nodeid) in self.ids]
+
+
+class Examples:
+    """Plugin of the inner pytest that leaves a module only its examples: pytest takes a file that is named for a test module, too."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pycollect_makemodule(self) -> Generator[None, object, None]:
+        """Make no module of functions and classes."""
+        yield
 
 
 class Collector:

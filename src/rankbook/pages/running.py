@@ -14,8 +14,6 @@ from rankbook.terminal import word
 _STARTS = ("multiprocessing.", "torch.multiprocessing.", "subprocess.")
 _TORCHRUN = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 _SAYS_TORCHRUN = re.compile(r"\btorchrun\b|\btorch\.distributed\.(?:run|launch)\b")
-_MAINS = ("unittest.main", "torch.testing._internal.common_utils.run_tests")
-"""What the main guard of a test file calls to run those of its tests that the command line names."""
 
 
 class Run(Struct, frozen=True):
@@ -89,18 +87,13 @@ def how_to_run_one(module: Module, selection: Selection, page: str) -> tuple[One
         page: name of the file's page.
     """
     found = [OneTest("from its source", selection.command(module.source.path))]
-    if is_run_by_unittest(module) and "::" in selection.node and "[" not in selection.node and not selection.words:
+    if module.runs_its_tests and "::" in selection.node and "[" not in selection.node and not selection.words:
         name = shlex.quote(selection.node.replace("::", "."))
         found.append(OneTest("as a script", f"python {word(module.source.path)} {name}"))
     found.append(
         OneTest("from this page, in its folder, so that the ledger keeps the run", selection.command(page, "--doctest-glob='*.md'"))
     )
     return tuple(found)
-
-
-def is_run_by_unittest(module: Module) -> bool:
-    """Whether it is a script that runs those of its tests that its command line names as unittest does."""
-    return module.is_script and any(keyword.kind == "call" and keyword.name in _MAINS for keyword in module.keywords)
 
 
 def _joins_a_group(module: Module) -> bool:
