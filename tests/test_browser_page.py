@@ -212,6 +212,20 @@ def test_without_a_clipboard_the_command_is_copied_all_the_same(visit):
     assert page.locator(".rankbook-clip").count() == 0
 
 
+@pytest.mark.parametrize("is_changed", [True, False])
+def test_a_file_that_the_commit_does_not_hold_has_no_permalink(visit, is_changed):
+    """What the site says of sources that were changed when it was built is heeded: the link would lead to other lines, or to nothing."""
+    page = visit()
+    of_another = "https://github.com/owner/name/blob/{commit}/suite/other.py"
+    own = page.locator("a.rankbook-permalink").get_attribute("data-commit")
+    facts = {"commit": COMMIT, "line": "#L{first}", "lines": "#L{first}-L{last}", "changed": [of_another, *([own] if is_changed else [])]}
+    with page.expect_response("**/rankbook.json"):
+        page.route("**/rankbook.json", lambda route: route.fulfill(json=facts))
+        page.reload()
+    page.wait_for_timeout(200)
+    assert page.locator("a.rankbook-permalink").is_hidden() == is_changed
+
+
 def test_without_script_all_of_it_can_be_read(visit):
     """The links to the forge lead to the branch, the commands stand on the page, and no control does nothing."""
     page = visit(java_script_enabled=False)

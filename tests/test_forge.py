@@ -253,6 +253,27 @@ def test_git_tells_remote_branch_commit_and_folder(repository):
     )
 
 
+def test_what_is_not_as_in_the_commit_is_told_to_the_script(repository):
+    """A file that has changed since, or that is not in it, has no permalink; nor has any where very many are so."""
+    git(repository, "remote", "add", "origin", "https://github.com/me/name.git")
+    root = repository / "packages/one"
+    for name in ("same.py", "changed.py", "a ü.md"):
+        (root / name).write_text("x = 1\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-q", "-m", "files")
+    assert "changed" not in json.loads(published(root, sources=["."]).facts)
+    for name in ("changed.py", "new.py", "a ü.md"):
+        (root / name).write_text("x = 2\n")
+    (repository / "beside.py").write_text("x = 1\n")
+    found = published(root, sources=["."])
+    links = [Links(found.forge.actions(name)).links["rankbook-permalink"]["data-commit"] for name in ("a ü.md", "changed.py", "new.py")]
+    assert json.loads(found.facts)["changed"] == links
+    assert json.loads(published(root, sources=["new.py"]).facts)["changed"] == links[2:]
+    for number in range(300):
+        (root / f"{number}.py").write_text("x = 1\n")
+    assert json.loads(published(root, sources=["."]).facts) == {}
+
+
 def test_the_only_remote_counts_whatever_it_is_called(repository):
     """A clone whose remote is not called `origin` has a forge, too."""
     git(repository, "remote", "add", "upstream", "https://gitlab.com/up/name.git")

@@ -238,7 +238,12 @@ class Site:
         """
         settings = self.settings
         return checkout.published(
-            settings.root, url=settings.repo_url or url, branch=settings.repo_branch, kind=settings.repo_forge, edit_uri=edit_uri
+            settings.root,
+            url=settings.repo_url or url,
+            branch=settings.repo_branch,
+            kind=settings.repo_forge,
+            edit_uri=edit_uri,
+            sources=settings.sources,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -57,7 +58,9 @@ class Published(Struct, frozen=True):
     """What the site's script has to know of it, as JSON: with each commit another one."""
 
 
-def published(folder: Path, *, url: str = "", branch: str = "", kind: str = "", edit_uri: str = "") -> Published | None:
+def published(  # noqa: PLR0913 - one argument for each thing that may tell
+    folder: Path, *, url: str = "", branch: str = "", kind: str = "", edit_uri: str = "", sources: Sequence[str] = ()
+) -> Published | None:
     """Find the forge that holds the sources.
 
     Args:
@@ -66,6 +69,7 @@ def published(folder: Path, *, url: str = "", branch: str = "", kind: str = "", 
         branch: branch that readers look at; it wins, too.
         kind: kind of the forge, where its host does not tell it: a key of `forge.KINDS`.
         edit_uri: MkDocs' setting of this name.
+        sources: files and folders that the book is about, as seen from there.
 
     Returns:
         The forge; None where nothing tells, and where no browser can open what does.
@@ -79,7 +83,25 @@ def published(folder: Path, *, url: str = "", branch: str = "", kind: str = "", 
         edit_uri=edit_uri,
         foreign=found.submodules,
     )
-    return Published(forge, forge.facts(found.commit)) if forge else None
+    changed = _changed(folder, found, sources) if forge and found.commit and sources else ()
+    return Published(forge, forge.facts(found.commit, changed)) if forge else None
+
+
+def _changed(folder: Path, found: Checkout, sources: Sequence[str]) -> tuple[str, ...]:
+    """Name the files that are not as the commit has them, as seen from the folder."""
+    words = (
+        "--literal-pathspecs",
+        "status",
+        "--porcelain",
+        "-z",
+        "--no-renames",
+        "--untracked-files=all",
+        "--ignore-submodules",
+        "--",
+        *sources,
+    )
+    said = git(folder, *words) or ""
+    return _below(found.root, tuple(entry[3:] for entry in said.split("\0") if entry))
 
 
 def _branch(folder: Path, remote: str) -> str:

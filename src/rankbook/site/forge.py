@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import PurePosixPath
 from urllib.parse import quote, unquote
 
@@ -116,6 +116,8 @@ _EDIT_URIS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"/?(?:edit|blob|tree|raw)/"), "github"),
 )
 """Which kind MkDocs' setting `edit_uri` tells."""
+_MOST_CHANGED = 200
+"""Sources that differ from the commit; where more do, no page has a permalink."""
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _RENDERED = frozenset({".md", ".markdown", ".mdx", ".rst", ".adoc", ".org", ".ipynb", ".csv", ".tsv", ".svg"})
 """Ends of the names of documents that a forge shows rendered."""
@@ -196,7 +198,7 @@ class Forge(Struct, frozen=True):
         if not source or source.startswith("../") or any(source.startswith(f"{folder}/") for folder in self.foreign):
             return ""
         end = self.lines(*lines) if lines else ""
-        plain = self.kind.plain if PurePosixPath(source).suffix.lower() in _RENDERED else ""
+        plain = self._plain(source)
         edit, view = self.edit(source), self.view(source)
         name = html.escape(self.kind.name)
         links = [f'<a class="rankbook-edit" href="{html.escape(edit)}">Edit this file</a>'] if edit else []
@@ -207,14 +209,22 @@ class Forge(Struct, frozen=True):
         )
         return f'<nav class="rankbook-forge" aria-label="This file on {name}">{" ".join(links)}</nav>'
 
-    def facts(self, commit: str) -> str:
+    def facts(self, commit: str, changed: Collection[str] = ()) -> str:
         """Give what the script has to know to make permalinks, as JSON; it stands in the site as `FACTS`.
 
         Args:
             commit: full name of the commit from which the site is built; empty when there is none.
+            changed: sources that are not as they are there, or not there at all.
         """
-        known = {"commit": commit, "line": self.kind.line, "lines": self.kind.lines} if _COMMIT.fullmatch(commit) else {}
+        if not _COMMIT.fullmatch(commit) or len(changed) > _MOST_CHANGED:
+            return "{}\n"
+        known: dict[str, object] = {"commit": commit, "line": self.kind.line, "lines": self.kind.lines}
+        if changed:
+            known["changed"] = sorted(self.permalink(source) + self._plain(source) for source in changed)
         return json.dumps(known, indent=2) + "\n"
+
+    def _plain(self, source: str) -> str:
+        return self.kind.plain if PurePosixPath(source).suffix.lower() in _RENDERED else ""
 
     def _filled(self, form: str, source: str, commit: str = "") -> str:
         path = f"{self.root}/{source}" if self.root else source
