@@ -953,6 +953,18 @@ def test_a_line_of_inheritance_is_followed_so_far(tmp_path, capsys, count, base)
     assert capsys.readouterr().err == ""
 
 
+def test_a_document_that_calls_itself_a_page_is_told_of(tmp_path, capsys):
+    """A source whose front matter says what only pages say is left out with a warning, where it is not called like a page."""
+    plant(tmp_path, {"s/a.py": "x = 1\n", "s/read.md": '---\nrankbook: {page: "file", source: "x"}\n---\n\n# Mine\n'})
+    for _ in range(2):
+        assert gen(tmp_path, sources=("s",)) == 0
+        assert "s/read.md is left out: its head says that it is a page of a book, and it is called like none" in capsys.readouterr().err
+    assert not (tmp_path / "out/s/read.md_docs.md").exists()
+    (tmp_path / "s/read.md").write_text("# Mine\n")
+    assert gen(tmp_path, sources=("s",)) == 0
+    assert (tmp_path / "out/s/read.md_docs.md").exists()
+
+
 NESTED = ("TestA::test_a", "TestA::TestB::test_a", "TestA::TestB::test_b")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ _LEFT_OUT = _MADE | {
 """Folders that hold no sources, where Git does not say so."""
 _MAYBE_GENERATED = (".md", ".svg", "objects.inv")
 """Ends of the names of generated files, in small letters."""
+_PAGE = re.compile(r"(?:_docs|_kw|(?:^|/)(?:index|doc|sub|suite-[^/]+))\.md$|\.svg$|objects\.inv$", re.IGNORECASE)
+"""How generated files are called."""
 _PICTURE = b"<!-- rankbook: generated -->"
 """What a generated picture says."""
 _LONGEST = 255 - len("_docs.html")
@@ -359,6 +362,9 @@ class _Check:
             return False
         if path.lower().endswith(_MAYBE_GENERATED) and _is_generated(self.root / path):
             self.pages.append(path)
+            if not _PAGE.search(path):
+                what = "its head says that it is a page of a book, and it is called like none"
+                self.warnings.append(f"{path} is left out: {what}; take that out of it, or leave it out by the setting exclude")
             return False
         return True
 
