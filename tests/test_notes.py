@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbook import listings
+from rankbook import freshness, listings
 from rankbook.cli import main
+from rankbook.config import load
 from rankbook.errors import PageError
 from rankbook.pages.notes import Note, block, notes_of, placed, without_notes
 from rankbook.site.addresses import Addresses
@@ -92,6 +93,36 @@ def test_notes_are_kept_byte_for_byte_through_a_hundred_runs(project):
         assert gen(project) == 0
         assert texts(page(project)) == wanted
     assert f"# 99\n{SUITE}" in page(project).read_text()
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_notes_go_along_when_two_sources_change_places(project, has_cache):
+    """Whatever it is about, a note goes with its source, on each of its pages; a source that is copied over another takes none along."""
+    one, two, kept = project / "s/test_ring.py", project / "s/test_tree.py", project / "s/kept.py"
+    two.write_text(SUITE.replace("Ring", "Tree2"))
+    gen(project)
+    keywords = project / "out/s/test_ring.py_kw.md"
+    write_note(page(project), "of one\n")
+    write_note(page(project), "of its test\n", "TestTree::test_root")
+    write_note(keywords, "of its words\n")
+    write_note(page(project, "s/test_tree.py"), "of two\n")
+    gen(project)
+    one.rename(kept)
+    two.rename(one)
+    kept.rename(two)
+    if not has_cache:
+        shutil.rmtree(freshness.cache_folder(load(project)))
+    gen(project)
+    assert texts(page(project)) == [("", "of two\n")]
+    assert texts(page(project, "s/test_tree.py")) == [("", "of one\n"), ("TestTree::test_root", "of its test\n")]
+    assert texts(project / "out/s/test_tree.py_kw.md") == [("", "of its words\n")]
+    assert texts(keywords) == []
+    assert not (project / "out/orphaned-notes.md").exists()
+    one.write_bytes(two.read_bytes())
+    two.write_text("x = 2\n")
+    gen(project)
+    assert texts(page(project)) == [("", "of two\n")]
+    assert texts(page(project, "s/test_tree.py")) == [("", "of one\n")]
 
 
 HOSTILE = "--><img src=x onerror=pwn()>"

@@ -190,7 +190,7 @@ def _home(note: Note, tree: Tree, moves: _Moves) -> str | None:
     """Give the page on which a note belongs; None when there is none."""
     kind, source = pages.owner(note.page)
     is_there = source in (tree.files if kind == "file" else tree.folders)
-    page: str | None = note.page if is_there else moves.page(note.page)
+    page: str | None = moves.swapped(note.page) if is_there else moves.page(note.page)
     if not note.name:
         return page
     if page is not None and _has_test(tree, page, note.name):
@@ -234,6 +234,22 @@ class _Moves:
         if moved is None:
             return None
         return moved + page.removeprefix(source) if kind == "file" else posixpath.join(moved, posixpath.basename(page))
+
+    def swapped(self, page: str) -> str:
+        """Give the page that takes the place of one whose source has changed places with another; else the page itself."""
+        kind, source = pages.owner(page)
+        if kind != "file" or source not in self._tree.changed:
+            return page
+        return (self._once(f"swapped {source}", lambda _: self._other(source)) or source) + page.removeprefix(source)
+
+    def _other(self, source: str) -> str | None:
+        """Give the file that holds what a file held when its page was made, and whose page shows what the file holds now."""
+        before, now = look(self._old_page(source) or b""), self._tree.sha256(source)
+        if before is None or before.stamp.sha256 == now:
+            return None
+        same = [path for path in self._tree.changed if path in self._tree.files and self._tree.sha256(path) == before.stamp.sha256]
+        theirs = look(self._old_page(same[0]) or b"") if len(same) == 1 else None
+        return same[0] if theirs is not None and theirs.stamp.sha256 == now else None
 
     def tests(self, name: str) -> list[str]:
         """Name the files that have a test of this name, and had none before."""
