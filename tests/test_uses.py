@@ -176,7 +176,7 @@ def test_uses_through_bases_in_other_files() -> None:
         "new_group": ((7,), (), ("TestIt::test_shared",)),
         "all_reduce": ((9,), (), ("TestIt::test_shared",)),
     }
-    assert used(result, "suite/base.py")["torch.distributed.barrier"].tests == ("Base::test_shared",)
+    assert used(result, "suite/base.py")["torch.distributed.barrier"].tests == ()  # pytest runs none of it there
     assert "suite/base.py" in result.surveys["suite/test_it.py"].reads
 
 
