@@ -84,6 +84,17 @@ def test_nothing_else_is_imported(tmp_path):
     assert 'install the package that has it, or name its folder in pytest\'s settings: pythonpath = ["src"], say' in done.stdout
 
 
+@pytest.mark.parametrize("module", ["pk.nowhere", "pk.nowhere.deep"])
+def test_a_package_without_the_module_is_not_what_is_missing(tmp_path, module):
+    """The message names what is not there, and not the package around it, which is."""
+    folder = project(tmp_path, "src/pk", PYTHONPATH, test=f"import {module}\n\n\ndef test_v():\n    pass\n")
+    (folder / "docs/guide.md").write_text(f"# Guide\n\n```python\nimport {module}\n```\n")
+    done = run(folder, "pytest", "-q", "--doctest-glob=*.md", "docs")
+    said = "No module named 'pk.nowhere'; 'pk' is there, and has no 'nowhere': correct the import, or have the 'pk' imported that holds it"
+    assert done.stdout.count(said) >= 2, done.stdout
+    assert "pythonpath" not in done.stdout
+
+
 def test_a_page_by_hand(tmp_path):
     """A listing that people wrote imports what the tests import; a command that a shell listing starts does not, as under pytest."""
     folder = project(tmp_path, "src/pk", PYTHONPATH)

@@ -137,13 +137,15 @@ def on_page(job: Job, program: Program, text: str) -> str:
 
 def where_to_get(module: str, job: Job) -> str:
     """Say where a module that a listing imports, and that nothing has, would come from."""
-    top = module.partition(".")[0]
+    package, _, inner = module.rpartition(".")
+    if package:  # Python names the first part that is not there
+        return f"'{package}' is there, and has no '{inner}': correct the import, or have the '{package}' imported that holds it"
     about = job.listing.about
     if about is None:
-        return f"install the package that has '{top}', or name its folder in pytest's settings: {_SETTING}"
-    sibling = PurePosixPath(about.source).parent / f"{top}.py"
+        return f"install the package that has '{module}', or name its folder in pytest's settings: {_SETTING}"
+    sibling = PurePosixPath(about.source).parent / f"{module}.py"
     return (
-        f"no page shows {sibling}, and no folder named by pytest's `pythonpath` or by --source-path has '{top}': "
+        f"no page shows {sibling}, and no folder named by pytest's `pythonpath` or by --source-path has '{module}': "
         f"install the package that has it, or name its folder in pytest's settings: {_SETTING}"
     )
 
