@@ -174,7 +174,11 @@ _SVG: Mapping[str, re.Pattern[str]] = {
     "points": re.compile(r"[\d., ]*"),
 }
 _NONE: Mapping[str, re.Pattern[str]] = {}
-_CELL: Mapping[str, re.Pattern[str]] = {"style": re.compile(r"text-align: (?:left|right|center)"), "scope": re.compile("col|row")}
+_CELL: Mapping[str, re.Pattern[str]] = {
+    "style": re.compile(r"text-align: (?:left|right|center)"),
+    "scope": re.compile("col|row"),
+    "colspan": _NUMBER,
+}
 _COLUMNS = "Ranks|torch|Engine|Commit|Coverage|Started|Entered the test|Last seen|Last call of torch.distributed|Last heard of it"
 """Whose names a phone says before their cells."""
 _PLAIN = (
@@ -204,6 +208,7 @@ ALLOWED: Mapping[str, Mapping[str, re.Pattern[str]]] = {
     **dict.fromkeys(_PLAIN, _NONE),
     **dict.fromkeys(("th", "td"), _CELL),
     "code": {"class": re.compile("nohighlight")},
+    "section": {"id": re.compile(r"rb-listing:[\w.:\[\]-]*"), "data-search-exclude": re.compile("")},
     "bdi": {"title": re.compile(r"U\+[0-9A-F]{4,6}")},
     "details": {"open": re.compile("")},
     "time": {"datetime": re.compile(r"[\dTZ:+.-]*")},
@@ -387,7 +392,7 @@ def _link(href: str, path: str, book: Book) -> list[str]:
 def _rows(page: LexborHTMLParser, where: str) -> list[str]:
     told = []
     for table in page.css("table"):
-        widths = {len(row.css("td, th")) for row in table.css("tr")}
+        widths = {sum(int(cell.attributes.get("colspan") or 1) for cell in row.css("td, th")) for row in table.css("tr")}
         if len(widths) > 1:
             told.append(f"{where}: the rows of a table have {sorted(widths)} cells: {' '.join(table.text().split())[:200]!r}")
     return told

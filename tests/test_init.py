@@ -737,7 +737,7 @@ def test_the_folder_of_the_pages_that_the_settings_name(project, named, docs, en
     assert (project / "site" / f"{entry}.html").is_file()
 
 
-@pytest.mark.parametrize(("named", "config"), [("pages", {"mkdocs.yml": "site_name: a\n"}), (".", {}), ("../pages", {})])
+@pytest.mark.parametrize(("named", "config"), [("pages", {"mkdocs.yml": "site_name: a\n"}), (".", {})])
 def test_pages_outside_of_the_site_are_refused(project, named, config):
     """Where the settings keep the pages out of the site, one sentence says so, and nothing is written."""
     write(project, {"pyproject.toml": f'[tool.rankbook]\nsources = ["tests"]\nout = "{named}"\n', **config})
@@ -745,6 +745,10 @@ def test_pages_outside_of_the_site_are_refused(project, named, config):
     done = init(project)
     assert (done.returncode, texts(project)) == (2, before)
     assert f"the setting 'out' is '{named}', outside of the site's folder docs/; write out = \"docs/suite\"" in done.stderr
+    write(project, {"pyproject.toml": '[tool.rankbook]\nsources = ["tests"]\nout = "../pages"\n'})
+    done = init(project)
+    assert done.returncode == 2
+    assert "the folder of the pages lies outside of the project" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["tool = {black = {}}\n", "[tool]\nrankbook = 1 1\n"])

@@ -292,16 +292,16 @@ def test_a_note_goes_along_with_a_test_that_moves_to_another_file(project):
     gen(project)
     ring, tree = SUITE.split("\n\nclass TestTree")
     (project / "s/test_ring.py").write_text(ring)
-    (project / "s/other.py").write_text(f"import unittest\n\n\nclass TestTree{tree}")
+    (project / "s/test_other.py").write_text(f"import unittest\n\n\nclass TestTree{tree}")
     assert gen(project) == 0
-    assert texts(page(project, "s/other.py")) == [("TestTree::test_root", "About the root.\n")]
+    assert texts(page(project, "s/test_other.py")) == [("TestTree::test_root", "About the root.\n")]
     assert texts(page(project)) == []
 
 
-@pytest.mark.parametrize("to", ["s/other.py", "s/zero.py"])
+@pytest.mark.parametrize("to", ["s/test_other.py", "s/test_zero.py"])
 def test_a_note_whose_test_moves_is_not_lost_when_a_page_cannot_be_written(project, monkeypatch, to):
     """It lies on a page or with those without a place, whichever page is written first, and the next run puts it where it belongs."""
-    (project / "s/zero.py").write_text("x = 1\n")
+    (project / "s/test_zero.py").write_text("x = 1\n")
     tree = SUITE.partition("\n\nclass TestTree")[2]
     write_note(page(project), "About the root.\n", "TestTree::test_root")
     gen(project)
