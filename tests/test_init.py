@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from re import findall
 
@@ -16,6 +18,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankbook import __version__
 from rankbook.cli import main
 from rankbook.config import load
 from rankbook.remotes import Remote
@@ -1263,6 +1266,51 @@ def test_ci_checks_out_submodules_that_hold_sources(project, tmp_path, environme
     pipeline = Run(project, tmp_path / "pipeline", environment)
     pipeline.pipeline((project / made[1]).read_text(), "main")
     assert pipeline.results["book-drift"] == "success", pipeline.log
+
+
+# Where rankbook comes from
+
+
+class Installed:
+    """What pip notes down about rankbook."""
+
+    def __init__(self, url: str, noted: dict[str, object]) -> None:
+        self.text = json.dumps({"url": url, **noted})
+
+    def read_text(self, _name: str) -> str:
+        return self.text
+
+
+GIT = {"vcs_info": {"vcs": "git", "commit_id": "c0ffee"}}
+EXACT = f"rankbook[site]=={__version__}"
+FROM_FOLDER = "rankbook was installed from a folder of this machine: say in RANKBOOK where CI gets it from"
+BY_KEY = "rankbook was installed with a key or a token: say in RANKBOOK how CI gets it where that is needed"
+
+
+@pytest.mark.parametrize(
+    ("url", "noted", "wanted", "note"),
+    [
+        ("https://example.org/r.git", GIT, "rankbook[site] @ git+https://example.org/r.git@c0ffee", ""),
+        ("ssh://git@example.org/p/r.git", GIT, "rankbook[site] @ git+https://example.org/p/r@c0ffee", BY_KEY),
+        ("https://me:secret@example.org/p/r.git", GIT, "rankbook[site] @ git+https://example.org/p/r@c0ffee", BY_KEY),
+        ("https://me:secret@example.org/r.whl", {"archive_info": {}}, EXACT, BY_KEY),
+        ("https://example.org/r.whl", {"archive_info": {}}, "rankbook[site] @ https://example.org/r.whl", ""),
+        ("file://{0}/a%20checkout", GIT, EXACT, FROM_FOLDER),
+        ("file://{0}/a%20checkout", {"dir_info": {}}, EXACT, FROM_FOLDER),
+        ("file://{0}/a%20clone", GIT, "rankbook[site] @ git+https://example.org/p/r@c0ffee", ""),
+        ("file://{0}/r.whl", {"archive_info": {}}, EXACT, FROM_FOLDER.replace("folder", "file")),
+    ],
+)
+def test_where_ci_gets_rankbook_from(project, tmp_path, monkeypatch, url, noted, wanted, note):
+    """The commit that is installed here, by an address that works elsewhere and holds no name; what nobody else can reach is told."""
+    for name in ("a checkout", "a clone"):
+        (tmp_path / name).mkdir()
+        git(tmp_path / name, "init", "--quiet")
+    git(tmp_path / "a clone", "remote", "add", "origin", "git@example.org:p/r.git")
+    monkeypatch.setattr(metadata, "distribution", lambda _name: Installed(url.format(tmp_path), noted))
+    said = init(project).stdout
+    assert [line for line in said.splitlines() if "rankbook was installed" in line] == ([f"note      {note}"] if note else [])
+    assert yaml.safe_load((project / ".github/workflows/book.yml").read_text())["env"]["RANKBOOK"] == wanted
 
 
 # What stands beside

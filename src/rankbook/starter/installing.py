@@ -8,10 +8,12 @@ import sys
 from collections.abc import Collection
 from importlib import metadata
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from rankbook import __version__
+from rankbook.remotes import Remote
 from rankbook.starter import repository
 from rankbook.starter.declared import Declared
 from rankbook.starter.facts import Install
@@ -200,14 +202,23 @@ def rankbook_requirement() -> tuple[str, str]:
         direct = json.loads(metadata.distribution("rankbook").read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):
         direct = {}
-    url, version = direct.get("url", ""), direct.get("vcs_info", {})
-    if version.get("vcs") == "git" and "@" not in url:
-        return f"rankbook[site] @ git+{url}@{version['commit_id']}", ""
+    url, commit = direct.get("url", ""), direct.get("vcs_info", {}).get("commit_id", "")
     if not url:
         return exact, ""
-    checkout = Path(url.removeprefix("file://"))
-    found = repository.remote(checkout) if checkout.is_dir() else None
-    commit = repository.git(checkout, "rev-parse", "HEAD") if found else ""
-    if found and commit:
-        return f"rankbook[site] @ git+{found.url}@{commit}", ""
-    return exact, "rankbook was installed from a folder: say in RANKBOOK where CI gets it from"
+    place = urlsplit(url)
+    if place.scheme != "file":
+        # What stands before the host, be it a name or a token, is written nowhere.
+        published = Remote.of(url) if commit else None
+        named = url if "@" not in place.netloc else published.url if published else ""
+        pinned = f"rankbook[site] @ {f'git+{named}@{commit}' if commit else named}" if named else exact
+        return (
+            pinned,
+            "" if named == url else "rankbook was installed with a key or a token: say in RANKBOOK how CI gets it where that is needed",
+        )
+    checkout = Path(unquote(place.path))
+    published = repository.remote(checkout) if checkout.is_dir() else None
+    commit = commit or (repository.git(checkout, "rev-parse", "HEAD") if published else "")
+    if published and commit:
+        return f"rankbook[site] @ git+{published.url}@{commit}", ""
+    what = "folder" if checkout.is_dir() else "file"
+    return exact, f"rankbook was installed from a {what} of this machine: say in RANKBOOK where CI gets it from"
