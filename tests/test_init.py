@@ -303,6 +303,21 @@ def test_gpus_become_labels(project):
     assert "rankbook[torch]" not in str([workflow["jobs"][job] for job in ("drift", "site")])
 
 
+def test_nothing_stays_on_a_runner_with_gpus(project):
+    """What its job installs goes with the job: the machine is the same one tomorrow, and its Python too."""
+    write(project, {"tests/test_gpus.py": GPU_TEST})
+    init(project)
+    jobs = yaml.safe_load((project / ".github/workflows/book.yml").read_text())["jobs"]
+    made = 'python -m venv "$RUNNER_TEMP/venv"\necho "$RUNNER_TEMP/venv/bin" >> "$GITHUB_PATH"\n'
+    for name, job in jobs.items():
+        steps = [step.get("run", step.get("uses", "")) for step in job["steps"]]
+        if name == "gpu":
+            assert steps[1:3] == ["actions/setup-python@v6", made]
+            assert "pip install" in steps[3]
+        else:
+            assert made not in steps
+
+
 NEEDS = "import unittest\n\nimport torch\n\nneeds_four = unittest.skipIf(torch.cuda.device_count() < 4, 'four')\n"
 USES = "from tiny_ring.needs import needs_four\n\n\n@needs_four\ndef test_four(): ...\n"
 
