@@ -318,6 +318,16 @@ def test_nothing_stays_on_a_runner_with_gpus(project):
             assert made not in steps
 
 
+def test_no_job_runs_for_ever(project):
+    """Each job of the workflow, and of those of this repository, ends by itself: a hang holds no runner for GitHub's six hours."""
+    write(project, {"tests/test_gpus.py": GPU_TEST})
+    init(project)
+    files = [project / ".github/workflows/book.yml", *(REPOSITORY / ".github/workflows").glob("*.yml")]
+    jobs = {(file, name): job for file in files for name, job in yaml.safe_load(file.read_text())["jobs"].items()}
+    assert not [name for name, job in jobs.items() if not 0 < job.get("timeout-minutes", 0) < 360]
+    assert len(jobs) > 7
+
+
 NEEDS = "import unittest\n\nimport torch\n\nneeds_four = unittest.skipIf(torch.cuda.device_count() < 4, 'four')\n"
 USES = "from tiny_ring.needs import needs_four\n\n\n@needs_four\ndef test_four(): ...\n"
 
