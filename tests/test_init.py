@@ -688,6 +688,19 @@ def test_the_site_is_ignored_where_it_is_built(project, built, lines):
     }
 
 
+@pytest.mark.parametrize(
+    ("there", "is_added"), [("", True), ("*.so\n", True), ("__pycache__\n", False), ("*.py[cod]\n", False), ("**/__pycache__/\n", False)]
+)
+def test_what_python_compiles_stays_out_of_git(project, there, is_added):
+    """The proof runs Python in the tests' folders; nothing is added where Git leaves that out already, or where a second run looks."""
+    write(project, {".gitignore": there})
+    assert (", __pycache__/ added" in init(project).stdout) == is_added
+    assert ("__pycache__/" in (project / ".gitignore").read_text().removeprefix(there).splitlines()) == is_added
+    assert "unchanged .gitignore" in init(project).stdout
+    write(project, {"tests/__pycache__/test_ring.cpython-313-pytest-9.pyc": ""})
+    assert "pycache" not in git(project, "status", "--porcelain", "--untracked-files=all")
+
+
 def test_what_was_found_for_an_existing_site(project):
     """Its own requirements are installed, and only the generated pages are executed: the others were not written as listings."""
     write(

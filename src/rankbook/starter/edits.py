@@ -220,10 +220,13 @@ def ignored(text: str, facts: Facts) -> Edit:
     there = {line.strip().strip("/") for line in text.splitlines()}
     made = [".rankbook", *([facts.site_dir] if facts.site_dir else []), *([facts.out] if facts.is_ignored else [])]
     lines = [f"/{folder}/" for folder in made if folder not in there]
+    is_compiled = facts.is_bytecode_kept and "__pycache__" not in there
+    lines += ["__pycache__/"] if is_compiled else []
     if not lines:
         return Edit(text)
     head = f"{text.rstrip()}\n\n" if text.strip() else ""
-    return Edit(head + "\n".join(("# rankbook: the record of runs, the built site", *lines, "")), f"{', '.join(lines)} added")
+    comment = f"# rankbook: the record of runs, the built site{', what Python compiles' if is_compiled else ''}"
+    return Edit(head + "\n".join((comment, *lines, "")), f"{', '.join(lines)} added")
 
 
 def hook(text: str, facts: Facts) -> Edit:

@@ -94,6 +94,8 @@ class Facts(Struct, frozen=True):
     """Whose files for CI are written: `github`, `gitlab`."""
     is_ignored: bool
     """Whether Git does not keep the generated pages."""
+    is_bytecode_kept: bool = False
+    """Whether Git would keep what Python compiles beside the tests when they run."""
     is_strict: bool = True
     """Whether a warning ends the site's build: where its settings are the project's own, they never were asked for that."""
     stage: str = ""

@@ -141,6 +141,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         gpus=demands.gpus,
         forges=chosen or ("github",),
         is_ignored=wishes.ignores_pages or repository.is_ignored(root, f"{docs.out}/index.md"),
+        is_bytecode_kept=not repository.is_ignored(root, "__pycache__/a.pyc"),
         is_strict=docs.is_config_ours,
         stage=_last_stage(top / ".gitlab-ci.yml"),
         has_submodules=repository.has_submodules(top, [_normal(posixpath.join(below, source)) for source in tests.sources]),
