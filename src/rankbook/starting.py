@@ -148,7 +148,8 @@ def _imports(project: Project) -> Iterator[str]:
 
 def _tests_as_torch(project: Project) -> bool:
     """Tell whether a file imports the modules that torch tests itself by."""
-    return any(each.module.startswith("torch.testing._internal") for module in project.modules.values() for each in module.imports)
+    named = (f"{each.module}.{each.name}." for module in project.modules.values() for each in module.imports if not each.level)
+    return any(name.startswith("torch.testing._internal.") for name in named)
 
 
 def _below(top: Path, name: str) -> str:

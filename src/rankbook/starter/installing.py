@@ -53,8 +53,8 @@ _RANKBOOK = '"$RANKBOOK"'
 """What the files for CI call rankbook: a variable that stands once, at their top."""
 _WITH_TORCH = '"rankbook[torch]"'
 """What the rankbook that is installed needs for listings that use torch."""
-_FOR_TORCH_TESTING = "expecttest"
-"""What `torch.testing._internal` imports and torch does not bring."""
+_FOR_TORCH_TESTING = "expecttest numpy"
+"""What `torch.testing._internal` imports and torch does not bring; a numpy that is there stays."""
 _PIP_TORCH = ("PIP_EXTRA_INDEX_URL", "https://download.pytorch.org/whl/cpu")
 _UV_TORCH = ("UV_TORCH_BACKEND", "cpu")
 
