@@ -1365,43 +1365,119 @@ def test_a_job_of_gitlab_that_has_our_name_is_left(project):
     assert (project / ".gitlab-ci.yml").read_text() == pipeline
 
 
+DOCS = ".github/workflows/docs.yml"
+MINE = {"mkdocs.yml": "site_name: a\n"}
+UNTOLD = "which names the plugin rankbook now: add rankbook[site] to what is installed there"
+
+
+def job(*commands: str) -> str:
+    """Write a workflow of somebody else."""
+    return yaml.safe_dump({"on": "push", "jobs": {"a": {"steps": [{"run": command} for command in commands]}}})
+
+
+def hooks(*settings: dict[str, object], **more: object) -> str:
+    """Write the hooks of somebody else."""
+    return yaml.safe_dump({"repos": [{"repo": "https://example.org/m", "rev": "1", "hooks": list(settings)}], **more})
+
+
 @pytest.mark.parametrize(
-    ("files", "note"),
+    ("files", "notes"),
     [
+        ({**MINE, DOCS: job("mkdocs build")}, [f"{DOCS} builds the site of mkdocs.yml, {UNTOLD}"]),
         (
-            {"mkdocs.yml": "site_name: a\n", ".github/workflows/docs.yml": "on: push\njobs: {a: {steps: [{run: mkdocs build}]}}\n"},
-            ".github/workflows/docs.yml builds the site of mkdocs.yml, which names the plugin rankbook now: add rankbook[site] to what is",
+            {**MINE, DOCS: job("pip install mkdocs-material mkdocstrings[python]", "mkdocs gh-deploy --force")},
+            [f"{DOCS} builds the site of mkdocs.yml, {UNTOLD}", f"{DOCS} publishes a site on Pages as well: keep one of the two"],
         ),
         (
-            {"mkdocs.yml": "site_name: a\n", ".readthedocs.yaml": "version: 2\nmkdocs:\n  configuration: mkdocs.yml\n"},
-            ".readthedocs.yaml builds the site of mkdocs.yml",
+            {
+                **MINE,
+                ".readthedocs.yaml": "version: 2\nmkdocs:\n  configuration: mkdocs.yml\n",
+                "tox.ini": "[a]\ncommands = mkdocs build\n",
+            },
+            [f".readthedocs.yaml and tox.ini build the site of mkdocs.yml, {UNTOLD}"],
         ),
+        ({**MINE, "noxfile.py": 's.run("mkdocs", "--quiet", "build")\n'}, [f"noxfile.py builds the site of mkdocs.yml, {UNTOLD}"]),
+        ({**MINE, DOCS: job("pip install mkdocs rankbook", "mkdocs build")}, []),
+        ({**MINE, DOCS: job("pip install -r docs/requirements.txt", "mkdocs build"), "docs/requirements.txt": "rankbook[site]\n"}, []),
         (
-            {".github/workflows/docs.yml": "on: push\njobs: {a: {steps: [{uses: actions/deploy-pages@v5}]}}\n"},
-            ".github/workflows/docs.yml publishes a site on Pages as well: keep one of the two",
+            {**MINE, DOCS: job("pip install .[docs]", "mkdocs build"), "pyproject.toml": PYPROJECT + 'docs = ["rankbook[site]"]\n'},
+            [],
         ),
+        ({**MINE, DOCS: f"# mkdocs build\n{job('pip install mkdocs')}"}, []),
+        ({DOCS: job("mkdocs build")}, []),
         (
-            {".pre-commit-config.yaml": "repos:\n- repo: https://example.org/m\n  rev: '1'\n  hooks:\n  - id: mdformat\n"},
-            "the hook mdformat of .pre-commit-config.yaml would rewrite generated pages: give it `exclude: ^docs/suite/`",
+            {DOCS: "on: push\njobs: {a: {steps: [{uses: actions/deploy-pages@v5}]}}\n"},
+            [f"{DOCS} publishes a site on Pages as well: keep one of the two"],
         ),
-        ({"zensical.toml": "[project]\nsite_name = 'a'\n"}, "zensical.toml is another site: mkdocs.yml is for MkDocs"),
+        ({"zensical.toml": "[project]\nsite_name = 'a'\n"}, ["zensical.toml is another site: mkdocs.yml is for MkDocs, and what Zensical"]),
     ],
 )
-def test_what_else_has_to_do_with_the_site_is_named(project, files, note):
-    """And nothing is, where there is no such thing."""
-    assert f"note      {note}" not in init(project, "--dry-run").stdout
+def test_what_else_has_to_do_with_the_site_is_named(project, files, notes):
+    """Who builds or publishes it besides, once; nobody who is settled, and nobody where there is no such thing."""
     write(project, files)
     done = init(project)
-    assert f"note      {note}" in done.stdout
-    assert done.returncode == 0
+    told = [
+        line.removeprefix("note      ") for line in done.stdout.splitlines() if DOCS in line or "site of" in line or "another site" in line
+    ]
+    assert [note for note in notes if not any(line.startswith(note) for line in told)] == []
+    assert (len(told), done.returncode) == (len(notes), 0)
 
 
-@pytest.mark.parametrize(("host", "is_told"), [("github.corp.example", True), ("github.com", False), ("team.ghe.com", False)])
+def test_another_job_of_gitlab_that_publishes_is_named(project):
+    """Since GitLab takes any job for that, it need not be called `pages`."""
+    note = "note      .gitlab-ci.yml publishes a site on Pages as well: keep one of the two"
+    git(project, "remote", "set-url", "origin", "git@gitlab.com:people/tiny-ring.git")
+    write(project, {".gitlab-ci.yml": "docs:\n  script: [make]\n  pages: true\n"})
+    assert note in init(project).stdout
+    write(project, {".gitlab-ci.yml": "docs:\n  script: [make]\n"})
+    assert note not in init(project).stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (hooks({"id": "mdformat"}), "the hook mdformat"),
+        (
+            hooks({"id": "prettier", "types_or": ["markdown", "yaml"]}, {"id": "markdownlint-fix"}),
+            "the hooks prettier and markdownlint-fix",
+        ),
+        (hooks({"id": "ours", "entry": "mdformat --number", "exclude": "^CHANGES"}), "the hook ours"),
+        (hooks({"id": "prettier", "files": r"\.(json|yml)$"}), ""),
+        (hooks({"id": "prettier", "types": ["javascript"]}), ""),
+        (hooks({"id": "prettier", "types_or": ["css", "yaml"]}), ""),
+        (hooks({"id": "mdformat", "exclude": "^docs/suite/"}), ""),
+        (hooks({"id": "mdformat"}, exclude="^(docs|build)/"), ""),
+        (hooks({"id": "black"}), ""),
+        (hooks({"id": "mdformat", "types": [{}], "exclude": "("}), "the hook mdformat"),
+        ("repos: [{hooks: {id: mdformat}}, 1]\n", ""),
+    ],
+)
+def test_hooks_that_would_rewrite_pages_are_named(project, settings, named):
+    """Each that is given the pages, with the line that keeps them from it; none where Git does not keep them."""
+    write(project, {".pre-commit-config.yaml": settings})
+    said = init(project, "--dry-run").stdout
+    note = "would rewrite or refuse generated pages: write `exclude: ^docs/suite/` there\n"
+    assert (f"note      {named} of .pre-commit-config.yaml {note}" in said) == bool(named)
+    assert (note in said) == bool(named)
+    assert note not in init(project, "--dry-run", "--ignore-pages").stdout
+
+
+@pytest.mark.parametrize(
+    ("host", "is_told"),
+    [
+        ("github.corp.example", True),
+        ("github.com", False),
+        ("team.ghe.com", False),
+        ("github.com-work", False),
+        ("github-work", False),
+    ],
+)
 def test_a_server_of_github_is_told_to_be_older(project, host, is_told):
-    """Its actions for artifacts are of another version than those of GitHub itself."""
+    """Its actions for artifacts are of another version than those of GitHub itself, which people may call by a name of their own."""
     git(project, "remote", "set-url", "origin", f"git@{host}:people/tiny-ring.git")
     said = init(project, "--ci", "github").stdout
     assert (f"{host} is a GitHub Enterprise Server" in said) == is_told
+    assert ("write upload-artifact@v3, download-artifact@v3 and deploy-pages@v3 into .github/workflows/book.yml" in said) == is_told
 
 
 def test_a_site_that_was_there_is_built_as_it_was(project):

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import yaml
+
+from rankbook.starter import yaml_edits
 from rankbook.starter.facts import Facts
+from rankbook.starter.yaml_edits import CannotEdit
 
-_WORKFLOWS = (".github/workflows/*.yml", ".github/workflows/*.yaml", ".gitlab-ci.yml", ".readthedocs.yml", ".readthedocs.yaml")
+_PIPELINE = ".gitlab-ci.yml"
+_WORKFLOWS = (".github/workflows/*.yml", ".github/workflows/*.yaml", _PIPELINE, ".readthedocs.yml", ".readthedocs.yaml")
+_SESSIONS = ("tox.ini", "noxfile.py")
 _OURS = "book.yml"
-_BUILDS = re.compile(r"\bmkdocs\s+(?:build|gh-deploy)\b|\bmike\s+deploy\b|^mkdocs:", re.MULTILINE)
-_PUBLISHES = re.compile(r"\bmkdocs\s+gh-deploy\b|\bmike\s+deploy\b|\bdeploy-pages@|\bactions-gh-pages@|\bgithub-pages-deploy-action@")
-_FORMATTER = re.compile(r"^[ \t]*-[ \t]+id:[ \t]*['\"]?(mdformat|prettier|markdownlint(?:-cli2)?(?:-fix)?)\b", re.MULTILINE)
-"""Hooks of pre-commit that may rewrite Markdown."""
-_ON_GITHUB = re.compile(r"(?:^|\.)(?:github\.com|ghe\.com)$")
-"""Hosts of GitHub itself."""
+_BUILDS = re.compile(
+    r"""\bmkdocs[ \t"',]+(?:-\S+[ \t"',]+)*(?:build|gh-deploy)\b|\bmike["', \t]+deploy\b|\bmkdocs-deploy-gh-pages@|^mkdocs:""", re.MULTILINE
+)
+_PUBLISHES = re.compile(
+    r"""\bmkdocs[ \t"',]+(?:-\S+[ \t"',]+)*gh-deploy\b|\bmike["', \t]+deploy\b|\bmkdocs-deploy-gh-pages@"""
+    r"""|\bdeploy-pages@|\bactions-gh-pages@|\bgithub-pages-deploy-action@"""
+)
+_PUBLISHES_ON_GITLAB = re.compile(r"^[ \t]+pages:", re.MULTILINE)
+"""A job of any name that says so publishes."""
+_COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+_LISTED = re.compile(r"[\w./-]+\.(?:txt|in)\b")
+"""Files of requirements, as a workflow names them."""
+_REQUIRED = re.compile(r"""['"]rankbook(?![\w./-])""")
+"""The requirement rankbook, as `pyproject.toml` has it."""
+_FORMATTER = re.compile(r"\b(?:mdformat|prettier|markdownlint|pymarkdown|rumdl)")
+"""Hooks of pre-commit that format Markdown, or refuse what is not formatted as they like it."""
+_TYPES_OF_PAGES = frozenset({"file", "text", "non-executable", "markdown"})
+"""What a generated page is to pre-commit."""
+_ON_GITHUB = re.compile(r"(?:^|\.)(?:github\.com(?:-[\w-]+)?|ghe\.com)(?::\d+)?$|^[\w-]+$")
+"""Hosts of GitHub itself, and the names that people give to it in their settings of ssh."""
 
 
 def beside(top: Path, facts: Facts, *, is_site_ours: bool) -> Iterator[str]:
@@ -26,24 +47,75 @@ def beside(top: Path, facts: Facts, *, is_site_ours: bool) -> Iterator[str]:
         facts: of the project.
         is_site_ours: whether nobody else has written the site's settings.
     """
-    files = [path for name in _WORKFLOWS for path in sorted(top.glob(name)) if path.name != _OURS]
-    texts = {path.relative_to(top).as_posix(): _text(path) for path in files}
-    builds = [name for name, text in texts.items() if _BUILDS.search(text)]
-    publishes = [name for name, text in texts.items() if _PUBLISHES.search(text)]
+    texts = dict(_found(top, _WORKFLOWS))
+    building = [name for name, text in (texts | dict(_found(facts.root, _SESSIONS))).items() if _BUILDS.search(text)]
+    builds = [name for name in building if not _has_rankbook(top, facts, name)]
     if builds and not is_site_ours:
-        what = f"{' and '.join(builds)} {'builds' if len(builds) == 1 else 'build'} the site of {facts.config}"
+        what = f"{_and(builds)} {'builds' if len(builds) == 1 else 'build'} the site of {facts.config}"
         yield f"{what}, which names the plugin rankbook now: add rankbook[site] to what is installed there"
-    if publishes and "github" in facts.forges:
-        yield f"{' and '.join(publishes)} {'publishes' if len(publishes) == 1 else 'publish'} a site on Pages as well: keep one of the two"
-    formatters = dict.fromkeys(_FORMATTER.findall(_text(top / ".pre-commit-config.yaml")))
-    if formatters and not facts.is_ignored:
-        what = f"the hook {' and '.join(formatters)} of .pre-commit-config.yaml would rewrite generated pages"
-        yield f"{what}: give it `exclude: ^{re.escape(facts.at_top(facts.out))}/`"
+    publishes = [name for name, text in texts.items() if "github" in facts.forges and _PUBLISHES.search(text)]
+    if "gitlab" in facts.forges and _PUBLISHES_ON_GITLAB.search(texts.get(_PIPELINE, "")):
+        publishes.append(_PIPELINE)
+    if publishes:
+        yield f"{_and(publishes)} {'publishes' if len(publishes) == 1 else 'publish'} a site on Pages as well: keep one of the two"
+    formatters = [] if facts.is_ignored else [*dict.fromkeys(_formatters(top / ".pre-commit-config.yaml", facts))]
+    if formatters:
+        what = f"{'the hook' if len(formatters) == 1 else 'the hooks'} {_and(formatters)} of .pre-commit-config.yaml"
+        yield f"{what} would rewrite or refuse generated pages: write `exclude: ^{re.escape(facts.at_top(facts.out))}/` there"
     if "github" in facts.forges and facts.remote and facts.remote.forge == "github" and not _ON_GITHUB.search(facts.remote.host):
-        what = f"{facts.remote.host} is a GitHub Enterprise Server, where upload-artifact and download-artifact run up to version 3 only"
-        yield f"{what}: put that into .github/workflows/book.yml"
+        yield (
+            f"{facts.remote.host} is a GitHub Enterprise Server, where later actions for artifacts do not run: "
+            "write upload-artifact@v3, download-artifact@v3 and deploy-pages@v3 into .github/workflows/book.yml"
+        )
     if (facts.root / "zensical.toml").is_file() and is_site_ours:
         yield f"zensical.toml is another site: {facts.config} is for MkDocs, and what Zensical builds is finished by `rankbook stamp`"
+
+
+def _found(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the files of some names that are not ours, with their texts, but for comments."""
+    for path in (path for name in names for path in sorted(folder.glob(name)) if path.name != _OURS):
+        yield path.relative_to(folder).as_posix(), _COMMENT.sub("", _text(path))
+
+
+def _has_rankbook(top: Path, facts: Facts, name: str) -> bool:
+    """Tell whether rankbook is among what is installed where the site is built."""
+    text = _text((facts.root if name in _SESSIONS else top) / name)
+    listed = (folder / each for each in _LISTED.findall(text) for folder in (facts.root, top))
+    return any("rankbook" in each for each in (text, *map(_text, listed))) or bool(_REQUIRED.search(_text(facts.root / "pyproject.toml")))
+
+
+def _formatters(path: Path, facts: Facts) -> Iterator[str]:
+    """Name the hooks of pre-commit that format Markdown and are given the generated pages."""
+    try:
+        yaml_edits.names(text := _text(path))
+        settings = yaml.safe_load(text)
+    except (CannotEdit, yaml.YAMLError, ValueError):
+        return
+    page = facts.at_top(f"{facts.out}/index.md")
+    for repo in _tables(settings, "repos"):
+        for hook in _tables(repo, "hooks"):
+            if _FORMATTER.search(f"{hook.get('id')} {hook.get('entry')}") and all(_takes(each, page) for each in (settings, hook)):
+                yield str(hook.get("id"))
+
+
+def _tables(values: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    found = values.get(key) if isinstance(values, Mapping) else None
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def _takes(settings: Mapping[str, Any], page: str) -> bool:
+    """Tell whether the settings of a hook, or of all hooks, let it see a page."""
+    try:
+        types, either = (settings.get(key) or () for key in ("types", "types_or"))
+        if not _TYPES_OF_PAGES.issuperset(types) or (either and _TYPES_OF_PAGES.isdisjoint(either)):
+            return False
+        return bool(re.search(settings.get("files", ""), page)) and not re.search(settings.get("exclude", "^$"), page)
+    except (re.error, TypeError):
+        return True
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(names)
 
 
 def _text(path: Path) -> str:
