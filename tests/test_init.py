@@ -1354,15 +1354,29 @@ def test_where_ci_gets_rankbook_from(project, tmp_path, monkeypatch, url, noted,
 # What stands beside
 
 
-def test_a_job_of_gitlab_that_has_our_name_is_left(project):
-    """GitLab would make one job of the two, key by key: the pipeline stays as it is, and that is told."""
+INCLUDE = "include: [{local: .gitlab/book.gitlab-ci.yml}]\n"
+INCLUDES_ANOTHER = "include: [/ci/a.yml, {local: /ci/docs.yml}, {local: /ci/*.yml}]\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "whose"),
+    [
+        ({".gitlab-ci.yml": "pages:\n  stage: test\n  script: [make docs]\n"}, "its `pages`"),
+        ({".gitlab-ci.yml": ".book: {image: a}\nbook-cpu: {script: a}\n"}, "its `.book` and `book-cpu`"),
+        ({".gitlab-ci.yml": f"{INCLUDE}pages: {{script: [!reference [.a, b]]}}\n"}, "its `pages`"),
+        ({".gitlab-ci.yml": INCLUDES_ANOTHER, "ci/docs.yml": "pages: {script: a}\n"}, "`pages` in ci/docs.yml"),
+        ({".gitlab-ci.yml": f"{INCLUDE}book-cpu: {{tags: [large]}}\n"}, ""),
+        ({".gitlab-ci.yml": INCLUDES_ANOTHER, "ci/docs.yml": "html: {script: a}\n", "ci/a.yml": "a: [\n"}, ""),
+    ],
+)
+def test_a_job_of_gitlab_that_has_our_name_is_left(project, files, whose):
+    """GitLab would make one of the two, key by key: the pipeline stays as it is, and that is told; who changes a few keys means ours."""
     git(project, "remote", "set-url", "origin", "git@gitlab.com:people/tiny-ring.git")
-    pipeline = "pages:\n  stage: test\n  script: [make docs]\n"
-    write(project, {".gitlab-ci.yml": pipeline})
+    write(project, files)
     done = init(project)
-    assert done.returncode == 1
-    assert "left      .gitlab-ci.yml: GitLab would put its `pages` together with ours; take another name, then; add `local:" in done.stdout
-    assert (project / ".gitlab-ci.yml").read_text() == pipeline
+    told = f"left      .gitlab-ci.yml: GitLab would make one job of {whose} and ours of that name; give it another one; add `local:"
+    assert (done.returncode, told in done.stdout) == ((1, True) if whose else (0, False)), done.stdout
+    assert ((project / ".gitlab-ci.yml").read_text() == files[".gitlab-ci.yml"]) == (bool(whose) or INCLUDE in files[".gitlab-ci.yml"])
 
 
 DOCS = ".github/workflows/docs.yml"

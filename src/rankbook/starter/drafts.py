@@ -132,5 +132,4 @@ _ROWS = (
 
 
 def _has_hooks(facts: Facts) -> bool:
-    top = facts.root.parents[len(Path(facts.below).parts) - 1] if facts.below else facts.root
-    return (top / ".pre-commit-config.yaml").is_file()
+    return (facts.top / ".pre-commit-config.yaml").is_file()

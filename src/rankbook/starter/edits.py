@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -18,7 +19,7 @@ from rankbook.terminal import word
 
 GITLAB_JOBS = ".gitlab/book.gitlab-ci.yml"
 _GITLAB_NAMES = frozenset({".book", "book-drift", "book-cpu", "book-gpu", "book-site", "pages"})
-"""Jobs of ours; of two jobs of one name GitLab makes one, key by key."""
+"""Jobs of ours; of two jobs of one name GitLab makes one, key by key. What changes ours by a few keys has no script."""
 _SUPERFENCES = "pymdownx.superfences"
 _EXTENSIONS = "markdown_extensions"
 _DIRECTORIES = "use_directory_urls"
@@ -245,15 +246,44 @@ def hook_entry(facts: Facts) -> str:
     return f"rankbook check --staged{f' --root {word(facts.below)}' if facts.below else ''}"
 
 
-def included(text: str, _facts: Facts) -> Edit:
+def included(text: str, facts: Facts) -> Edit:
     """Include our jobs in a GitLab pipeline."""
     said = "the jobs of the book included"
-    if taken := sorted(_GITLAB_NAMES.intersection(yaml_edits.names(text))) if text.strip() else []:
-        raise CannotEdit(f"GitLab would put its {' and '.join(f'`{name}`' for name in taken)} together with ours; take another name, then")
     if not text.strip():
         return Edit(f"{WRITTEN_BY}\ninclude:\n  - local: {GITLAB_JOBS}\n")
-    if GITLAB_JOBS in text:
+    is_there = GITLAB_JOBS in text
+    taken = [name for name in _names_of_ours(text) if not is_there or yaml_edits.words(text, (name, "script"))]
+    if taken:
+        raise CannotEdit(_fused(f"its {_named(taken)}"))
+    if is_there:
         return Edit(text)
+    for path in (each.lstrip("/") for each in yaml_edits.words(text, ("include",))):
+        try:
+            taken = _names_of_ours(_text_of(facts.top / path))
+        except CannotEdit:
+            continue  # it is GitLab's to refuse
+        if taken:
+            raise CannotEdit(_fused(f"{_named(taken)} in {path}"))
     if "include" not in yaml_edits.names(text):
         return Edit(yaml_edits.appended(text, f"include:\n  - local: {GITLAB_JOBS}\n"), said)
     return Edit(yaml_edits.added(text, ("include",), f"local: {GITLAB_JOBS}"), said)
+
+
+def _names_of_ours(text: str) -> list[str]:
+    """Name the jobs of a pipeline that are called as ours are."""
+    return sorted(_GITLAB_NAMES.intersection(yaml_edits.names(text))) if text.strip() else []
+
+
+def _fused(theirs: str) -> str:
+    return f"GitLab would make one job of {theirs} and ours of that name; give it another one"
+
+
+def _named(names: list[str]) -> str:
+    return " and ".join(f"`{name}`" for name in names)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8") if path.suffix in (".yml", ".yaml") else ""
+    except (OSError, ValueError):
+        return ""

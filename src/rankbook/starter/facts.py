@@ -108,6 +108,11 @@ class Facts(Struct, frozen=True):
     """Folders in which the project's own modules lie that the tests import, and that have no page."""
 
     @property
+    def top(self) -> Path:
+        """The top of the repository."""
+        return self.root.parents[len(Path(self.below).parts) - 1] if self.below else self.root
+
+    @property
     def shown(self) -> str:
         """Folder of the generated pages, below that of the site's pages; empty where it lies elsewhere."""
         return self.out.removeprefix(f"{self.docs}/") if self.out.startswith(f"{self.docs}/") else ""

@@ -66,8 +66,17 @@ def has(text: str, path: Path, is_there: Callable[[str], bool]) -> bool:
     Raises:
         CannotEdit: the file cannot be read.
     """
+    return any(map(is_there, words(text, path)))
+
+
+def words(text: str, path: Path) -> list[str]:
+    """List the words below a path, values and keys; none below a tag that makes something else of them.
+
+    Raises:
+        CannotEdit: the file cannot be read.
+    """
     node = _at(_read(text), path)
-    return node is not None and not _is_tagged(node) and any(is_there(word) for word in _words(node))
+    return [] if node is None or _is_tagged(node) else _words(node)
 
 
 def scalar(text: str, *path: str) -> str:
