@@ -289,6 +289,9 @@ def test_gpus_become_labels(project):
     write(project, {"tests/test_gpus.py": GPU_TEST})
     done = init(project, "--ci", "github", "--ci", "gitlab")
     assert "at most 4 for a test" in done.stdout
+    github, gitlab = done.stdout.splitlines()[-1].removeprefix("for the proof on GPUs: ").split(" and a runner ")
+    assert github == "a self-hosted runner with the labels linux and gpu-4, and the variable RANKBOOK_GPUS=true of the repository's Actions"
+    assert gitlab == "with the tag gpu-4, the variable RANKBOOK_GPUS=true of the project's CI/CD, and a pipeline schedule for each night"
     workflow = yaml.safe_load((project / ".github/workflows/book.yml").read_text())
     assert workflow["jobs"]["gpu"]["runs-on"] == ["self-hosted", "linux", "gpu-4"]
     assert "pull_request" in workflow["jobs"]["gpu"]["if"]
@@ -1281,6 +1284,22 @@ def test_pipeline_of_gitlab_builds_the_site_of_a_branch(project, tmp_path, envir
     broken = Run(project, tmp_path / "broken", environment)
     broken.pipeline(text, "other")
     assert broken.results["book-site"] == "failure", broken.log
+
+
+def test_what_ci_puts_down_is_no_source(project, tmp_path, environment):
+    """Where the whole folder is the source, the job of the site makes pages of what Git keeps, and of no ledger that it has fetched."""
+    write(project, {"pyproject.toml": f'{PYPROJECT}\n[tool.rankbook]\nsources = ["."]\nexclude = ["docs", ".git*"]\n'})
+    committed(project, "--ci", "github", "--ci", "gitlab")
+    kept = {path for path in git(project, "ls-files", "docs/suite").split() if path.endswith("_docs.md")}
+    run = Run(project, tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"})
+    run.workflow((project / ".github/workflows/book.yml").read_text())
+    pipeline = Run(project, tmp_path / "pipeline", environment)
+    pipeline.pipeline((project / ".gitlab/book.gitlab-ci.yml").read_text(), "main")
+    for each, job in ((run, "site"), (pipeline, "pages")):
+        assert each.results[job] == "success", each.log
+        assert "ledger merge" in each.said[job], each.log
+        made = (each.folder / job / "docs/suite").rglob("*_docs.md")
+        assert {path.relative_to(each.folder / job).as_posix() for path in made} == kept
 
 
 def test_ci_checks_out_submodules_that_hold_sources(project, tmp_path, environment):

@@ -230,5 +230,7 @@ def _next(facts: Facts, changed: list[str]) -> Iterator[str]:
 
 _GPU_HINTS = {
     "github": "a self-hosted runner with the labels linux and gpu-{}, and the variable RANKBOOK_GPUS=true of the repository's Actions",
-    "gitlab": "a runner with the tag gpu-{}, the variable RANKBOOK_GPUS=true of the project's CI/CD, and a schedule for each night",
+    "gitlab": (
+        "a runner with the tag gpu-{}, the variable RANKBOOK_GPUS=true of the project's CI/CD, and a pipeline schedule for each night"
+    ),
 }
