@@ -24,7 +24,7 @@ from rankbook.config import load
 from rankbook.remotes import Remote
 from rankbook.starter import Declared, Sources, find_tests, yaml_edits
 from rankbook.starter.facts import WRITTEN_BY
-from rankbook.starter.installing import install_for_tests, python_for
+from rankbook.starter.installing import install_for_tests, python_for, rankbook_requirement
 from rankbook.starter.yaml_edits import CannotEdit
 from workflows import REPOSITORY, Run, machine
 
@@ -423,6 +423,16 @@ def test_a_project_below_the_top_of_its_repository(tmp_path):
     assert len(paths) > 4
     assert "entry: rankbook check --staged --root part" in (tmp_path / ".pre-commit-config.yaml").read_text()
     assert "cd part" in (tmp_path / ".gitlab/book.gitlab-ci.yml").read_text()
+
+
+def test_a_hook_that_cannot_be_added_is_told_as_it_would_be_written(tmp_path):
+    """Below the top of its repository a project is found by its folder, by hand as well."""
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    write(tmp_path, {"libs/my ring/pyproject.toml": "", "libs/my ring/tests/test_a.py": TEST, ".pre-commit-config.yaml": "repos: []\n"})
+    done = init(tmp_path / "libs/my ring")
+    assert done.returncode == 1
+    hint = "`repos` is no list with entries; add a local hook with the entry `rankbook check --staged --root 'libs/my ring'`"
+    assert f"left      ../../.pre-commit-config.yaml: {hint}" in done.stdout
 
 
 def follow(root: Path, said: str) -> None:
@@ -1400,7 +1410,7 @@ def test_a_job_of_gitlab_that_has_our_name_is_left(project, files, whose):
 
 DOCS = ".github/workflows/docs.yml"
 MINE = {"mkdocs.yml": "site_name: a\n"}
-UNTOLD = "which names the plugin rankbook now: add rankbook[site] to what is installed there"
+UNTOLD = f"which names the plugin rankbook now: add `{rankbook_requirement()[0]}` to what is installed there"
 
 
 def job(*commands: str) -> str:

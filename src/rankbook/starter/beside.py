@@ -52,7 +52,7 @@ def beside(top: Path, facts: Facts, *, is_site_ours: bool) -> Iterator[str]:
     builds = [name for name in building if not _has_rankbook(top, facts, name)]
     if builds and not is_site_ours:
         what = f"{_and(builds)} {'builds' if len(builds) == 1 else 'build'} the site of {facts.config}"
-        yield f"{what}, which names the plugin rankbook now: add rankbook[site] to what is installed there"
+        yield f"{what}, which names the plugin rankbook now: add `{facts.rankbook}` to what is installed there"
     publishes = [name for name, text in texts.items() if "github" in facts.forges and _PUBLISHES.search(text)]
     if "gitlab" in facts.forges and _PUBLISHES_ON_GITLAB.search(texts.get(_PIPELINE, "")):
         publishes.append(_PIPELINE)
