@@ -575,6 +575,38 @@ def test_inherited_tests_and_requirements_are_on_the_page(tmp_path, pack):
     assert "`skip_if_lt_x_gpu(2)`" in page
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        "[tool.rankbook]\npackage-path = ['src']\n",
+        "[tool.pytest.ini_options]\npythonpath = ['lib', 'src']\n",
+        "[tool.pytest.ini_options]\npythonpath = 'src'\n",
+    ],
+)
+def test_a_package_that_is_a_source_is_that_source(tmp_path, monkeypatch, told):
+    """An import that leads to a source by a folder of `package-path`, or of pytest's `pythonpath`, is linked like one of a neighbour."""
+    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
+    ring = "def next_rank(rank):\n    return rank + 1\n\n\nclass Ring:\n    def walk(self):\n        pass\n"
+    test = "from acme.inner import ring\nfrom acme.inner.ring import Ring, next_rank\n\n\ndef test_ring():\n"
+    test += "    assert next_rank(1) == 2\n    Ring.walk(ring.Ring())\n"
+    plant(tmp_path, {"pyproject.toml": told, "src/acme/inner/ring.py": ring, "tests/deep/test_ring.py": test})
+    assert gen(tmp_path, sources=("src", "tests")) == 0
+    made = {path: data.decode() for path, data in pages(tmp_path).items()}
+    page = "tests/deep/test_ring.py_docs.md"
+    assert re.findall(r"^\| `(acme.*?)` \|.*\[`(src/acme/inner/ring.py)`\]", made[page], re.MULTILINE) == [
+        ("acme.inner", "src/acme/inner/ring.py"), ("acme.inner.ring", "src/acme/inner/ring.py"),
+    ]  # fmt: skip
+    assert f"[`tests/deep/test_ring.py`](../../../{page}): imports it, and has tests" in made["src/acme/inner/ring.py_docs.md"]
+    index = re.findall(r"^\| \[`(\w+)`\]\(src/acme/inner/ring\.py_docs\.md#\S+-(\d+)\)", made["suite-apis.md"], re.MULTILINE)
+    assert sorted(index) == [("Ring", "5"), ("next_rank", "1"), ("walk", "5")]
+    plant(tmp_path, {"src/acme/inner/ring.py": f'"""Rings."""\n\n\n{ring}'})
+    assert gen(tmp_path, sources=("src", "tests")) == 0
+    assert "[`Ring`](src/acme/inner/ring.py_docs.md#__codelineno-source-8)" in pages(tmp_path)["suite-apis.md"].decode()
+    plant(tmp_path, {"pyproject.toml": ""})
+    assert gen(tmp_path, sources=("src", "tests")) == 0
+    assert "imports it" not in pages(tmp_path)["src/acme/inner/ring.py_docs.md"].decode()
+
+
 @pytest.mark.parametrize("pack", ["repository", "repo-book"])
 def test_usage_is_who_imports_the_file(tmp_path, pack):
     """Files that import a file are its usage examples, also where more relates them; beyond ten, the page says how many."""

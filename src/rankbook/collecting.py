@@ -1,4 +1,4 @@
-"""What pytest takes for tests: patterns of files, classes and functions, from the project's configuration."""
+"""What pytest takes for tests, and where it has them import from: patterns and folders of the project's configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rankbook.syntax import syntax_tree
 
 
 class Rules(Struct, frozen=True):
-    """Patterns by which pytest collects."""
+    """Patterns by which pytest collects, and what else it is told of where tests and modules are."""
 
     files: tuple[str, ...] = ("test_*.py", "*_test.py")
     classes: tuple[str, ...] = ("Test",)
@@ -24,6 +24,8 @@ class Rules(Struct, frozen=True):
     """Beginnings of names, or patterns."""
     doctests: bool = False
     """Whether pytest is always told to collect the examples of docstrings, too: `--doctest-modules`."""
+    pythonpath: tuple[str, ...] = ()
+    """Folders that pytest puts on the path, below the root or absolute."""
 
     def holds_doctests(self, path: str, text: str) -> bool:
         """Tell whether pytest collects examples of the docstrings of a file of Python."""
@@ -75,6 +77,7 @@ def _rules(table: Mapping[str, Any]) -> Rules:
         classes=_words(table.get("python_classes")) or USUAL.classes,
         functions=_words(table.get("python_functions")) or USUAL.functions,
         doctests=DOCTESTS in given_always(table),
+        pythonpath=_words(table.get("pythonpath")),
     )
 
 

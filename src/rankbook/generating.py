@@ -30,7 +30,7 @@ from rankbook.pages.conflicts import Conflict
 from rankbook.pages.notes import Note
 from rankbook.printing import Made, Press
 from rankbook.report import Progress, Report, pages_among, plural
-from rankbook.sources import Packages, Taught, discover, package_folders, parse
+from rankbook.sources import Packages, Taught, discover, folders_within, package_folders, parse
 from rankbook.store import Kept, Store, StoreError
 from rankbook.suite import Suite
 from rankbook.vocabulary import Vocabulary
@@ -290,7 +290,9 @@ class _Run:
         before = {path: known for path in sorted(doubtful | gone) if (known := self.store.get("surveys", path)) is not None}
         packages = _KeptPackages(self.store, self.packages)
         rules = rules_of(self.settings.root)
-        draft = self.draft = Draft(self.modules, frozenset(self.paths), packages, self.vocabulary, rules, is_own=self.packages.is_own)
+        starts = folders_within(self.settings.root, (*rules.pythonpath, *self.settings.package_path))
+        paths, is_own = frozenset(self.paths), self.packages.is_own
+        draft = self.draft = Draft(self.modules, paths, packages, self.vocabulary, rules, is_own=is_own, starts=starts)
 
         def read(paths: Sequence[str]) -> list[tuple[Survey, bytes, dict[str, bytes], str]]:
             found = []

@@ -315,6 +315,8 @@ class Use(Struct, frozen=True):
     """Whether some use is a call."""
     places: tuple[tuple[str, int], ...] = ()
     """Paths and lines in other files, of base classes and of helpers, at which tests of this one reach it."""
+    home: tuple[str, int] | None = None
+    """Path and line at which it is defined, where a file of the tree does."""
 
 
 class PublicName(Struct, frozen=True):

@@ -64,6 +64,7 @@ class Draft:
         vocabulary: what names of decorators, marks and flags mean.
         rules: what pytest takes for tests; as it comes when None.
         is_own: tells of a file of a package whether the project itself holds it.
+        starts: folders of the tree that imports are looked for in, wherever they stand.
     """
 
     def __init__(  # noqa: PLR0913 - one argument for each thing that answers are read from
@@ -75,11 +76,12 @@ class Draft:
         rules: Rules | None = None,
         *,
         is_own: Callable[[str], bool] | None = None,
+        starts: tuple[str, ...] = (),
     ) -> None:
         self.rules = rules or Rules()
         self.reads = Reads()
         self.modules: Mapping[str, Module] = self.reads.watched(modules, packages)
-        self.names = Names(self.modules, paths, self.reads, vocabulary, is_own)
+        self.names = Names(self.modules, paths, self.reads, vocabulary, is_own, starts=starts)
         self.includes = Includes(paths, self.reads)
         self._answers: dict[Hashable, Any] = {}
 

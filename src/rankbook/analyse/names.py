@@ -54,17 +54,21 @@ class Names:
         reads: notes what is read and what is looked for.
         vocabulary: what names of decorators, marks and flags mean, wherever they are defined.
         is_own: tells of a file of a package whether the project itself holds it.
+        starts: folders of the tree in which an absolute import may start anywhere, the first one first.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one argument for each thing that answers are read from
         self,
         modules: Mapping[str, Module],
         paths: frozenset[str],
         reads: Reads,
         vocabulary: Vocabulary = BUILT_IN,
         is_own: Callable[[str], bool] | None = None,
+        *,
+        starts: tuple[str, ...] = (),
     ) -> None:
         self.vocabulary = vocabulary
+        self._starts = starts
         self._is_own = is_own
         self._modules = modules
         self._files = paths
@@ -385,8 +389,9 @@ class Names:
         if name.partition(".")[0] in _STANDARD:
             return ("",)
         if folder not in self._roots:
-            own = () if f"{folder}/".startswith(PACKAGES) else (self._import_root(folder), folder, "", *_parents(folder))
-            self._roots[folder] = tuple(dict.fromkeys((*own, PACKAGES.rstrip("/"))))
+            is_own = not f"{folder}/".startswith(PACKAGES)
+            near, far = ((self._import_root(folder), folder), ("", *_parents(folder))) if is_own else ((), ())
+            self._roots[folder] = tuple(dict.fromkeys((*near, *self._starts, *far, PACKAGES.rstrip("/"))))
         return self._roots[folder]
 
     def _import_root(self, folder: str) -> str:

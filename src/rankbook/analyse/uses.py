@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
-from rankbook.analyse.canonical import meaning, public_name
+from rankbook.analyse.canonical import meaning, public_name, split
 from rankbook.analyse.draft import Collected, Draft
 from rankbook.analyse.reach import Body, Mention, Node, bodies, reached
-from rankbook.model import Use
+from rankbook.model import PACKAGES, Use
 
 
 class _Gathered(Struct):
@@ -45,7 +45,20 @@ def uses(draft: Draft, path: str, collected: Iterable[Collected]) -> Iterator[Us
     ids = [each.test.id for each in ordered]
     for name, gathered in sorted(found.items()):
         tests_of = tuple(ids[index] for index in sorted(gathered.tests))
-        yield Use(name, tuple(sorted(gathered.lines)), tests_of, gathered.is_called, tuple(sorted(gathered.places)))
+        places = tuple(sorted(gathered.places))
+        yield Use(name, tuple(sorted(gathered.lines)), tests_of, gathered.is_called, places, _home(draft, path, name))
+
+
+def _home(draft: Draft, path: str, name: str) -> tuple[str, int] | None:
+    """Tell where a file of the tree defines a name: of a method its class, of a module its first line."""
+    spot = split(draft, path, name)
+    if spot is None or spot.path.startswith(PACKAGES):
+        return None
+    root = spot.name.partition(".")[0]
+    place = draft.names.find(spot.path, root) if root else None
+    if place is None:
+        return None if root else (spot.path, 1)
+    return None if place.path.startswith(PACKAGES) else (place.path, place.definition.line)
 
 
 def _gathered(found: dict[str, _Gathered], mention: Mention) -> _Gathered:

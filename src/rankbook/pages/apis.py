@@ -44,6 +44,10 @@ class ApiRow(NamedTuple):
     """Classes of hardware that these tests need, as `hardware.read` reads them."""
     needs: tuple[str, ...]
     """What else they need, as texts."""
+    home: str = ""
+    """The file of the book that defines it; empty where none does."""
+    line: int = 0
+    """Where it does."""
 
 
 def api_rows(survey: Survey) -> tuple[ApiRow, ...]:
@@ -85,6 +89,8 @@ def _row(path: str, use: Use, hardware: Mapping[str, str], needs: Mapping[str, l
         tests=len(use.tests),
         hardware=tuple(sorted({hardware[test] for test in use.tests if test in hardware}, key=order)),
         needs=tuple(sorted({need for test in use.tests for need in needs.get(test, ())})),
+        home=use.home[0] if use.home else "",
+        line=use.home[1] if use.home else 0,
     )
 
 
@@ -102,7 +108,10 @@ def _entry(name: str, rows: list[ApiRow], places: Places) -> str:
             through.setdefault((row.via, row.lines[0]), []).append(places.file(row.path))
     where += [f"{places.line(via, line)} for {', '.join(files)}" for (via, line), files in through.items()]
     where += [plural(len(rows) - MOST, "more file")] if len(rows) > MOST else []
-    return f"| {code(name.rpartition('.')[2])} | {sum(row.tests for row in rows):,} | {_told(rows)} | {'; '.join(where)} |\n"
+    label = code(name.rpartition(".")[2])
+    home = next((row for row in rows if row.home), None)
+    shown_name = places.labelled(label, home.home, home.line) if home else label
+    return f"| {shown_name} | {sum(row.tests for row in rows):,} | {_told(rows)} | {'; '.join(where)} |\n"
 
 
 def _told(rows: list[ApiRow]) -> str:

@@ -42,6 +42,10 @@ class Places:
         """Link to a line, labelled by its number alone."""
         return self._linked(self._known.get(path) or self._target(path), str(line), line)
 
+    def labelled(self, label: str, path: str, line: int) -> str:
+        """Link to a line under a label of its own."""
+        return self._linked(self._known.get(path) or self._target(path), label, line)
+
     def file(self, path: str) -> str:
         """Link to a file's page, labelled by the file's name."""
         target = self._known.get(path) or self._target(path)

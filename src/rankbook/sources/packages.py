@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -88,6 +89,17 @@ def package_folders(root: Path, names: tuple[str, ...]) -> tuple[Path, ...]:
     for name in names:
         folders += _installed() if name == INSTALLED else [(root / name).resolve()]
     return tuple(dict.fromkeys(folders))
+
+
+def folders_within(root: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Give those of some folders that lie below the root, by their paths from there.
+
+    Args:
+        root: of the project, without links.
+        names: folders, below the root or absolute, or the word `installed`.
+    """
+    folders = (Path(os.path.realpath(root / name)) for name in names if name != INSTALLED)
+    return tuple(dict.fromkeys(folder.relative_to(root).as_posix() for folder in folders if root in folder.parents))
 
 
 def _installed() -> list[Path]:
