@@ -220,6 +220,47 @@ def test_what_a_page_lists_is_what_runs(book_of):
     assert "It is a test module" not in page and "## What is tested" not in page
 
 
+DOCTESTS = '''
+def wrong():
+    """Say it.
+
+    >>> wrong()
+    1
+    """
+
+
+class Ring:
+    def walk(self):
+        """Walk.
+
+        >>> 1
+        1
+        """
+
+
+def test_ring():
+    pass
+'''
+
+
+def test_doctests_are_counted_apart(book_of):
+    """A book has as many tests as its pages list, and says how many doctests were run besides."""
+    files = {"tests/rings/test_ring.py": DOCTESTS, "tests/tools/__init__.py": '""">>> 1\n1\n"""\n', "tests/values.py": "VALUE = 1\n"}
+    book = book_of(files)
+    book.write("pytest.ini", "[pytest]\naddopts = --doctest-modules\n")
+    assert book.prove() == 1
+    assert book.badges()["index"] == "1 failed"
+    said = "Other listings that were run, 3 doctests among them:"
+    for folder, others in {"": said, "tests/": said, "tests/rings/": "Doctests that were run:"}.items():
+        page = book.page(f"suite/{folder}index.html")
+        assert "1 test in 1 file" in page, folder
+        assert "A machine has run 1 of 1 test as they are now" in page, folder
+        assert others in page, folder
+    page = book.page("suite/tests/rings/test_ring.py_docs.html")
+    assert "1 test: 1 passed. 2 doctests: 1 passed, 1 failed. 1 other listing: 1 failed. " in page
+    assert "1 doctest: 1 passed. " in book.page("suite/tests/tools/__init__.py_docs.html")
+
+
 def test_debt_of_what_was_run_beside_other_files(book_of):
     """A test or program whose helper or conftest file is another one now owes a run; a page's own command is none of them."""
     program = "import helper\n\nif __name__ == '__main__':\n    assert helper.VALUE\n"

@@ -67,6 +67,8 @@ class Entry(NamedTuple):
     line: int
     """Of the source; 0 when it is not known, because only an older version was run."""
     is_test: bool
+    is_doctest: bool = False
+    """Whether it is the examples of a docstring, which no page lists among its tests before they have run."""
     is_command: bool = False
     """Whether it is how a generated page says that its source is run."""
     listing: str = ""
@@ -264,11 +266,16 @@ class Proof:
             for found, current_too in zip(known, is_current, strict=True)
             if current_too or not any(is_current) or expected.is_expected(wanted, found.name)
         ]
-        entries = [self._entry(found, current) for found in kept]
+        entries = [self._of_source(found, current, wanted) for found in kept]
         has_lost = bool(entries) and not any(entry.one.group.ran or self._is_present(entry.one.run, current) for entry in entries)
         others = list(self._beside(path, () if has_lost else fences, fences, commands or {}))
         seen = {entry.name for entry in entries if entry.is_test}
         return _View(tuple(sorted((*entries, *others), key=_place)), expected.missing(wanted, seen), wanted)
+
+    def _of_source(self, found: Recorded, current: Collection[str], wanted: Needs) -> Entry:
+        entry = self._entry(found, current)
+        is_doctest = entry.is_test and _is_doctest(found.name, found.newest.source, wanted)
+        return entry._replace(is_test=False, is_doctest=True) if is_doctest else entry
 
     def _is_present(self, run: Run, current: Collection[str]) -> bool:
         """Tell whether a run was of a present text, beside the present files."""
@@ -388,6 +395,7 @@ class Proof:
     def _count(self, found: Summary, path: str, entry: Entry, wanted: Needs) -> None:
         one, run = entry.one, entry.one.run
         (found.tests if entry.is_test else found.others)[one.group] += 1
+        found.doctests += entry.is_doctest
         found.newest = max(found.newest, one.found.newest.when)
         place = Place(entry.name, path, entry.link, run.source)
         if one.group.ran:
@@ -455,6 +463,23 @@ def _with_parents(folders: Iterable[str]) -> set[str]:
             found.add(folder)
             folder = posixpath.dirname(folder)  # noqa: PLW2901 - the way up
     return found
+
+
+def _is_doctest(name: str, source: str, wanted: Needs) -> bool:
+    """Tell whether what pytest has collected of a source are the examples of a docstring: it is called after its module, as no test is.
+
+    Args:
+        name: node id within the file.
+        source: path of the file.
+        wanted: the tests that its page lists.
+    """
+    stem = posixpath.basename(source).partition(".")[0]
+    module = posixpath.basename(posixpath.dirname(source)) if stem == "__init__" else stem
+    return not _MARKS.search(name) and f".{module}." in f".{name}." and not expected.is_expected(wanted, name)
+
+
+_MARKS = re.compile(r"::|\[")
+"""What only the node id of a test has."""
 
 
 def _without_whole(known: Mapping[str, Recorded]) -> list[Recorded]:

@@ -73,7 +73,9 @@ class Summary(Struct):
 
     tests: Counter[Group] = field(default_factory=Counter)
     others: Counter[Group] = field(default_factory=Counter)
-    """Listings that are no tests, as far as they were run."""
+    """Listings that are no tests, and doctests, as far as they were run."""
+    doctests: int = 0
+    """Number of doctests among these."""
     debt: Counter[tuple[Want, Group]] = field(default_factory=Counter)
     slow: list[Slow] = field(default_factory=list)
     flaky: list[Flaky] = field(default_factory=list)
@@ -106,6 +108,7 @@ class Summary(Struct):
         if not other.is_run:
             return
         self.others.update(other.others)
+        self.doctests += other.doctests
         self.months.update(other.months)
         self.slow = nlargest(MOST, self.slow + other.slow)
         self.flaky = nlargest(MOST, self.flaky + other.flaky)
@@ -117,7 +120,7 @@ class Summary(Struct):
         """Write all of it down, the same for the same."""
         plain: tuple[Mapping[Any, int], ...] = (self.tests, self.others, self.debt, self.months)
         named = [sorted((name, _written(counts)) for name, counts in groups.items()) for groups in (self.owners, self.hardware)]
-        return repr(([*map(_written, plain)], named, self.slow, self.flaky, self.broken, self.newest, self.flaky_tests))
+        return repr(([*map(_written, plain)], named, self.slow, self.flaky, self.broken, self.newest, self.flaky_tests, self.doctests))
 
 
 def _written(counts: Mapping[Any, int]) -> list[str]:
@@ -206,7 +209,10 @@ def _coverage(summary: Summary, _way: Way) -> str:
 def _others(summary: Summary, _way: Way) -> str:
     if not summary.others:
         return ""
-    return f"<p>Other listings that were run:</p>{legend(summary.others)}"
+    others, doctests = sum(summary.others.values()), summary.doctests
+    among = f", {count(doctests, 'doctest')} among them" if doctests else ""
+    said = f"Other listings that were run{among}" if doctests < others else "Doctests that were run"
+    return f"<p>{said}:</p>{legend(summary.others)}"
 
 
 def _broken(summary: Summary, way: Way) -> str:

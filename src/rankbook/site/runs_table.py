@@ -39,17 +39,20 @@ def last_run(entries: Sequence[Entry], never: Mapping[str, Want], command: str) 
             " machine can.</p>"
         )
     tests = Counter(entry.one.group for entry in entries if entry.is_test) + Counter({Group.NEVER: len(never)})
-    others = Counter(entry.one.group for entry in entries if not entry.is_test)
+    doctests = Counter(entry.one.group for entry in entries if entry.is_doctest)
+    others = Counter(entry.one.group for entry in entries if not (entry.is_test or entry.is_doctest))
     columns = {name: [cell(entry) for entry in entries] for name, cell in _COLUMNS.items()}
     ran = [place for place, entry in enumerate(entries) if entry.one.group is not Group.NEVER]
     facts_of = {name: {columns[name][place] for place in ran} for name in _SHARED}
     shared = {name: next(iter(cells)) for name, cells in facts_of.items() if len(cells) == 1 and any(cells)}
     said = [f"{count(sum(tests.values()), 'test')}: {in_words(tests)}"] if tests else []
-    said += [f"{count(sum(others.values()), 'other listing' if tests else 'listing')}: {in_words(others)}"] if others else []
+    said += [f"{count(sum(doctests.values()), 'doctest')}: {in_words(doctests)}"] if doctests else []
+    said += [f"{count(sum(others.values()), 'other listing' if tests or doctests else 'listing')}: {in_words(others)}"] if others else []
     facts = [*said, *(f"{name}: {text}" for name, text in shared.items())]
     own = {name: cells for name, cells in columns.items() if name not in shared and any(cells)}
     table = _table(own, [_more(entry) + _history(entry.one.found) for entry in entries])
-    chart = stacked(tests or others) if sum((tests or others).values()) > 1 else ""
+    drawn = tests or doctests or others
+    chart = stacked(drawn) if sum(drawn.values()) > 1 else ""
     return f'<div class="rankbook-runs"><p>{". ".join(facts)}.</p>{chart}{table}{_never(never)}{_ranks(entries)}</div>'
 
 
