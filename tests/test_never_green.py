@@ -261,6 +261,25 @@ def test_doctests_are_counted_apart(book_of):
     assert "1 doctest: 1 passed. " in book.page("suite/tests/tools/__init__.py_docs.html")
 
 
+def test_what_was_not_run_says_why_beside_the_title(book_of):
+    """A source in a language that nothing runs has no row that could say it, and a module that is skipped as a whole has one."""
+    skipped = "import pytest\n\npytest.skip('no <ring> here', allow_module_level=True)\n\n\ndef test_a():\n    pass\n"
+    apart = "import pytest\n" + "".join(f"\n\n@pytest.mark.skip(reason='{why}')\ndef test_{why}(): pass\n" for why in ("one", "two"))
+    book = book_of({"tests/kernel.cu": "int main() { return 0; }\n", "tests/test_s.py": skipped, "tests/test_t.py": apart})
+    assert book.prove() == 0
+    badges = book.badges()
+    assert {badges[name] for name in ("kernel.cu_docs", "test_s.py_docs", "test_t.py_docs")} == {"skipped"}
+    heads = {}
+    for name in ("kernel.cu", "test_s.py", "test_t.py"):
+        page = (book.folder / f"site/suite/tests/{name}_docs.html").read_text()
+        heads[name] = re.search(r'<span class="?rankbook-head"?>(.*?)</h1>', page)[1]
+    assert "<small>rankbook runs no CUDA source</small>" in heads["kernel.cu"]
+    assert "href" not in heads["kernel.cu"].partition("headerlink")[0]
+    assert "<small>no &lt;ring&gt; here</small>" in heads["test_s.py"]
+    assert re.search(r"href=\"?#rb-run-\d", heads["test_s.py"])
+    assert "<small>" not in heads["test_t.py"]
+
+
 def test_debt_of_what_was_run_beside_other_files(book_of):
     """A test or program whose helper or conftest file is another one now owes a run; a page's own command is none of them."""
     program = "import helper\n\nif __name__ == '__main__':\n    assert helper.VALUE\n"

@@ -15,4 +15,5 @@ def reason(listing: Listing) -> str:
     """Say what is missing."""
     language = by_fence(listing.language)
     name = language.type if language else listing.language
-    return f"rankbook runs no {name}; write {{.no-run}} when it is not meant to run"
+    mend = "; write {.no-run} when it is not meant to run" if listing.about is None else ""
+    return f"rankbook runs no {name}{mend}"

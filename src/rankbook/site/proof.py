@@ -202,7 +202,7 @@ class Proof:
             return PageProof(last_run=table, folder=folder)
         summary = self._summary(path, view)
         about = _about(view.entries, summary)
-        where, href = (_where(view.entries, about[1]), f"#{anchor(about[0])}") if about else ("", "")
+        where, href = (_where(view.entries, about[1]), f"#{anchor(about[0])}") if about else _why_not(view.entries)
         listings = {name: _of_listing(_placed(view.entries, name), is_tabled=True) for name in commands}
         return PageProof(head(summary, where, href), _badges(view, tests), listings, last_run=table, folder=folder)
 
@@ -548,6 +548,16 @@ def _where(entries: Iterable[Entry], about: Entry) -> str:
     run = about.one.run
     alike = {entry.one.run.machine for entry in entries if entry.one.group is about.one.group and not entry.is_command}
     return circumstances(run) if len(alike) <= 1 else f"the last one {circumstances(run)}"
+
+
+def _why_not(entries: Iterable[Entry]) -> tuple[str, str]:
+    """Say why nothing of a page was run, where all have one reason, and the address of its row; a source that nothing runs has none."""
+    meant = [(place, entry) for place, entry in enumerate(entries) if entry.one.group is not Group.NEVER and not entry.is_command]
+    said = {why_in_short(entry.one) for _, entry in meant}
+    if len(said) != 1:
+        return "", ""
+    place, first = meant[0]
+    return html.escape(said.pop()), "" if first.one.run.kind == "unrunnable" else f"#{anchor(place)}"
 
 
 def _place(entry: Entry) -> tuple[int, list[tuple[int, str]], str]:
