@@ -716,6 +716,74 @@ def test_the_ranks_of_a_failed_run_stay_when_its_test_is_edited(proof_of):
     assert diagram(hung) in drawn
 
 
+SAID = """\
+RuntimeError: Process 1 exited with error code 10 and exception:
+Traceback (most recent call last):
+  File "/elsewhere/site-packages/torch/a.py", line 163, in run
+  File "docs/s/a.py_docs.md", line 163, in test_a
+  File "/work/of/another/docs/s/a.py_docs.md", line 164, in helper
+docs/s/a.py_docs.md:165: AssertionError
+rank 0 waits in all_reduce (docs/s/a.py_docs.md:166)
+so do docs/s/a.py_docs.md:3 and my_docs/s/a.py_docs.md:163 and docs/s/a.py_docs.md:1630x
+"""
+IN_SOURCE = """\
+RuntimeError: Process 1 exited with error code 10 and exception:
+Traceback (most recent call last):
+  File "/elsewhere/site-packages/torch/a.py", line 163, in run
+  File "a.py", line 12, in test_a
+  File "a.py", line 13, in helper
+a.py:14: AssertionError
+rank 0 waits in all_reduce (a.py:15)
+so do docs/s/a.py_docs.md:3 and my_docs/s/a.py_docs.md:163 and docs/s/a.py_docs.md:1630x
+"""
+
+
+def test_a_failure_is_told_in_lines_of_the_source(proof_of):
+    """Where a run names lines of its page it is shown with those of the source, each of which leads there; other files stay as they are."""
+    heard = {"doing": "is in sleep (docs/s/a.py_docs.md:170)", "called": "barrier (docs/s/a.py_docs.md:169)"}
+    failed = a_run(
+        outcome=Outcome.HUNG, line=158, ranks=2, reason=SAID, receipt=Receipt((ENDS[2], RankEnd("rank 1", None, 0.1, 1.0, **heard)))
+    )
+    assert failed.case["line"] == 7
+    proof = proof_of(failed, stamps=stamps_of("TestA::test_a"))
+    drawn = proof.page(PAGE).last_run
+    assert IN_SOURCE.strip() in Seen(drawn).text
+    assert "_docs.md:1" not in Seen(drawn).text.replace("docs/s/a.py_docs.md:1630x", "").replace("my_docs/s/a.py_docs.md:163", "")
+    links = re.findall(r'<a href="#L(\d+)">([^<]*)</a>', drawn)
+    assert links == [
+        ("12", "a.py&quot;, line 12"),
+        ("13", "a.py&quot;, line 13"),
+        ("14", "a.py:14"),
+        ("15", "a.py:15"),
+        ("18", "a.py:18"),
+        ("19", "a.py:19"),
+    ]
+    titles = re.findall(r"<title>(rank 1 .*?)</title>", drawn)
+    ended = "rank 1 still alive when the run ended 1.1 s after the start of the run"
+    assert titles == [f"{ended}. is in sleep (a.py:19). It called last barrier (a.py:18)"] * 2
+    assert "a.py_docs.md:16" not in proof.front()
+
+
+def test_a_failure_of_another_version_leads_to_no_line(proof_of):
+    """The page lists another text now: the line is that of the one that was run."""
+    failed = a_run(outcome=Outcome.FAILED, listing=BEFORE, line=158, reason="it fails (docs/s/a.py_docs.md:163), as said")
+    drawn = proof_of(failed, stamps=stamps_of("TestA::test_a")).page(PAGE).last_run
+    assert "it fails (a.py:12), as said" in drawn
+    assert "#L12" not in drawn
+
+
+def test_a_script_is_told_in_its_own_lines(proof_of):
+    """A source that is run as a whole begins behind the line of its fence."""
+    failed = a_run("a.py", Outcome.FAILED, kind="script", line=151, case={}, reason="fails (docs/s/a.py_docs.md:152)")
+    assert 'fails (<a href="#L1">a.py:1</a>)' in proof_of(failed).page(PAGE).last_run
+
+
+def test_a_page_made_by_a_person_keeps_its_lines(proof_of):
+    """They are those that its reader can find."""
+    failed = run("docs/guide.md::first", Outcome.FAILED, source="", line=3, reason="fails (docs/guide.md:4)")
+    assert "fails (docs/guide.md:4)" in proof_of(failed).page("guide.md").last_run
+
+
 def test_an_owner_without_tests_has_no_row(tmp_path, proof_of):
     """A bar of nothing says nothing, and nothing is read aloud for it."""
     told = {**stamps_of("test_a", owners=("ring",)), "s/c.py_docs.md": Stamp("file", "c", "c.py", sha256=NOW, owners=("nobody",))}
@@ -833,6 +901,44 @@ def test_the_page_of_a_book_that_was_proved(tmp_path):
     said = text.partition('<div class="rankbook-runs">')[2]
     assert said.startswith("<p>3 tests: 2 passed, 1 failed. 1 other listing: 1 failed. Hardware: ")
     assert "<th scope=col>Ranks" not in said
+
+
+RANKS = """\
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def work(rank, port):
+    dist.init_process_group("gloo", f"tcp://localhost:{port}", rank=rank, world_size=2)
+    dist.barrier()
+    assert rank == 0, "rank one is wrong"
+    dist.barrier()
+
+
+def test_ranks():
+    mp.spawn(work, (free_port(),), nprocs=2)
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return probe.getsockname()[1]
+"""
+
+
+def test_a_failed_rank_leads_to_its_line(tmp_path):
+    """What real ranks say of their page leads to the lines of the source, which are on the page."""
+    write_project(tmp_path)
+    (tmp_path / "suite/test_ranks.py").write_text(RANKS)
+    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=tmp_path, check=True, capture_output=True)
+    page = "docs/book/suite/test_ranks.py_docs.md"
+    subprocess.run([sys.executable, "-m", "pytest", "--doctest-glob=*.md", page], cwd=tmp_path, check=False, capture_output=True)
+    shown = (build(tmp_path) / "book/suite/test_ranks.py_docs.html").read_text()
+    links = set(re.findall(r'<a href="?#L(\d+)"?>(suite/test_ranks\.py[^<]*)</a>', shown))
+    assert {("8", "suite/test_ranks.py&quot;, line 8"), ("7", "suite/test_ranks.py:7")} <= links
+    assert all(re.search(rf'id="?L{line}[">\s]', shown) for line, _ in links)
 
 
 BADGES = re.compile(r'<a href="?([^">]*)"?[^>]*><code>[^<]*</code></a> <[^>]*><span class="rankbook-outcome rankbook-')

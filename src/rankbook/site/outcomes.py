@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from rankbook.listing import Outcome, Run
 from rankbook.site.history import UNPROVED_WORD, Recorded, in_short, time_of
+from rankbook.site.whereabouts import linker
 
 
 class Group(Enum):
@@ -43,6 +44,8 @@ class Shown(Struct, frozen=True):
     found: Recorded
     present: frozenset[str] = frozenset()
     """What was run of it, as beats have it, that is as it is now."""
+    listed: str = ""
+    """Source that the run names lines of and that its page lists as the run had it; empty where there is none."""
 
 
 def _unchanged(_run: Run) -> str:
@@ -132,13 +135,14 @@ def circumstances(run: Run) -> str:
 def why(one: Shown) -> str:
     """Say why it ended as it did, and why that is no proof, as HTML: what is long opens from its line that says most; empty for nothing."""
     reason = one.run.reason.strip()
-    said = html.escape("; ".join(filter(None, (reason, one.note))))
+    linked = linker(one.listed)
+    said = linked("; ".join(filter(None, (reason, one.note))))
     if len(reason) <= _FEW:
         return said
     if len(reason) <= _MOST_SHOWN and reason.count("\n") < _MOST_LINES:
         return f'<span class="rb-why">{said}</span>'
     short = html.escape("; ".join(filter(None, (in_a_line(reason), one.note))))
-    return f'<details class="rb-why"><summary>{short}</summary><pre>{html.escape(reason)}</pre></details>'
+    return f'<details class="rb-why"><summary>{short}</summary><pre>{linked(reason)}</pre></details>'
 
 
 def in_a_line(reason: str, most: int = 160) -> str:

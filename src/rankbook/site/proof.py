@@ -13,6 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rankbook.front_matter import Stamp
 from rankbook.listing import SAME_RUN, Outcome, Run
@@ -27,6 +28,7 @@ from rankbook.site.outcomes import Group, Shown, badge, circumstances, in_short_
 from rankbook.site.rollup import Broken, Flaky, Place, Slow, Summary, head, label, rollup, row
 from rankbook.site.runs_table import anchor, last_run
 from rankbook.site.standing import Standing
+from rankbook.site.whereabouts import in_source
 from rankbook.terminal import word
 
 COMMAND = "pytest --doctest-glob='*.md' {}"
@@ -327,7 +329,9 @@ class Proof:
 
     def _entry(self, found: Recorded, current: Collection[str] | None) -> Entry:
         one = shown(found, current, self._besides.changed)
-        newest = found.newest
+        run, newest = in_source(one.run), found.newest
+        if run is not one.run:
+            one = replace(one, run=run, listed=run.source if current is not None and run.listing in current else "")
         is_present = current is not None and newest.listing in current
         is_test = newest.kind == "test" and bool(newest.source) and found.name != posixpath.basename(newest.source)
         return Entry(one, found.name, newest.case.get("line", 0) if is_present else 0, is_test)

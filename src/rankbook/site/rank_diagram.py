@@ -5,12 +5,13 @@ from __future__ import annotations
 import html
 import re
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
 from rankbook.listing import RankEnd, Run
 from rankbook.site.charts import said_before
+from rankbook.site.whereabouts import linker
 
 MOST = 32
 """Ranks that a diagram shows; those that did not end in order come first."""
@@ -125,22 +126,24 @@ def _heard(reason: str) -> Mapping[str, str]:
     return heard
 
 
-def diagram(run: Run) -> str:
+def diagram(run: Run, listed: str = "") -> str:
     """Draw the ranks of a run, with a table of the same; empty when it had fewer than two.
 
     Args:
         run: one that failed, crashed or hung.
+        listed: source to whose lines it leads, on the same page; empty where that lists none as the run had it.
     """
     found = lanes(run)
     if len(found) < 2:
         return ""
     shown = sorted(sorted(found, key=lambda lane: lane.mark == "done")[:MOST], key=found.index)
     more = f"<p>{len(found) - MOST} more ranks are in the table only.</p>" if len(found) > MOST else ""
+    table = _table(found, linker(listed))
     drawn = _scrolled("Ranks of the last failed run", _svg(shown, _WIDE) + _svg(shown, _NARROW))
     return (
         f'<figure class="rb-ranks">{drawn}{more}<figcaption>Seconds after the start of the run. '
         "<b>▷</b> entered the test, <b>◆</b> called torch.distributed for the last time, <b>✕</b> died, <b>○</b> still alive, "
-        f"<b>|</b> ended in order.</figcaption><details><summary>The same as a table</summary>{_table(found)}</details></figure>"
+        f"<b>|</b> ended in order.</figcaption><details><summary>The same as a table</summary>{table}</details></figure>"
     )
 
 
@@ -219,11 +222,11 @@ def _short(lane: Lane) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _table(found: Sequence[Lane]) -> str:
+def _table(found: Sequence[Lane], linked: Callable[[str], str]) -> str:
     rows = "".join(
         f'<tr><th scope="row">{html.escape(lane.name)}</th><td>{lane.started:.3f} s</td><td>{_seconds(lane.entered)}</td>'
         f"<td>{lane.ended:.3f} s</td>"
-        f"<td>{html.escape(lane.end)}</td><td>{_call(lane)}</td><td>{html.escape(lane.said)}</td></tr>"
+        f"<td>{html.escape(lane.end)}</td><td>{linked(_call(lane))}</td><td>{linked(lane.said)}</td></tr>"
         for lane in found
     )
     names = ("Rank", "Started", "Entered the test", "Last seen", "End", "Last call of torch.distributed", "Last heard of it")
@@ -234,7 +237,7 @@ def _table(found: Sequence[Lane]) -> str:
 
 
 def _call(lane: Lane) -> str:
-    return " after ".join(filter(None, (html.escape(lane.called), _seconds(lane.called_at))))
+    return " after ".join(filter(None, (lane.called, _seconds(lane.called_at))))
 
 
 def _seconds(at: float | None) -> str:

@@ -115,7 +115,8 @@ def _never(never: Mapping[str, Want]) -> str:
 
 
 def _ranks(entries: Sequence[Entry]) -> str:
-    failed = [(entry, drawn) for entry in entries if entry.one.run.outcome.is_failure and (drawn := diagram(entry.one.run))]
+    pairs = ((entry, diagram(entry.one.run, entry.one.listed)) for entry in entries if entry.one.run.outcome.is_failure)
+    failed = [(entry, drawn) for entry, drawn in pairs if drawn]
     newest = sorted(failed, key=lambda pair: (pair[0].one.group is Group.FAILED, pair[0].one.run.when), reverse=True)[:_DIAGRAMS]
     return "".join(f"<p>Ranks of <code>{html.escape(entry.name)}</code>, {_ended(entry.one)}:</p>{drawn}" for entry, drawn in newest)
 
