@@ -62,6 +62,8 @@ def test_file_and_flags(tmp_path):
         ("[tool.rankbook]\ntemplates = 'nope'\n", "the setting 'templates' names 'nope', which is no folder; name"),
         ("[tool.rankbook]\nexclude = ['*.png', '[a-']\n", "setting 'exclude' holds '[a-'; write a glob"),
         ("[tool.rankbook]\ninclude = ['a[b/c]d']\n", "setting 'include' holds 'a[b/c]d'; write a glob"),
+        ("[tool.rankbook]\nfindings = ['PT', '; rm -rf']\n", "setting 'findings' holds '; rm -rf'; write the code of a rule of ruff"),
+        ("[tool.rankbook]\nfindings = ['--fix']\n", "setting 'findings' holds '--fix'; write the code of a rule of ruff"),
         ("[tool.rankbook]\ninclude = ['']\n", "setting 'include' is empty; write a glob"),
     ],
 )

@@ -621,6 +621,20 @@ def test_the_tree_of_classes_leads_up_and_down(tmp_path):
 
 
 @pytest.mark.parametrize("pack", ["rankbook", "repository", "repo-book"])
+def test_a_base_class_says_where_its_tests_run(tmp_path, pack):
+    """A file whose tests only others run says so; one that has its own, or tests that nobody inherits, does not."""
+    base = "class Base:\n" + "\n".join(f"    def {name}(self):\n        pass\n" for name in ("test_one", "test_two", "helper"))
+    lone = "class Lone:\n    def test_one(self):\n        pass\n"
+    heir = "import unittest\n\nfrom base import Base\n\n\nclass TestHeir(Base, unittest.TestCase):\n    pass\n"
+    out = gen(tmp_path, {"base.py": base, "lone.py": lone, "test_heir.py": heir}, pack=pack)
+    said = "Its 2 tests run only as tests of the classes of other files that inherit them"
+    link = " ([class tree](#class-tree))" if pack == "rankbook" else ""
+    assert f"\n\n{said}{link}.\n" in (out / "s/base.py_docs.md").read_text()
+    assert "inherit it" not in (out / "s/lone.py_docs.md").read_text()
+    assert "inherit them" not in (out / "s/test_heir.py_docs.md").read_text()
+
+
+@pytest.mark.parametrize("pack", ["rankbook", "repository", "repo-book"])
 @pytest.mark.parametrize("path", ["test_far.py", "base.py", "root.py", "test_other.py"])
 def test_an_edit_elsewhere_makes_what_it_shows_on_anew(tmp_path, path, pack):
     """A subclass or a call that comes, moves or goes in another file changes the pages that tell of it, as a run from nothing would."""

@@ -25,6 +25,7 @@ FORGES = ("github", "gitlab", "bitbucket", "bitbucket-server", "gitea", "azure",
 """Values of the setting `repo-forge`; how each writes its addresses, `site` knows."""
 _SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%", re.ASCII)
 _GLOB = re.compile(r"(?:[^\[]|\[[^/][^\]/]*\])+", re.DOTALL)
+_RULE = re.compile(r"[A-Z]+\d*", re.ASCII)
 """A pattern in which each bracket that is opened is closed within its name."""
 _LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 """What the reader of TOML says of a place."""
@@ -350,6 +351,7 @@ _RANGES: Mapping[str, tuple[Callable[[Any], object], str]] = {
     "listing_timeout": (lambda value: 0 < value < math.inf, "write a number of seconds above 0"),
     "engine": (ENGINES.__contains__, f"known are {', '.join(ENGINES)}"),
     "canary": (_is_share, "write a share from 0% to 100%, such as 2%"),
+    "findings": (_RULE.fullmatch, "write the code of a rule of ruff, or its beginning: PT011, PT"),
     "repo_forge": (lambda value: not value or value.lower() in FORGES, f"known are {', '.join(FORGES)}"),
     **dict.fromkeys(("include", "exclude"), (_GLOB.fullmatch, "write a glob such as *.png, and [[] for a bracket itself")),
     **dict.fromkeys(("jobs", "listing_jobs", "debt_days"), (lambda value: value >= 0, "write a whole number from 0 on")),

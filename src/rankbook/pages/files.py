@@ -247,6 +247,14 @@ class FileView:
         """Its classes below their bases, with their subclasses in other files; empty when that tells nothing."""
         return class_tree(self.module, self.task.descents, self.task.heirs)
 
+    @cached_property
+    def lent(self) -> int:
+        """Number of its tests that classes of other files, which its class tree tells of, inherit; 0 where tests run by themselves."""
+        if self.tests or not self.class_tree:
+            return 0
+        lenders = {descent.ancestor for _, descent in self.task.heirs}
+        return sum(entry.kind == "test" and entry.scope in lenders for entry in self.module.keywords)
+
     @property
     def elsewhere(self) -> tuple[Elsewhere, ...]:
         """Where else the APIs are tested that its tests call."""
