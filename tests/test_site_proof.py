@@ -477,6 +477,20 @@ def test_the_command_of_a_page_whose_tests_never_ran_is_of_this_version(proof_of
     assert "older version" in proof_of(stamps=stamps_of(sha256=BEFORE)).page(PAGE, [text]).last_run
 
 
+@pytest.mark.parametrize("name", ["", "::usage"])
+def test_a_failure_is_told_once(proof_of, name):
+    """The command of a page, which was the same run, does not repeat what the row of the failed test says; without that row it does."""
+    reason = "RuntimeError: Process 1 exited with error code 10: of two ranks"
+    command = run(
+        f"docs/{PAGE}::how-to-run-it", Outcome.FAILED, source="", kind="shell", reason=f"the same run as docs/{PAGE}{name}: {reason}"
+    )
+    alone = Seen(proof_of(command).page(PAGE).last_run).text
+    assert reason in alone
+    both = Seen(proof_of(a_run(outcome=Outcome.FAILED, reason=reason)).page(PAGE).last_run).text
+    assert both.count(reason) == 1
+    assert f"the same run as {name.removeprefix('::') or 'the tests of this page'}" in both
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.lists(runs, max_size=8), st.lists(runs, max_size=4))
 def test_what_is_added_is_found_without_reading_all(tmp_path_factory, first, second):
@@ -939,6 +953,7 @@ def test_a_failed_rank_leads_to_its_line(tmp_path):
     links = set(re.findall(r'<a href="?#L(\d+)"?>(suite/test_ranks\.py[^<]*)</a>', shown))
     assert {("8", "suite/test_ranks.py&quot;, line 8"), ("7", "suite/test_ranks.py:7")} <= links
     assert all(re.search(rf'id="?L{line}[">\s]', shown) for line, _ in links)
+    assert not re.search(r"test_ranks\.py_docs\.md(?::|&quot;, line )\d", shown)
 
 
 BADGES = re.compile(r'<a href="?([^">]*)"?[^>]*><code>[^<]*</code></a> <[^>]*><span class="rankbook-outcome rankbook-')
