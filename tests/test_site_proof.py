@@ -786,6 +786,15 @@ def test_a_failure_of_another_version_leads_to_no_line(proof_of):
     assert "#L12" not in drawn
 
 
+def test_rows_stand_in_the_order_of_the_source(proof_of):
+    """Whatever lines the tests had on the page when each was run: that grows, and what is run later stands further down on it."""
+    first = a_run("TestA::test_first", line=300, case={"id": "TestA::test_first", "line": 5}, day=20)
+    second = a_run("TestA::test_second", line=165, case={"id": "TestA::test_second", "line": 15}, day=18)
+    command = run(f"docs/{PAGE}::how-to-run-it", source="", kind="shell", line=70)
+    text = Seen(proof_of(second, first, command, stamps=stamps_of("TestA::test_first", "TestA::test_second")).page(PAGE).last_run).text
+    assert text.index("how-to-run-it") < text.index("TestA::test_first") < text.index("TestA::test_second")
+
+
 def test_a_script_is_told_in_its_own_lines(proof_of):
     """A source that is run as a whole begins behind the line of its fence."""
     failed = a_run("a.py", Outcome.FAILED, kind="script", line=151, case={}, reason="fails (docs/s/a.py_docs.md:152)")
@@ -915,6 +924,38 @@ def test_the_page_of_a_book_that_was_proved(tmp_path):
     said = text.partition('<div class="rankbook-runs">')[2]
     assert said.startswith("<p>3 tests: 2 passed, 1 failed. 1 other listing: 1 failed. Hardware: ")
     assert "<th scope=col>Ranks" not in said
+
+
+IMPORTED = {
+    "suite/common_case.py": (
+        "import unittest\n\n\nclass Base:\n    def test_of_base(self):\n        pass\n\n\n"
+        "class CommonCase(Base, unittest.TestCase):\n    def test_common(self):\n        pass\n"
+    ),
+    "suite/test_here.py": (
+        "from common_case import CommonCase\n\n\nclass TestHere(CommonCase):\n    pass\n\n\ndef test_one():\n    pass\n\n\n"
+        "def test_two():\n    assert test_one\n\n\n# more\n"
+    ),
+}
+
+
+def test_a_test_that_another_file_defines_leads_to_no_line_of_this_one(tmp_path):
+    """Its row leads to its class, where that is in the file, and nowhere, where the file only imports it; rows are in their order."""
+    write_project(tmp_path)
+    for path, text in IMPORTED.items():
+        (tmp_path / path).write_text(text)
+    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=tmp_path, check=True, capture_output=True)
+    page = "docs/book/suite/test_here.py_docs.md"
+    subprocess.run([sys.executable, "-m", "pytest", "--doctest-glob=*.md", page], cwd=tmp_path, check=False, capture_output=True)
+    shown = (build(tmp_path) / "book/suite/test_here.py_docs.html").read_text().partition('<div class="rankbook-runs">')[2]
+    rows = re.findall(r"<tr id=[^>]*><td>(?:<a href=([^>]*)>)?<code>(.*?)</code>", shown)
+    assert [(link.strip('"'), name.replace("<wbr>", "")) for link, name in rows if "how-to" not in name] == [
+        ("", "CommonCase::test_common"),
+        ("", "CommonCase::test_of_base"),
+        ("#L4", "TestHere::test_common"),
+        ("#L4", "TestHere::test_of_base"),
+        ("#L8", "test_one"),
+        ("#L12", "test_two"),
+    ]
 
 
 RANKS = """\

@@ -208,12 +208,13 @@ def inner_id(nodeid: str) -> str:
 
 
 def _item_line(item: Any, path: str) -> int | None:
-    """Give the line of a test in the listing: that of its class when another file defines the test itself."""
+    """Give the line of a test in the listing: that of its class when another file defines the test itself; None when one defines both."""
     file, line, _ = item.location
-    if isinstance(line, int) and (Path(item.config.invocation_params.dir) / file).resolve() == Path(path).resolve():
+    listing = Path(path).resolve()
+    if isinstance(line, int) and (Path(item.config.invocation_params.dir) / file).resolve() == listing:
         return line + 1
     try:
-        return inspect.findsource(item.cls)[1] + 1
+        return inspect.findsource(item.cls)[1] + 1 if Path(inspect.getsourcefile(item.cls) or "").resolve() == listing else None
     except (AttributeError, OSError, TypeError):  # an item that a hook has made need not be of Python
         return None
 

@@ -576,11 +576,16 @@ def _why_not(entries: Iterable[Entry]) -> tuple[str, str]:
     return html.escape(said.pop()), "" if first.one.run.kind == "unrunnable" else f"#{anchor(place)}"
 
 
-def _place(entry: Entry) -> tuple[int, list[tuple[int, str]], str]:
-    """Order listings by their line, and the variants of one test by the numbers in their names: `[9]` before `[10]`."""
+def _place(entry: Entry) -> tuple[tuple[bool, int], list[tuple[int, str]], str]:
+    """Order tests by their line in the source, behind the page's own listings; variants by numbers: `[9]` before `[10]`.
+
+    The line on the page says less of a test: it grows with the page, and not all were run when that was as it is now.
+    """
+    newest = entry.one.found.newest
+    line = newest.case.get("line") or 0 if newest.source else newest.line
     parts = _NUMBER.split(entry.name)
     counted = [(len(part), part) if place % 2 else (0, part) for place, part in enumerate(parts)]
-    return entry.one.found.newest.line, counted, entry.name
+    return (bool(newest.source), line), counted, entry.name
 
 
 _NUMBER = re.compile(r"0*(\d+)")
