@@ -226,6 +226,20 @@ def test_a_file_that_the_commit_does_not_hold_has_no_permalink(visit, is_changed
     assert page.locator("a.rankbook-permalink").is_hidden() == is_changed
 
 
+@pytest.mark.parametrize("is_absent", [True, False])
+def test_a_file_that_is_on_no_forge_has_no_links_there(visit, is_absent):
+    """Nobody can edit or view there what Git does not have yet."""
+    page = visit()
+    own = page.locator("a.rankbook-permalink").get_attribute("data-commit")
+    facts = {"commit": COMMIT, "line": "#L{first}", "lines": "#L{first}-L{last}", "changed": [own], "absent": [own] if is_absent else []}
+    with page.expect_response("**/rankbook.json"):
+        page.route("**/rankbook.json", lambda route: route.fulfill(json=facts))
+        page.reload()
+    page.wait_for_timeout(200)
+    assert page.get_by_role("link", name="Edit this file").is_visible() != is_absent
+    assert page.get_by_role("link", name="View on GitHub").is_visible() != is_absent
+
+
 def test_without_script_all_of_it_can_be_read(visit):
     """The links to the forge lead to the branch, the commands stand on the page, and no control does nothing."""
     page = visit(java_script_enabled=False)

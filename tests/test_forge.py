@@ -254,7 +254,7 @@ def test_git_tells_remote_branch_commit_and_folder(repository):
 
 
 def test_what_is_not_as_in_the_commit_is_told_to_the_script(repository):
-    """A file that has changed since, or that is not in it, has no permalink; nor has any where very many are so."""
+    """A file that has changed since has no permalink, one that is not in it no link at all; where very many are so, none is made."""
     git(repository, "remote", "add", "origin", "https://github.com/me/name.git")
     root = repository / "packages/one"
     for name in ("same.py", "changed.py", "a ü.md"):
@@ -268,6 +268,9 @@ def test_what_is_not_as_in_the_commit_is_told_to_the_script(repository):
     found = published(root, sources=["."])
     links = [Links(found.forge.actions(name)).links["rankbook-permalink"]["data-commit"] for name in ("a ü.md", "changed.py", "new.py")]
     assert json.loads(found.facts)["changed"] == links
+    assert json.loads(found.facts)["absent"] == links[2:]
+    git(repository, "add", "packages/one/new.py")
+    assert json.loads(published(root, sources=["."]).facts)["absent"] == links[2:]
     assert json.loads(published(root, sources=["new.py"]).facts)["changed"] == links[2:]
     for number in range(300):
         (root / f"{number}.py").write_text("x = 1\n")

@@ -83,12 +83,12 @@ def published(  # noqa: PLR0913 - one argument for each thing that may tell
         edit_uri=edit_uri,
         foreign=found.submodules,
     )
-    changed = _changed(folder, found, sources) if forge and found.commit and sources else ()
+    changed = _changed(folder, found, sources) if forge and found.commit and sources else {}
     return Published(forge, forge.facts(found.commit, changed)) if forge else None
 
 
-def _changed(folder: Path, found: Checkout, sources: Sequence[str]) -> tuple[str, ...]:
-    """Name the files that are not as the commit has them, as seen from the folder."""
+def _changed(folder: Path, found: Checkout, sources: Sequence[str]) -> dict[str, bool]:
+    """Name the files that are not as the commit has them, as seen from the folder, each with whether it has them at all."""
     words = (
         "--literal-pathspecs",
         "status",
@@ -101,7 +101,8 @@ def _changed(folder: Path, found: Checkout, sources: Sequence[str]) -> tuple[str
         *sources,
     )
     said = git(folder, *words) or ""
-    return _below(found.root, tuple(entry[3:] for entry in said.split("\0") if entry))
+    entries = {entry[3:]: entry[0] not in "?A" for entry in said.split("\0") if entry}
+    return {path: has for name, has in entries.items() for path in _below(found.root, (name,))}
 
 
 def _branch(folder: Path, remote: str) -> str:

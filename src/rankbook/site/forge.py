@@ -8,8 +8,9 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from urllib.parse import quote, unquote
 
 from msgspec import Struct
@@ -209,18 +210,20 @@ class Forge(Struct, frozen=True):
         )
         return f'<nav class="rankbook-forge" aria-label="This file on {name}">{" ".join(links)}</nav>'
 
-    def facts(self, commit: str, changed: Collection[str] = ()) -> str:
+    def facts(self, commit: str, changed: Mapping[str, bool] = MappingProxyType({})) -> str:
         """Give what the script has to know to make permalinks, as JSON; it stands in the site as `FACTS`.
 
         Args:
             commit: full name of the commit from which the site is built; empty when there is none.
-            changed: sources that are not as they are there, or not there at all.
+            changed: sources that are not as they are there, each with whether it is there at all.
         """
         if not _COMMIT.fullmatch(commit) or len(changed) > _MOST_CHANGED:
             return "{}\n"
         known: dict[str, object] = {"commit": commit, "line": self.kind.line, "lines": self.kind.lines}
         if changed:
             known["changed"] = sorted(self.permalink(source) + self._plain(source) for source in changed)
+        if absent := [source for source, has in changed.items() if not has]:
+            known["absent"] = sorted(self.permalink(source) + self._plain(source) for source in absent)
         return json.dumps(known, indent=2) + "\n"
 
     def _plain(self, source: str) -> str:

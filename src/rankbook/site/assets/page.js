@@ -159,6 +159,7 @@
   const link = (ends) => {
     if (!facts?.commit) return;
     document.querySelectorAll("a.rankbook-permalink[data-commit]").forEach((each) => {
+      if (facts.absent?.includes(each.dataset.commit)) each.closest("nav").hidden = true; // the forge has none
       if (facts.changed?.includes(each.dataset.commit)) return; // the commit has another file, or none
       each.href = each.dataset.commit.replace("{commit}", facts.commit) + (ends ? ending(ends) : "");
       each.title = "The file as it is in this book (y)";
