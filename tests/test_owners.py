@@ -116,14 +116,14 @@ def test_owners_on_the_pages(tmp_path, monkeypatch, capsys):
 
     pages = tmp_path / "docs" / "suite"
     assert owners() == {"@everybody": 1, "oncall: b": 1}
-    assert "Owned by `@everybody`." in (pages / "tests/test_a.py_docs.md").read_text()
-    assert "Owned by `@everybody`." in (pages / "tests/run.sh_docs.md").read_text()
+    assert "Owned by `@everybody` ([all owners](../suite-owners.md))." in (pages / "tests/test_a.py_docs.md").read_text()
+    assert "Owned by `@everybody` ([all owners](../suite-owners.md))." in (pages / "tests/run.sh_docs.md").read_text()
     said = (pages / "suite-owners.md").read_text()
     assert "`@everybody`" in said
     assert "Owners are those whom a file names in its line `# Owner(s):`, or else those whom `CODEOWNERS` names; a test counts" in said
     (tmp_path / "CODEOWNERS").write_text("* @everybody\n*_a.py @team-a @team-b\n")
     assert owners() == {"@team-a": 1, "@team-b": 1, "oncall: b": 1}
-    assert "Owned by `@team-a`, `@team-b`." in (pages / "tests/test_a.py_docs.md").read_text()
+    assert "Owned by `@team-a`, `@team-b` ([all owners](../suite-owners.md))." in (pages / "tests/test_a.py_docs.md").read_text()
     assert main(["check"]) == 0
     (tmp_path / "tests/test_b.py").unlink()
     assert owners() == {"@team-a": 1, "@team-b": 1}

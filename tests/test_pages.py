@@ -627,11 +627,11 @@ def test_a_base_class_says_where_its_tests_run(tmp_path, pack):
     lone = "class Lone:\n    def test_one(self):\n        pass\n"
     heir = "import unittest\n\nfrom base import Base\n\n\nclass TestHeir(Base, unittest.TestCase):\n    pass\n"
     out = gen(tmp_path, {"base.py": base, "lone.py": lone, "test_heir.py": heir}, pack=pack)
-    said = "Its 2 tests run only as tests of the classes of other files that inherit them"
+    said = "Its 2 tests can run only from other files, which inherit or import their classes"
     link = " ([class tree](#class-tree))" if pack == "rankbook" else ""
     assert f"\n\n{said}{link}.\n" in (out / "s/base.py_docs.md").read_text()
-    assert "inherit it" not in (out / "s/lone.py_docs.md").read_text()
-    assert "inherit them" not in (out / "s/test_heir.py_docs.md").read_text()
+    assert "which inherit" not in (out / "s/lone.py_docs.md").read_text()
+    assert "which inherit" not in (out / "s/test_heir.py_docs.md").read_text()
 
 
 @pytest.mark.parametrize("pack", ["rankbook", "repository", "repo-book"])

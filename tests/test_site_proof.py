@@ -594,6 +594,27 @@ def test_a_folder_adds_up_what_lies_below(proof_of):
     assert "2026-112 tests2026-101 test" in said
     assert 'href="a.py_docs.html#L7"' in proof.page("s/index.md").rollup
     assert 'href="s/a.py_docs.html#L7"' in proof.front()
+    assert "The files of each owner" not in proof.front()
+
+
+def test_the_debt_leads_to_its_tests(proof_of):
+    """Each row opens to the first of its tests in the order of the book, and says how many more there are."""
+    many = tuple(f"test_{number}" for number in range(10, 17))
+    stamps = {
+        **stamps_of(*many, needs=(("gpus", "4"),), owners=("me",)),
+        "s/suite-owners.md": Stamp("suite-owners", "Owners", ""),
+        "s/suite-owners-2.md": Stamp("suite-owners", "Owners", ""),
+        "s/suite-hardware.md": Stamp("suite-hardware", "Hardware", ""),
+    }
+    proof = proof_of(a_run("test_12", Outcome.SKIPPED, needs=("4 GPUs",)), a_run("test_10", machine=TWO_GPUS), stamps=stamps)
+    front = proof.front()
+    row = re.search(r'<th scope="row">4 GPUs</th>(.*?)</tr>', front)[1]
+    assert Seen(row).text == (
+        "7 tests: 1 skipped, 6 never run; smallest machine: 4 GPUstest_12 a.pytest_11 a.pytest_13 a.pytest_14 a.pytest_15 a.pyand 2 more"
+    )
+    assert re.findall(r'href="([^"]*)"', row) == ["s/a.py_docs.html#L7", *["s/a.py_docs.html"] * 4]
+    assert '<p><a href="s/suite-owners.html">The files of each owner</a></p>' in front
+    assert '<p><a href="suite-hardware.html">What the tests need</a></p>' in proof.page("s/index.md").rollup
 
 
 def test_nothing_is_counted_where_nothing_is(proof_of):
@@ -667,8 +688,10 @@ def test_expected_tests_are_counted_as_they_are_read():
     two, none = (Requirement("gpus", "2", ""),), ()
     found = {f"A::test_shard_along_dim_{kind}": two for kind in ("a", "b", "ab")} | {"B::test_x": two, "test_family*": two}
     text = needs.write(found)
-    assert [(want.words, number) for want, number in expected.counted(text)] == [(("2 GPUs",), len(found))]
-    assert expected.counted("{") == ()
+    counted = expected.counted(text, 2)
+    assert [(each.want.words, each.number) for each in counted] == [(("2 GPUs",), len(found))]
+    assert counted[0].first == tuple(needs.read(text))[:2]
+    assert expected.counted("{", 1) == ()
     assert expected.missing({"test_family*": two, "test_p": none, "test_q": none}, {"test_family_cpu", "test_p[1]"}).keys() == {"test_q"}
 
 

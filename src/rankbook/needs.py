@@ -80,13 +80,27 @@ def read(text: str) -> Needs:
         for line in text.splitlines():
             group = json.loads(line)
             wanted = tuple(map(_unpacked, _list(group["needs"])))
-            tests = [f"{holder}::{name}" if holder else name for holder, names in group["tests"].items() for name in _unfolded(names)]
+            tests = list(named(group["tests"]))
             if len(set(tests)) < len(tests) or not found.keys().isdisjoint(tests):
                 return {}
             found |= dict.fromkeys(tests, wanted)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return {}
     return found
+
+
+def named(tests: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the node ids of a group of tests.
+
+    Args:
+        tests: what stands behind `tests` in its line.
+
+    Raises:
+        TypeError: it is none.
+    """
+    for holder, names in tests.items():
+        for name in _unfolded(names):
+            yield f"{holder}::{name}" if holder else name
 
 
 def _unfolded(entries: Any) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from rankbook import needs
@@ -23,21 +24,33 @@ class Want(NamedTuple):
     """The smallest one; empty where that cannot be told, and where nobody says what they need."""
 
 
+class Counted(NamedTuple):
+    """Tests that need the same."""
+
+    want: Want
+    number: int
+    first: tuple[str, ...]
+    """Node ids of the first of them."""
+
+
 @lru_cache(maxsize=32_768)
-def counted(text: str) -> tuple[tuple[Want, int], ...]:
+def counted(text: str, most: int) -> tuple[Counted, ...]:
     """Count the tests of a page by what they need, without more reading than that.
 
     Args:
         text: the needs of a stamp.
+        most: number of tests of each group that are named.
     """
-    return tuple((_want(group), number) for group, number in _groups(text))
+    return tuple(_groups(text, most))
 
 
-def _groups(text: str) -> Iterator[tuple[str, int]]:
+def _groups(text: str, most: int) -> Iterator[Counted]:
     try:
         for line in text.splitlines():
             found = json.loads(line)
-            yield json.dumps(found["needs"]), sum(_leaves(names) for names in found["tests"].values())
+            tests = found["tests"]
+            number = sum(_leaves(names) for names in tests.values())
+            yield Counted(_want(json.dumps(found["needs"])), number, tuple(islice(needs.named(tests), most)))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return
 

@@ -25,7 +25,7 @@ from rankbook.site.charts import in_words
 from rankbook.site.fences import Fence, link_to
 from rankbook.site.history import Recorded, history, number_of_runs
 from rankbook.site.outcomes import Group, Shown, badge, circumstances, in_short_of, never_run, shown, why_in_short
-from rankbook.site.rollup import Broken, Flaky, Place, Slow, Summary, head, label, rollup, row
+from rankbook.site.rollup import MOST_OWED, Broken, Flaky, Place, Slow, Summary, head, label, rollup, row
 from rankbook.site.runs_table import anchor, last_run
 from rankbook.site.standing import Standing
 from rankbook.site.whereabouts import in_source
@@ -94,6 +94,23 @@ class _View(Struct, frozen=True):
     """Tests that were never run, with what they need."""
     wanted: Needs = field(default_factory=dict)
     """All tests that the page says it has, with what they need."""
+
+
+class _Way(Struct, frozen=True):
+    """Leads from a page that sums up."""
+
+    addresses: Addresses
+    page: str
+    below: str
+    """Folder of the sources that the page is about, with its final `/`; empty for all."""
+    pages: Mapping[str, str]
+    """Those about the whole suite."""
+
+    def to(self, place: Place) -> tuple[str, str]:
+        return self.addresses.between(self.page, place.page) + place.link, place.source.removeprefix(self.below)
+
+    def about(self, kind: str) -> str:
+        return self.addresses.between(self.page, self.pages[kind]) if kind in self.pages else ""
 
 
 class Proof:
@@ -372,15 +389,17 @@ class Proof:
     def _file_summary(self, path: str, stamp: Stamp) -> Summary:
         if stamp.source in self._sources or self._prefix + path in self._standing.inside:
             return self._summary(path, self._view(path, stamp))
-        return self._never(path, stamp.needs)
+        return self._never(path, stamp)
 
-    def _never(self, path: str, needs: str) -> Summary:
+    def _never(self, path: str, stamp: Stamp) -> Summary:
         """Sum up a page of which nothing was run."""
-        if not needs:
+        if not stamp.needs:
             return _NOTHING
         found = Summary()
-        for want, number in expected.counted(needs):
-            found.debt[want, Group.NEVER] += number
+        for want, number, first in expected.counted(stamp.needs, MOST_OWED):
+            for place, name in enumerate(first):
+                found.owe(want, Group.NEVER, Place(name, path, "", stamp.source), place)
+            found.debt[want, Group.NEVER] += number - len(first)
         found.tests[Group.NEVER] = sum(found.debt.values())
         for owner in self._owners.get(path, ()):
             found.owners[owner].update(found.tests)
@@ -388,22 +407,22 @@ class Proof:
 
     def _summary(self, path: str, view: _View) -> Summary:
         found = Summary()
-        for entry in view.entries:
+        for number, entry in enumerate(view.entries):
             if not entry.is_command and entry.one.group is not Group.NEVER:  # a command is no test of anybody; what it runs is
-                self._count(found, path, entry, view.wanted)
+                self._count(found, Place(entry.name, path, entry.link, entry.one.run.source), number, entry, view.wanted)
         found.tests.update({Group.NEVER: len(view.never)} if view.never else {})
-        for want in view.never.values():
-            found.debt[want, Group.NEVER] += 1
+        stamp = self._stamps.get(path)
+        for place, (name, want) in enumerate(view.never.items(), len(view.entries)):
+            found.owe(want, Group.NEVER, Place(name, path, "", stamp.source if stamp else ""), place)
         for owner in self._owners.get(path, ()):
             found.owners[owner].update(found.tests)
         return found
 
-    def _count(self, found: Summary, path: str, entry: Entry, wanted: Needs) -> None:
+    def _count(self, found: Summary, place: Place, number: int, entry: Entry, wanted: Needs) -> None:
         one, run = entry.one, entry.one.run
         (found.tests if entry.is_test else found.others)[one.group] += 1
         found.doctests += entry.is_doctest
         found.newest = max(found.newest, one.found.newest.when)
-        place = Place(entry.name, path, entry.link, run.source)
         if one.group.ran:
             if entry.is_test:
                 found.months[run.when[:7]] += 1
@@ -413,7 +432,7 @@ class Proof:
             told = one.found.newest.needs
             want = expected.want_of_test(wanted, entry.name, told, is_skipped=one.group is not Group.OLDER)
             want = want or expected.Want(told, self._standing.machines.get(told, ""))
-            found.debt[want, one.group] += 1
+            found.owe(want, one.group, place, number)
         if one.group is Group.FAILED:
             found.broken.append(Broken(run.when, place, one.word, run.machine, run.reason))
         changes, pairs = one.found.changes()
@@ -430,12 +449,15 @@ class Proof:
         stamp = self._stamps.get(path)
         below = f"{stamp.source}/" if stamp and stamp.source else ""
 
-        def way(place: Place) -> tuple[str, str]:
-            return self._addresses.between(path, place.page) + place.link, place.source.removeprefix(below)
-
         is_book = not folder or bool(stamp and not stamp.source)
         found = self._totals[folder] if self._standing.items else _NOTHING
+        way = _Way(self._addresses, path, below, self._about)
         return rollup(found, way, COMMAND.format(word(f"{where}/")), is_whole=is_book)
+
+    @cached_property
+    def _about(self) -> Mapping[str, str]:
+        """The first page of each kind about the whole suite."""
+        return {stamp.page: path for path, stamp in self._stamps.items() if posixpath.basename(path) == f"{stamp.page}.md"}
 
     @cached_property
     def _children(self) -> Mapping[str, list[str]]:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from heapq import nlargest
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import nlargest, nsmallest
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
-from rankbook.site.charts import bars, breakdown, count, legend, listed, share, stacked
+from rankbook.site.charts import bars, breakdown, count, in_words, legend, listed, share, stacked
 from rankbook.site.expected import Want
 from rankbook.site.history import time_of
 from rankbook.site.outcomes import Group, badge, in_a_line
 
 MOST = 10
 """Rows of a table of tests."""
+MOST_OWED = 5
+"""Tests that a row of the skip debt names."""
 
 
 class Place(NamedTuple):
@@ -31,8 +33,14 @@ class Place(NamedTuple):
     """That holds it; empty for a listing of a page made by a person."""
 
 
-Way = Callable[[Place], tuple[str, str]]
-"""Gives the address of a test, as a page writes it, and what that page calls the test's file."""
+class Way(Protocol):
+    """Leads from the page that shows it all."""
+
+    def to(self, place: Place) -> tuple[str, str]:
+        """Give the address of a test, as the page writes it, and what the page calls the test's file."""
+
+    def about(self, kind: str) -> str:
+        """Give the address of a page about the whole suite: `suite-owners`; empty where there is none."""
 
 
 class Slow(NamedTuple):
@@ -64,6 +72,15 @@ class Broken(NamedTuple):
     reason: str
 
 
+class Owed(NamedTuple):
+    """A test that no machine has run as it is now."""
+
+    page: str
+    number: int
+    """Its place among those of its page."""
+    place: Place
+
+
 _LOST = (Group.FAILED, Group.OLDER, Group.UNPROVED)
 """What must not hide behind tests that passed."""
 
@@ -77,6 +94,8 @@ class Summary(Struct):
     doctests: int = 0
     """Number of doctests among these."""
     debt: Counter[tuple[Want, Group]] = field(default_factory=Counter)
+    owing: dict[Want, list[Owed]] = field(default_factory=dict)
+    """The first tests of the debt, by what they need."""
     slow: list[Slow] = field(default_factory=list)
     flaky: list[Flaky] = field(default_factory=list)
     broken: list[Broken] = field(default_factory=list)
@@ -103,6 +122,8 @@ class Summary(Struct):
         """Add what another one knows."""
         self.tests.update(other.tests)
         self.debt.update(other.debt)
+        for want, tests in other.owing.items():
+            self.owing[want] = nsmallest(MOST_OWED, [*self.owing.get(want, ()), *tests])
         _merge(self.owners, other.owners)
         _merge(self.hardware, other.hardware)
         if not other.is_run:
@@ -116,11 +137,28 @@ class Summary(Struct):
         self.flaky_tests += other.flaky_tests
         self.newest = max(self.newest, other.newest)
 
+    def owe(self, want: Want, group: Group, place: Place, number: int) -> None:
+        """Add a test that no machine has run as it is now.
+
+        Args:
+            want: what it needs.
+            group: how it stands.
+            place: where it stands on its page.
+            number: its place among the tests of that page.
+        """
+        self.debt[want, group] += 1
+        tests = self.owing.setdefault(want, [])
+        if len(tests) < MOST_OWED:
+            tests.append(Owed(place.page, number, place))
+
     def facts(self) -> str:
         """Write all of it down, the same for the same."""
         plain: tuple[Mapping[Any, int], ...] = (self.tests, self.others, self.debt, self.months)
         named = [sorted((name, _written(counts)) for name, counts in groups.items()) for groups in (self.owners, self.hardware)]
-        return repr(([*map(_written, plain)], named, self.slow, self.flaky, self.broken, self.newest, self.flaky_tests, self.doctests))
+        owing = sorted(self.owing.items())
+        return repr(
+            ([*map(_written, plain)], owing, named, self.slow, self.flaky, self.broken, self.newest, self.flaky_tests, self.doctests)
+        )
 
 
 def _written(counts: Mapping[Any, int]) -> list[str]:
@@ -231,8 +269,8 @@ def _broken(summary: Summary, way: Way) -> str:
     return listed("Failing", ("Test", "Outcome", "Hardware", "When", "Reason"), rows) + more
 
 
-def _debts(summary: Summary, _way: Way) -> str:
-    """Write what would have to be run, the need of most tests first."""
+def _debts(summary: Summary, way: Way) -> str:
+    """Write what would have to be run, the need of most tests first; each opens to the first of these tests."""
     needs: dict[Want, Counter[Group]] = defaultdict(Counter)
     for (want, group), number in summary.debt.items():
         needs[want][group] += number
@@ -241,13 +279,22 @@ def _debts(summary: Summary, _way: Way) -> str:
         (
             html.escape(", ".join(want.words) or ("no GPU" if want.machine else "what their pages do not say")),
             float(sum(groups.values())),
-            f"{count(sum(groups.values()), 'test')}: {', '.join(f'{groups[group]:,} {group.word}' for group in Group if groups.get(group))}"
-            + (f"; smallest machine: {html.escape(want.machine)}" if want.machine else ""),
+            _owed(want, groups, summary.owing.get(want, ()), way),
         )
         for want, groups in ordered[:MOST]
     ]
     more = f"<p>and {count(len(ordered) - MOST, 'other combination')} of needs.</p>" if len(ordered) > MOST else ""
     return bars("Skip debt: tests that no machine has run as they are now, by what they need", ("Needs", "Tests"), rows) + more
+
+
+def _owed(want: Want, groups: Mapping[Group, int], first: Sequence[Owed], way: Way) -> str:
+    whole = sum(groups.values())
+    said = f"{count(whole, 'test')}: {in_words(groups)}" + (f"; smallest machine: {html.escape(want.machine)}" if want.machine else "")
+    if not first:
+        return said
+    tests = "".join(f"<li>{_link(one.place, way)}</li>" for one in first)
+    more = f"<li>and {whole - len(first):,} more</li>" if whole > len(first) else ""
+    return f"<details><summary>{said}</summary><ul>{tests}{more}</ul></details>"
 
 
 def _slowest(summary: Summary, way: Way) -> str:
@@ -276,14 +323,21 @@ def _flakiest(summary: Summary, way: Way) -> str:
     return bars("Flakiest: changes of outcome with the same listing, hardware and torch", ("Test", "Changes"), rows) + more
 
 
-def _owners(summary: Summary, _way: Way) -> str:
-    return breakdown("By owner", "Owner", _ordered({name: counts for name, counts in summary.owners.items() if any(counts.values())}))
+def _owners(summary: Summary, way: Way) -> str:
+    owners = _ordered({name: counts for name, counts in summary.owners.items() if any(counts.values())})
+    table = breakdown("By owner", "Owner", owners)
+    return table and table + _further(way.about("suite-owners"), "The files of each owner")
 
 
-def _hardware(summary: Summary, _way: Way) -> str:
+def _further(address: str, said: str) -> str:
+    return f'<p><a href="{html.escape(address)}">{said}</a></p>' if address else ""
+
+
+def _hardware(summary: Summary, way: Way) -> str:
     whole = sum(summary.tests.values())
     caption = "By hardware: the last run of each test on it, and its share of all tests"
-    return breakdown(caption, "Hardware", _ordered(summary.hardware), whole)
+    table = breakdown(caption, "Hardware", _ordered(summary.hardware), whole)
+    return table and table + _further(way.about("suite-hardware"), "What the tests need")
 
 
 def _ordered(groups: Mapping[str, Mapping[Group, int]]) -> list[tuple[str, Mapping[Group, int]]]:
@@ -322,7 +376,7 @@ def broken(name: str) -> str:
 
 
 def _link(place: Place, way: Way) -> str:
-    address, file = way(place)
+    address, file = way.to(place)
     said = f" <small>{html.escape(file)}</small>" if file else ""
     return f'<a href="{html.escape(address)}"><code>{broken(place.name)}</code></a>{said}'
 
