@@ -367,6 +367,20 @@ def test_without_a_run_before_the_sources_are_surveyed(tree, tmp_path, monkeypat
     assert files(tree) == known
 
 
+def test_without_a_run_before_apis_of_several_pages_are_found(tmp_path, monkeypatch):
+    """A tree whose tests use more names than a page of the index of APIs holds has the same shards when its sources are surveyed."""
+    calls = "".join(f"    torch.{part}.call_{number}()\n" for number in range(1500) for part in ("zeta", "Beta", "alpha"))
+    made = write_tree(tmp_path, {"suite/test_many.py": f"import torch\n\n\ndef test_many():\n{calls}"})
+    document(made)
+    put(made)
+    known = files(made)
+    assert len({place.partition("#")[0] for place, _ in rows_of(known) if "suite-apis" in place}) > 1
+    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "empty"))
+    shutil.rmtree(tmp_path / "site")
+    put(made, survey=lambda: survey_tree(made))
+    assert files(made) == known
+
+
 def test_what_was_kept_may_be_spoiled(tree):
     """What a run has kept is made anew when it cannot be read."""
     put(tree)

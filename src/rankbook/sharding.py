@@ -94,7 +94,8 @@ def _from_sources(project: Project, place: Place, way: Way) -> Written:
     with _Kept(None, "") as kept, uncollected():
         surveys = project.surveys
         rows = ((path, {path: rows_of(module, surveys[path])}) for path, module in project.modules.items())
-        counts = Counter(use.name for each in surveys.values() for use in each.uses if use.tests)
+        used = Counter(use.name for each in surveys.values() for use in each.uses if use.tests)
+        counts = dict(sorted(used.items(), key=lambda each: (pages.parts(each[0]), each[0])))
         suite = {path: pages.file_row(module, surveys[path], 0) for path, module in project.modules.items()}
         kept.take((*rows, (_APIS, _api_rows(counts, way)), (_SUITE, _suite_rows(suite, way))))
         return _put(kept, place, way)
