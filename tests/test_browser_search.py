@@ -60,6 +60,16 @@ import pytest
 def test_marked():
     pass
 """
+WAYS = """\
+import pytest
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (3, 4)])
+@pytest.mark.parametrize("size", [12, True])
+@pytest.mark.parametrize("way", ["with a gap", "one.two::three", "日本語", "<b>bold</b>"])
+def test_ways(way, size, shape):
+    pass
+"""
 HOSTILE = '# Owner(s): ["<img src=x onerror=document.title=1>"]\n\n\ndef test_owned():\n    pass\n'
 
 
@@ -69,6 +79,7 @@ def project(root, *, theme=True):
     (root / "suite/test_collectives.py").write_text(COLLECTIVES, encoding="utf-8")
     (root / "suite/test_hostile.py").write_text(HOSTILE, encoding="utf-8")
     (root / "suite/test_marked.py").write_text(MARKED, encoding="utf-8")
+    (root / "suite/test_ways.py").write_text(WAYS, encoding="utf-8")
     for path, text in SCATTERS.items():
         (root / path).write_text(text, encoding="utf-8")
     site = build(root)
@@ -188,6 +199,47 @@ def test_a_line_of_a_file_as_pytest_prints_it(visit, query, place):
     assert ask(page, query)[0] == ("file", "test_ring.py", place)
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/material/book/suite/test_ring.py_docs.html{'#L15' if place.endswith(':15') else ''}")
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("with a gap", "with a gap"),
+        ("gap", "with a gap"),
+        ("two three", "one.two::three"),
+        ("日本", "日本語"),
+        ("<b>bold", "<b>bold</b>"),
+        ("test:gap", "with a gap"),
+        ("test_ways gap", "with a gap"),
+        ("gap test_ways", "with a gap"),
+        ("[with a gap-12]", "with a gap|12"),
+        ("12-gap", "with a gap|12"),
+    ],
+)
+def test_a_test_by_its_parameters(visit, query, shown):
+    """What stands in brackets behind its name finds a test, once however many cases it has, and leads to its line."""
+    page = visit()
+    assert ask(page, query) == [("test", f"test_ways[{shown}]", f"suite/test_ways.py:{line_of('def test_ways', WAYS)}")]
+
+
+def test_parameters_are_no_part_of_a_name(visit):
+    """A test is found by its name as before, whatever its parameters are; what pytest numbers for want of a name finds none."""
+    page = visit()
+    place = f"suite/test_ways.py:{line_of('def test_ways', WAYS)}"
+    for query in ("test_ways", "test_ways[gap-12]", "suite/test_ways.py::test_ways[with a gap-True]"):
+        assert ask(page, query)[0] == ("test", "test_ways", place)
+    assert [name for _, name, _ in ask(page, "test_ways")] == ["test_ways", "test_ways.py"]
+    for query in ("shape0", "test_ways shape1"):
+        ask(page, query)
+        assert status(page).startswith("Nothing found.")
+
+
+@pytest.mark.parametrize("query", ["needs 3 gpus", "Need 3 GPUs", "3 gpus"])
+def test_a_need_as_it_is_said(visit, query):
+    """A requirement is found by the words by which pages tell of it."""
+    page = visit()
+    assert ask(page, query) == [("requirement", "3 GPUs", "in 1 file")]
+    assert status(page) == "1 result"
 
 
 def test_a_mark_as_it_is_written(visit):

@@ -19,7 +19,7 @@ from rankbook.document import document, survey_tree
 from rankbook.pages import FileRow
 from rankbook.site import search_shards
 from rankbook.site.addresses import Addresses
-from rankbook.site.search_rows import KINDS, postings, row
+from rankbook.site.search_rows import KINDS, cases, postings, row
 from rankbook.site.search_shards import INDEX, file_of, index, shards
 from rankbook.site.search_words import keys, nested, words
 from tiny_site import SOURCES
@@ -162,7 +162,7 @@ def test_keys_order_alike_in_python_and_browsers(name, around):
 
 # Shards
 
-NAMES = st.text(st.sampled_from('abAB_.1é\U0001f600" \\'), min_size=1, max_size=12)
+NAMES = st.text(st.sampled_from('abAB_.1é\U0001f600" \\[|]~/'), min_size=1, max_size=12)
 PLACES = st.one_of(
     st.sampled_from(["a/b.py", "a/c.py", "a b.py", "a.py", "/suite-apis.html#x", "\udcff.py"]), st.text("ab/._ ", min_size=1, max_size=9)
 )
@@ -224,6 +224,52 @@ def test_edit_by_edit_makes_the_same_shards(monkeypatch, trees, data):
             before = tree
 
 
+def test_parameters_crowd_out_no_name():
+    """Tests with the same parameters come behind all names that begin like these, and are cut into shards by their own names."""
+    places = {f"test_{number}.py": (row("t", 10, f"test_{number}[cuda device]"),) for number in range(4000)}
+    every = postings_of({**places, "lib.py": (row("f", 1, "cuda_devices"), row("f", 2, "cuda_deviceless_fallback"))})
+    assert [each.rpartition("\t")[2] for each in every[:2]] == ["f2 cuda_deviceless_fallback", "f1 cuda_devices"]
+    made = list(shards(every, "cuda"))
+    assert max(len(each.text) for each in made) <= MOST_BYTES
+    assert len({each.file for each in made}) == len(made) > 5
+
+
+@pytest.mark.parametrize(
+    ("values", "rows"),
+    [
+        (["gloo", "1", "nccl", "True"], ["t4 test_a[gloo|nccl|1|True]"]),
+        (["1", "2.5", "True", "None", "x", "", "f4"], []),
+        (["bf16", "日"], ["t4 test_a[bf16|日]"]),
+        (["all_reduce_of_a_tensor_that_no_rank_has", "1", "gather it"], ["t4 test_a[all_reduce_of_a_tensor_that_no_rank_has|gather it|1]"]),
+        (["a" * 50, "b" * 20, "7"], [f"t4 test_a[{'a' * 50}|7]", f"t4 test_a[{'b' * 20}]"]),
+        (["a" * 5000], [f"t4 test_a[{'a' * 60}]"]),
+    ],
+)
+def test_rows_by_parameters(values, rows):
+    """A test has rows for its parameters when one of them holds a word; however many and long they are, each row is short."""
+    assert list(cases(row("t", 4, "test_a"), values)) == rows
+
+
+def test_many_parameters_are_bounded(tmp_path):
+    """A test with thousands of parameters is found by the first ones, and of hundreds of such tests in a file some are found by these."""
+    made = [each.removeprefix("t4 test_a[").removesuffix("]") for each in cases("t4 test_a", [f"case_{number}" for number in range(5000)])]
+    assert "|".join(made).split("|") == [f"case_{number}" for number in range(16)]
+    assert max(map(len, made)) <= 60
+    tests = "".join(f"@pytest.mark.parametrize('way', ['up_{number}', 'down'])\ndef test_{number}(way): pass\n" for number in range(300))
+    settings = write_tree(tmp_path, {"suite/test_many.py": f"import pytest\n{tests}"})
+    document(settings)
+    put(settings)
+    found = [text for _, text in rows_of(files(settings)) if text.startswith("t")]
+    assert sum("[" in text for text in found) == 100
+    assert len(found) == 400
+
+
+def test_parameters_are_found_by_their_words():
+    """Keys begin with each parameter and with each other word that tells something, once for all, and end with the test."""
+    found = postings("test_a.py", [row("t", 4, "TestA::test_b[with a gap|2|no gap|all_reduce]")])
+    assert [each.partition("~testb.testa\t")[0] for each in found] == ["withagap", "gap", "nogap", "allreduce", "reduce"]
+
+
 # A project
 
 
@@ -239,6 +285,7 @@ def test_what_is_found(tree):
         ("suite/test_ring.py", "p"),
         ("suite/test_collectives.py", "x8 process_group"),
         ("suite/test_collectives.py", "t21 test_all_reduce"),
+        ("suite/test_collectives.py", "t21 test_all_reduce[gloo|nccl]"),
         ("suite/test_derived.py", "t4 TestDerived::test_inherited"),
         ("suite/büro/größe.py", "k1 ÜBERGRÖSSE"),
         ("suite/empty.py", "p"),

@@ -23,13 +23,13 @@ from rankbook.config import Settings
 from rankbook.counts import KEY, counted
 from rankbook.freshness import Manifest
 from rankbook.garbage import uncollected
-from rankbook.model import Module, Project, Survey
+from rankbook.model import Module, Project, Survey, Test
 from rankbook.pages import FileRow
 from rankbook.pages.marks_index import first_cell, heading_of, marked
 from rankbook.pages.shards import split
 from rankbook.requirements import gpu_range, of_text
 from rankbook.shelf import Place, Way, Written, kept_in, seen, token_of
-from rankbook.site.search_rows import FILE, LETTERS, keyed, postings, row
+from rankbook.site.search_rows import FILE, LETTERS, cases, keyed, postings, row
 from rankbook.site.search_shards import INDEX, index, shards
 from rankbook.store import Store, StoreError
 
@@ -46,6 +46,10 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS by_drawer ON shards (first)",
     "CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value BLOB NOT NULL)",
 )
+_CASES = 100
+"""Rows of a source that find its tests by their parameters."""
+_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(000[0-9a-f]{5}|0010[0-9a-f]{4}))")
+"""What pytest writes in an id for a character that is not of ASCII."""
 _SLUG = re.compile(r"[^\w\s-]"), re.compile(r"[-\s]+")
 _Rows = tuple[str, ...]
 _Places = Mapping[str, _Rows]
@@ -124,20 +128,43 @@ def rows_of(module: Module, survey: Survey) -> _Rows:
     path = module.source.path
     lines = {each.qualname: each.line for each in module.classes}
     tested: set[int] = set()
-    rows = [FILE]
+    rows, parts, last = [FILE], defaultdict[str, dict[str, None]](dict), dict[str, Test]()
     is_listed = pages.has_listing(module.source)
     for test in survey.tests:
         line = test.line if test.path == path else lines.get(test.class_name or "", 0)
         if test.path == path:
             tested.add(line)
-        name = test.name.partition("[")[0]
-        rows.append(row("t", line if is_listed else 0, _one_line(f"{test.class_name}::{name}" if test.class_name else name)))
+        name, _, parameters = test.name.partition("[")
+        found = row("t", line if is_listed else 0, _one_line(f"{test.class_name}::{name}" if test.class_name else name))
+        rows.append(found)
+        if parameters:
+            parts[found].update(dict.fromkeys(parameters.removesuffix("]").split("-")))
+            last[found] = test
+    rows += [each for found, test in last.items() for each in cases(found, _values(parts[found], test))][:_CASES]
     for kind, name, line, scope in module.keywords:
         letter = LETTERS.get(kind)
         if letter is None or kind == "mark" or (name[:2] == "__" == name[-2:]) or (line in tested and letter in "tfm"):
             continue
         rows.append(row(letter, line if is_listed else 0, _one_line(f"{scope}.{name}" if scope and letter != "e" else name)))
     return tuple(dict.fromkeys(rows))
+
+
+def _values(parts: Iterable[str], test: Test) -> Iterator[str]:
+    """Give what stands in the brackets of a test's ids, without what pytest numbers for want of a name: `shape0`.
+
+    Args:
+        parts: what stands between the hyphens, each once.
+        test: one of its cases.
+    """
+    numbered = {name for name, _ in test.case}
+    for part in parts:
+        if part and (part[-1] not in "0123456789" or part.rstrip("0123456789") not in numbered):
+            yield _one_line(_ESCAPE.sub(_unescaped, part)).replace("|", " ")
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    letter = chr(int(found[found.lastindex or 0], 16))
+    return letter if letter.isprintable() else found[0]
 
 
 def _api_rows(apis: Mapping[str, int], way: Way) -> dict[str, _Rows]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from rankbook.site.search_words import keys, nested
+from rankbook.site.search_words import keys, keys_of_values, nested, tells
 
 _LONGEST = 300
 """Characters of a name; a source may hold far longer ones."""
+_ROOM = 60
+"""Characters of the parameters in a row: a test with more of them has several."""
+_VALUES = 16
+"""Parameters by which a test is found."""
 
 
 class Kind(NamedTuple):
@@ -63,6 +67,24 @@ FILE = "p"
 """The row of a file, whose name is its place's."""
 
 
+def cases(test: str, values: Iterable[str]) -> Iterator[str]:
+    """Write the rows by which a test is found by its parameters: `t21 test_sum[gloo|nccl|2]`; none when these tell nothing.
+
+    Args:
+        test: its row.
+        values: what stands in the brackets of its ids, each once; each on one line.
+    """
+    known = [*values]
+    telling = [each[:_ROOM] for each in known if tells(each)][:_VALUES]
+    others = [each for each in known if not tells(each)]  # they are asked for beside one that tells something: `gloo-2`
+    while telling:
+        held = telling.pop(0)
+        for waiting in (telling, others):
+            while waiting and len(held) + len(waiting[0]) < _ROOM:
+                held += f"|{waiting.pop(0)}"
+        yield f"{test}[{held}]"
+
+
 def postings(place: str, rows: Iterable[str]) -> Iterator[str]:
     """Give each row once for each key that it is found by, with key, place and row between tabs.
 
@@ -88,6 +110,11 @@ def keyed(place: str, rows: Iterable[str]) -> Iterator[tuple[str, str]]:
         _head, _, name = each.partition(" ")
         if each == FILE:
             name, outer = file, nested(folder.rpartition("/")[2])
+        elif each[0] == "t" and "[" in name:
+            name, _, values = name.partition("[")
+            telling = filter(tells, values.removesuffix("]").split("|"))
+            yield from dict.fromkeys((key, each) for key in keys_of_values(telling, nested(name.replace("::", "."))))
+            continue
         elif each[0] in _DOTTED:
             before, _, name = name.replace("::", ".").rpartition(".")
             if before not in around:

@@ -56,9 +56,11 @@
   const rowOf = (place, row) => {
     const gap = row.indexOf(" ");
     const isFile = row[0] === "p";
-    const name = isFile ? place.slice(place.lastIndexOf("/") + 1) : row.slice(gap + 1);
+    const whole = isFile ? place.slice(place.lastIndexOf("/") + 1) : row.slice(gap + 1);
+    // A test that is found by its parameters has them in brackets: `test_sum[gloo|nccl|2]`.
+    const [, name, held] = (row[0] === "t" && /^([^[]*)\[(.*?)\]?$/s.exec(whole)) || [null, whole];
     const plain = "wsrep".includes(row[0]) ? name : name.replaceAll("::", ".").replace(/^.*\.(?=.)/s, "");
-    return { letter: row[0], number: Number(row.slice(1, gap < 0 ? 1 : gap)), name, place, plain, steps: null, text: null };
+    return { letter: row[0], number: Number(row.slice(1, gap < 0 ? 1 : gap)), name, place, plain, values: held?.split("|"), steps: null, text: null };
   };
 
   // A node id, and a line of a file, as they stand in what pytest prints and in commands.
@@ -89,34 +91,47 @@
     const asked = sourceOf(file || said, page);
     const parts = asked.split(/[\s./:#]+/);
     const pieces = parts.map(joined).filter(Boolean);
-    return { steps: words(parts.findLast((part) => part.length > 2) ?? ""), group, letter, isPath: Boolean(file) || asked.includes("/"), line: asked === file ? Number(line) : 0, whole: joined(asked), pieces };
+    const apart = asked.split(/[\s./:#-]+/).map(joined).filter(Boolean); // parameters stand between hyphens
+    const need = /^\s*needs?\s+(.*)/is.exec(said)?.[1].split(/\s+/).map(joined).filter(Boolean);
+    return { apart, need: need?.length && { whole: need.join(""), pieces: need }, steps: words(parts.findLast((part) => part.length > 2) ?? ""), group, letter, isPath: Boolean(file) || (asked.includes("/") && !asked.includes("::")), line: asked === file ? Number(line) : 0, whole: joined(asked), pieces };
   };
 
   // Beginnings of keys to look at, each with the number of shards that it may take.
-  const ranges = ({ whole, pieces }) => {
+  const ranges = ({ whole, pieces, need, isApart }) => {
     if (pieces.length < 2) return [[whole, SHARDS - 1]];
     const [outer, last] = pieces.slice(-2);
     const longest = pieces.reduce((best, each) => (each.length > best.length ? each : best));
-    return [[`${last}-${outer}`, 1], [`${last}.${outer}`, 1], [whole, 1], [longest, SHARDS]];
+    if (isApart) return [[`${outer}~${last}`, 1], [`${longest}~`, SHARDS]];
+    const needs = need ? [[need.whole, 1]] : [];
+    return [...needs, [`${last}-${outer}`, 1], [`${last}.${outer}`, 1], [`${last}~${outer}`, 1], [whole, 1], [longest, SHARDS]];
   };
-  const startsFor = (starts, asked) => {
+  const startsFor = (starts, asked, files = SHARDS) => {
     const found = new Set();
     let isCut = false;
     for (const [text, most] of ranges(asked)) {
       const from = text.slice(0, 40);
       const range = starts.filter((start, place) => start <= `${from}\uffff` && (place + 1 === starts.length || starts[place + 1] > from));
       range.forEach((start, place) => {
-        if (place < most && found.size < SHARDS) found.add(start);
+        if (place < most && found.size < files) found.add(start);
         else if (!found.has(start)) isCut = true;
       });
     }
     return [[...found], isCut];
   };
 
+  // The parameters that were asked for, of a test that is found by them.
+  const valuesFor = (row, { whole, pieces }) => row.values.filter((value) => [whole, ...pieces].some((piece) => flat(value).includes(piece)));
+
   // How well a row fits: 0 its name (a file's before others where a path is asked for), 1 its beginning, 2 that of a part, 3 somewhere; -1 not at all.
-  const fit = (row, { whole, pieces, isPath }) => {
-    row.text ??= flat(`${row.name} ${row.place.replace(/\?row=[^#]*/, "")}`);
+  const fit = (row, asked) => {
+    const { whole, pieces, isPath, need } = asked;
+    if (need && row.letter === "s") return fit(row, need);
+    row.text ??= flat(`${row.name} ${row.values?.join(" ") ?? ""} ${row.place.replace(/\?row=[^#]*/, "")}`);
     if (!row.text.includes(whole) && !pieces.every((piece) => row.text.includes(piece))) return -1;
+    if (row.values) {
+      const held = valuesFor(row, asked).map(flat);
+      return held.some((value) => value === whole || pieces.includes(value)) ? 1 : held.length ? 3 : -1;
+    }
     row.steps ??= words(row.plain);
     const name = row.steps.join("");
     const last = pieces.length > 1 && !name.includes(whole) ? pieces.at(-1) : whole;
@@ -126,28 +141,37 @@
   };
 
   const find = async (text, chosen) => {
-    const { starts, kinds, order, groups, page } = await index();
-    const asked = question(text, groups, kinds, page);
+    const top = await index();
+    const asked = question(text, top.groups, top.kinds, top.page);
     if (!asked.whole) return null;
+    const [needed, isCut] = startsFor(top.starts, asked);
+    const rows = await fitting(top, asked, chosen, needed);
+    if (rows.length || asked.apart.length < 2) return { rows, pieces: [asked.whole, ...asked.pieces], isCut };
+    // Parameters may be asked for without what stands between them, and before the name of the test.
+    const apart = { ...asked, pieces: asked.apart, isApart: true };
+    const [others, isMore] = startsFor(top.starts, apart, Math.max(1, SHARDS - needed.length));
+    return { rows: await fitting(top, apart, chosen, others), pieces: [asked.whole, ...asked.apart], isCut: isMore };
+  };
+
+  // What fits among the rows of some shards, the best first.
+  const fitting = async ({ kinds, order }, asked, chosen, needed) => {
     const group = asked.group || chosen;
-    const [needed, isCut] = startsFor(starts, asked);
     const rows = (await Promise.all(needed.map(shard))).flat();
-    const seen = new Set();
-    const found = [];
+    const best = new Map();
     for (const row of rows) {
       if (asked.letter ? row.letter !== asked.letter : group && kinds[row.letter][1] !== group) continue;
       const rank = fit(row, asked);
       const key = rank === -1 ? "" : `${row.letter}${row.number} ${row.name}\n${row.place}`;
-      if (rank === -1 || seen.has(key)) continue;
-      seen.add(key);
+      if (rank === -1 || best.get(key)?.[0] <= rank) continue;
       // What is in many files comes before what is in few.
-      found.push([rank, order[row.letter], row.place.startsWith("/") ? -row.number : 0, row, row.name.length]);
+      best.set(key, [rank, order[row.letter], row.place.startsWith("/") ? -row.number : 0, row, row.name.length]);
     }
-    found.sort((one, other) => one[0] - other[0] || one[1] - other[1] || one[2] - other[2] || one[4] - other[4]
+    const found = [...best.values()].sort((one, other) => one[0] - other[0] || one[1] - other[1] || one[2] - other[2] || one[4] - other[4]
       || (one[3].name < other[3].name ? -1 : one[3].name > other[3].name ? 1 : one[3].place < other[3].place ? -1 : 1));
-    // Who asks for a line of a file is led to it.
-    const led = (row) => (asked.line && row.letter === "p" ? { ...row, number: asked.line } : row);
-    return { rows: found.map(([, , , row]) => led(row)), pieces: [asked.whole, ...asked.pieces], isCut };
+    return found.map(([, , , row]) => {
+      if (row.values) return { ...row, name: `${row.name}[${valuesFor(row, asked).join("|")}]` };
+      return asked.line && row.letter === "p" ? { ...row, number: asked.line } : row; // who asks for a line of a file is led to it
+    });
   };
 
   // How many letters must be put in, left out, changed, or exchanged with their neighbour to make one name of the other.
@@ -180,7 +204,7 @@
       return Math.abs(name.length - wanted.length) > most ? Infinity : distance(wanted, name);
     };
     const rows = (await Promise.all([...new Set(needed)].map(shard))).flat().filter((row) =>
-      asked.letter ? row.letter === asked.letter : !group || kinds[row.letter][1] === group);
+      !row.values && (asked.letter ? row.letter === asked.letter : !group || kinds[row.letter][1] === group));
     const byName = new Map(rows.map((row) => [`${row.letter}${row.number} ${row.name}\n${row.place}`, row]));
     const found = [...byName.values()].map((row) => [fault(row), row]).filter(([faults]) => faults <= most);
     return found.sort((one, other) => one[0] - other[0]).slice(0, NEAR).map(([, row]) => row);
