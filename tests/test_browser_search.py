@@ -234,6 +234,15 @@ def test_parameters_are_no_part_of_a_name(visit):
         assert status(page).startswith("Nothing found.")
 
 
+@pytest.mark.parametrize("query", ["suite/inner", "suite/inner/", "folder:inner", "folder: Inner"])
+def test_a_folder_by_its_path(visit, query):
+    """A folder is found by its name or its path, and leads to its page."""
+    page = visit()
+    assert ask(page, query)[0] == ("folder", "suite/inner", "2 files")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/material/book/suite/inner/index.html")
+
+
 @pytest.mark.parametrize("query", ["needs 3 gpus", "Need 3 GPUs", "3 gpus"])
 def test_a_need_as_it_is_said(visit, query):
     """A requirement is found by the words by which pages tell of it."""

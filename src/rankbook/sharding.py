@@ -29,7 +29,7 @@ from rankbook.pages.marks_index import first_cell, heading_of, marked
 from rankbook.pages.shards import split
 from rankbook.requirements import gpu_range, of_text
 from rankbook.shelf import Place, Way, Written, kept_in, seen, token_of
-from rankbook.site.search_rows import FILE, LETTERS, cases, keyed, postings, row
+from rankbook.site.search_rows import FILE, FOLDER, LETTERS, LONGEST, cases, keyed, postings, row
 from rankbook.site.search_shards import INDEX, index, shards
 from rankbook.store import Store, StoreError
 
@@ -37,8 +37,8 @@ _GRAM = 4
 """Characters of a key that say in which drawer its rows are; a drawer is cut into shards."""
 _DRAWER = 64_000
 """Bytes of a drawer's rows, with the path of each, that it has room for."""
-_APIS, _SUITE = "//", "/"
-"""In the place of a source: rows that lead to the index of APIs, and to the other pages about the whole suite."""
+_APIS, _SUITE, _FOLDERS = "//", "/", "///"
+"""In the place of a source: rows that lead to the index of APIs, to the other pages about the whole suite, and to folders."""
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS sources (path BLOB PRIMARY KEY, rows BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS drawers (first BLOB PRIMARY KEY, postings BLOB NOT NULL)",
@@ -101,7 +101,7 @@ def _from_sources(project: Project, place: Place, way: Way) -> Written:
         used = Counter(use.name for each in surveys.values() for use in each.uses if use.tests)
         counts = dict(sorted(used.items(), key=lambda each: (pages.parts(each[0]), each[0])))
         suite = {path: pages.file_row(module, surveys[path], 0) for path, module in project.modules.items()}
-        kept.take((*rows, (_APIS, _api_rows(counts, way)), (_SUITE, _suite_rows(suite, way))))
+        kept.take((*rows, (_APIS, _api_rows(counts, way)), (_SUITE, _suite_rows(suite, way)), (_FOLDERS, _folder_rows(suite, way))))
         return _put(kept, place, way)
 
 
@@ -213,6 +213,26 @@ def _suite_rows(suite: Mapping[str, FileRow], way: Way) -> dict[str, _Rows]:
     return {page: tuple(sorted(rows)) for page, rows in found.items()}
 
 
+def _folder_rows(paths: Iterable[str], way: Way) -> dict[str, _Rows]:
+    """Give the rows that lead to folders, by the page's address.
+
+    Args:
+        paths: all sources.
+        way: to the pages.
+    """
+    found: dict[str, _Rows] = {}
+    for folder, files in Counter(above for path in paths for above in _folders(path)).items():
+        address = quote(way.below(pages.page_of_folder("index", folder)).encode(errors="surrogateescape"))
+        found[f"/{address}"] = (row(FOLDER, files, _one_line(folder)[-LONGEST:]),)
+    return found
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Give the folders in which a source is, the innermost first, without the root."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
 def _row_of(page: str, heading: str, first: str) -> str:
     """Give the address of a row of a page about the whole suite: it is found by its first cell, below a heading."""
     return f"/{page}?row={quote(first, safe='')}#{_slug(heading)}"
@@ -289,6 +309,10 @@ class _News:
             if known.get(place) != self.pages[place]:
                 table, name = key
                 yield place, rows(counted(self._store, table) if name == KEY else self._store.get(*key) or {}, self._way)
+        paths = self._manifest.sources.paths
+        self.pages[_FOLDERS] = f"{self._way} {zlib.crc32(_key(' '.join(paths)))}"
+        if known.get(_FOLDERS) != self.pages[_FOLDERS]:
+            yield _FOLDERS, _folder_rows(paths, self._way)
 
 
 # What is kept

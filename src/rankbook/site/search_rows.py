@@ -1,4 +1,4 @@
-"""What a search finds: one line of text for each test, API, keyword, file, owner and requirement."""
+"""What a search finds: one line of text for each test, API, keyword, file, folder, owner and requirement."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rankbook.site.search_words import keys, keys_of_values, nested, tells
 
-_LONGEST = 300
+LONGEST = 300
 """Characters of a name; a source may hold far longer ones."""
 _ROOM = 60
 """Characters of the parameters in a row: a test with more of them has several."""
@@ -37,6 +37,7 @@ KINDS: Mapping[str, Kind] = {
     "q": Kind("macro", "Keyword"),
     "b": Kind("target", "Keyword"),
     "p": Kind("file", "File"),
+    "d": Kind("folder", "File"),
     "w": Kind("owner", "Owner"),
     "s": Kind("requirement", "Requirement"),
     "r": Kind("mark", "Keyword"),
@@ -60,11 +61,13 @@ def row(letter: str, number: int, name: str) -> str:
         number: line of its place, or, where it has many, how many files they are in; 0 for none.
         name: with what it stands in before it; on one line.
     """
-    return f"{letter}{number or ''} {name[:_LONGEST]}"
+    return f"{letter}{number or ''} {name[:LONGEST]}"
 
 
 FILE = "p"
 """The row of a file, whose name is its place's."""
+FOLDER = "d"
+"""The kind of a folder, whose name is its path."""
 
 
 def cases(test: str, values: Iterable[str]) -> Iterator[str]:
@@ -110,6 +113,9 @@ def keyed(place: str, rows: Iterable[str]) -> Iterator[tuple[str, str]]:
         _head, _, name = each.partition(" ")
         if each == FILE:
             name, outer = file, nested(folder.rpartition("/")[2])
+        elif each[0] == FOLDER:
+            before, _, name = name.rpartition("/")
+            outer = nested(before.replace("/", "."))
         elif each[0] == "t" and "[" in name:
             name, _, values = name.partition("[")
             telling = filter(tells, values.removesuffix("]").split("|"))

@@ -1,4 +1,4 @@
-// Search for tests, APIs, keywords, files, owners and requirements: opened by T, Ctrl+K or the button in the header.
+// Search for tests, APIs, keywords, files, folders, owners and requirements: opened by T, Ctrl+K or the button in the header.
 // It reads an index and the few shards that hold what a query begins; prose is left to the search of the site's engine.
 (() => {
   "use strict";
@@ -59,7 +59,7 @@
     const whole = isFile ? place.slice(place.lastIndexOf("/") + 1) : row.slice(gap + 1);
     // A test that is found by its parameters has them in brackets: `test_sum[gloo|nccl|2]`.
     const [, name, held] = (row[0] === "t" && /^([^[]*)\[(.*?)\]?$/s.exec(whole)) || [null, whole];
-    const plain = "wsrep".includes(row[0]) ? name : name.replaceAll("::", ".").replace(/^.*\.(?=.)/s, "");
+    const plain = row[0] === "d" ? name.replace(/^.*\//s, "") : "wsrep".includes(row[0]) ? name : name.replaceAll("::", ".").replace(/^.*\.(?=.)/s, "");
     return { letter: row[0], number: Number(row.slice(1, gap < 0 ? 1 : gap)), name, place, plain, values: held?.split("|"), steps: null, text: null };
   };
 
@@ -122,7 +122,7 @@
   // The parameters that were asked for, of a test that is found by them.
   const valuesFor = (row, { whole, pieces }) => row.values.filter((value) => [whole, ...pieces].some((piece) => flat(value).includes(piece)));
 
-  // How well a row fits: 0 its name (a file's before others where a path is asked for), 1 its beginning, 2 that of a part, 3 somewhere; -1 not at all.
+  // How well a row fits: 0 its name (that of a file or a folder before others where a path is asked for), 1 its beginning, 2 that of a part, 3 somewhere; -1 not at all.
   const fit = (row, asked) => {
     const { whole, pieces, isPath, need } = asked;
     if (need && row.letter === "s") return fit(row, need);
@@ -135,7 +135,7 @@
     row.steps ??= words(row.plain);
     const name = row.steps.join("");
     const last = pieces.length > 1 && !name.includes(whole) ? pieces.at(-1) : whole;
-    if (name === last || (row.letter === "p" && joined(row.name.replace(/\.[^.]*$/, "")) === last)) return isPath && row.letter === "p" ? -0.5 : 0;
+    if (name === last || (row.letter === "p" && joined(row.name.replace(/\.[^.]*$/, "")) === last)) return isPath && "pd".includes(row.letter) ? -0.5 : 0;
     if (name.startsWith(last)) return 1;
     return row.steps.some((_, place) => place && row.steps.slice(place).join("").startsWith(last)) ? 2 : 3;
   };
@@ -280,7 +280,8 @@
   const linkTo = (top, row, pieces, values = {}) => {
     const kind = top.kinds[row.letter][0];
     const isPage = row.place.startsWith("/");
-    const where = isPage ? (row.number ? `in ${plural(row.number, "file")}` : "") : row.number ? `${row.place}:${row.number}` : row.place;
+    const files = row.number ? plural(row.number, "file") : "";
+    const where = isPage ? (files && row.letter !== "d" ? `in ${files}` : files) : row.number ? `${row.place}:${row.number}` : row.place;
     return element("a", { ...values, href: addressOf(top, row) },
       element("span", { class: "rankbook-search__kind" }, kind), " ",
       element("code", {}, ...marked(row.name, pieces)), " ",
