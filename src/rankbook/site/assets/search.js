@@ -149,7 +149,7 @@
     if (rows.length || asked.apart.length < 2) return { rows, pieces: [asked.whole, ...asked.pieces], isCut };
     // Parameters may be asked for without what stands between them, and before the name of the test.
     const apart = { ...asked, pieces: asked.apart, isApart: true };
-    const [others, isMore] = startsFor(top.starts, apart, Math.max(1, SHARDS - needed.length));
+    const [others, isMore] = startsFor(top.starts, apart, Math.max(1, SHARDS - 1 - needed.length));
     return { rows: await fitting(top, apart, chosen, others), pieces: [asked.whole, ...asked.apart], isCut: isMore };
   };
 
