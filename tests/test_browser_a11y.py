@@ -266,6 +266,29 @@ def test_keys_alone_open_a_history(visit):
     assert below.locator("details ul").is_hidden()
 
 
+def test_keys_alone_reach_the_tests_in_debt(visit, address):
+    """What opens below a need says how many tests it names, and a name leads to the test's page; owners and hardware lead on, too."""
+    page = visit()
+    page.goto(address)
+    settle(page)
+    debt = page.get_by_label("1 test by name: 4 GPUs")
+    debt.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/test_states.py_docs.html")
+    page.goto(address)
+    settle(page)
+    page.get_by_role("link", name="CPU, x86_64", exact=True).click()
+    page.wait_for_selector(".rankbook-found")
+    assert page.locator(".rankbook-found td").first.inner_text() == "none"
+    page.goto(address)
+    settle(page)
+    page.get_by_role("link", name="oncall: distributed").click()
+    page.wait_for_url("**/suite-owners.html#oncall-distributed")
+    assert "suite/test_states.py" in page.locator("h2:target + ul").inner_text()
+
+
 def test_keys_alone_search_and_come_back(visit):
     """A key opens the search, arrows choose, Escape closes it and gives the focus back to where it was."""
     page = visit()

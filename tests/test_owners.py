@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 
@@ -9,6 +10,10 @@ import pytest
 
 from rankbook.cli import main
 from rankbook.codeowners import owners_of
+from rankbook.site.addresses import Addresses
+from rankbook.site.markdown import render
+from rankbook.site.overviews import Overviews
+from rankbook.stamps import body_of, stamp_of
 
 GITHUB = """\
 # A comment.
@@ -128,3 +133,24 @@ def test_owners_on_the_pages(tmp_path, monkeypatch, capsys):
     (tmp_path / "tests/test_b.py").unlink()
     assert owners() == {"@team-a": 1, "@team-b": 1}
     assert "Owners are those whom `CODEOWNERS` names; a test counts" in (pages / "suite-owners.md").read_text()
+
+
+def test_the_proof_leads_to_the_heading_of_an_owner(tmp_path, monkeypatch):
+    """Whoever owns a file is found on the page of owners by the anchor that the site gives to the owner's heading, and to no other."""
+    owners = ["@acme/ring", "acme ring", "acmering", "Owners", "oncall: ring", "größe", "<b>", "x" * 300]
+    named = json.dumps(owners, ensure_ascii=False)
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["tests"]\nfindings = []\n')
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_a.py").write_text(f"# Owner(s): {named}\n\ndef test_a():\n    pass\n", encoding="utf-8")
+    (tmp_path / "tests/test_b.py").write_text("def test_b():\n    pass\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["gen"]) == 0
+    out = tmp_path / "docs/suite"
+    stamps = {path.name: stamp for path in out.rglob("*.md") if (stamp := stamp_of(path))}
+    assert sorted(stamps["test_a.py_docs.md"].owners) == sorted(owners)
+    page = render(body_of(out / "suite-owners.md"), "suite-owners.md", Addresses())
+    headings = {f"#{heading.anchor}": html.unescape(heading.text) for heading in page.headings}
+    spots = {owner: Overviews(stamps).owner(owner) for owner in owners}
+    assert {spot.page for spot in spots.values()} == {"suite-owners.md"}
+    found = {owner: headings[spot.end] for owner, spot in spots.items()}
+    assert found == {owner: owner if len(owner) < 240 else f"{owner[:240]} …" for owner in owners}

@@ -25,6 +25,7 @@ from rankbook.ledger import Ledger
 from rankbook.ledger.recent import MOST, recent
 from rankbook.listing import Outcome, RankEnd, Receipt
 from rankbook.site import expected
+from rankbook.site.addresses import Addresses
 from rankbook.site.charts import share
 from rankbook.site.outcomes import Group, in_a_line, shown
 from rankbook.site.proof import Proof
@@ -594,27 +595,86 @@ def test_a_folder_adds_up_what_lies_below(proof_of):
     assert "2026-112 tests2026-101 test" in said
     assert 'href="a.py_docs.html#L7"' in proof.page("s/index.md").rollup
     assert 'href="s/a.py_docs.html#L7"' in proof.front()
-    assert "The files of each owner" not in proof.front()
 
 
-def test_the_debt_leads_to_its_tests(proof_of):
-    """Each row opens to the first of its tests in the order of the book, and says how many more there are."""
-    many = tuple(f"test_{number}" for number in range(10, 17))
-    stamps = {
-        **stamps_of(*many, needs=(("gpus", "4"),), owners=("me",)),
-        "s/suite-owners.md": Stamp("suite-owners", "Owners", ""),
-        "s/suite-owners-2.md": Stamp("suite-owners", "Owners", ""),
-        "s/suite-hardware.md": Stamp("suite-hardware", "Hardware", ""),
+def test_skip_debt_leads_to_its_tests(proof_of):
+    """What opens below a need names its tests: one that was skipped leads to its line, one that was never run to its page."""
+    proof = proof_of(a_run("test_gpus", Outcome.SKIPPED, needs=("2 GPUs",)), stamps=stamps_of("test_gpus", "test_new"))
+    said = proof.page("s/index.md").rollup
+    assert '<summary aria-label="1 test by name: 2 GPUs">1 test by name</summary>' in said
+    assert '<a href="a.py_docs.html#L7"><code>test_gpus</code></a> <small>a.py</small>' in said
+    assert '<summary aria-label="1 test by name: 4 GPUs">' in said
+    assert '<a href="sub/b.py_docs.html"><code>test_b</code></a> <small>sub/b.py</small>' in said
+    assert '<a href="s/sub/b.py_docs.html"><code>test_b</code></a>' in proof.front()
+    folders = proof_of(addresses=Addresses(directories=True)).page("s/index.md").rollup
+    assert '<a href="sub/b.py_docs/index.html"><code>test_b</code></a>' in folders
+
+
+def of_many_files(files, tests):
+    """Give the stamps of a book with so many files of so many tests, which need a GPU."""
+    needs = json.dumps({"needs": [["gpus", "1"]], "tests": {"": [f"test_{number:03}" for number in range(tests)]}}) + "\n"
+    sources = [f"f{place // 50:03}/t{place:04}.py" for place in range(files)]
+    stamps = {f"s/{path}_docs.md": Stamp("file", path, path, sha256=NOW, needs=needs) for path in reversed(sources)}
+    folders = {f"s/{folder}/index.md": Stamp("index", folder, folder) for folder in {path[:4] for path in sources}}
+    return {**stamps_of("test_a"), **folders, **stamps}
+
+
+def test_skip_debt_of_a_large_book_names_a_few(proof_of):
+    """Of thousands of tests the first ones are named, in the order of their pages, and the rest is found by what tests need."""
+    stamps = {**of_many_files(400, 9), "s/suite-hardware.md": Stamp("suite-hardware", "Hardware", "")}
+    last = run("docs/s/f003/t0199.py_docs.md::test_008", listing=NOW, source="f003/t0199.py", when="2026-11-20T10:00:00+00:00")
+    proof = proof_of(last, stamps=stamps)
+    shown = {
+        "s/index.md": ("3,599", "3,579", "", "f000/t0000", "f000/t0002"),
+        "s/f003/index.md": ("449", "429", "../", "t0150", "t0152"),
     }
-    proof = proof_of(a_run("test_12", Outcome.SKIPPED, needs=("4 GPUs",)), a_run("test_10", machine=TWO_GPUS), stamps=stamps)
-    front = proof.front()
-    row = re.search(r'<th scope="row">4 GPUs</th>(.*?)</tr>', front)[1]
-    assert Seen(row).text == (
-        "7 tests: 1 skipped, 6 never run; smallest machine: 4 GPUstest_12 a.pytest_11 a.pytest_13 a.pytest_14 a.pytest_15 a.pyand 2 more"
-    )
-    assert re.findall(r'href="([^"]*)"', row) == ["s/a.py_docs.html#L7", *["s/a.py_docs.html"] * 4]
-    assert '<p><a href="s/suite-owners.html">The files of each owner</a></p>' in front
-    assert '<p><a href="suite-hardware.html">What the tests need</a></p>' in proof.page("s/index.md").rollup
+    for page, (whole, others, up, first, third) in shown.items():
+        debt = re.search(r'<details class="rb-named">.*?</details>', proof.page(page).rollup)[0]
+        assert f'aria-label="20 of {whole} tests by name: 1 GPU"' in debt
+        named = re.findall(r'<a href="([^"]*)_docs.html"><code>(.*?)</code>', debt)
+        assert (len(named), named[0], named[-1]) == (20, (f"{first}.py", "test_000"), (f"{third}.py", "test_001"))
+        assert f'and {others} others, in <a href="{up}suite-hardware.html#by-file">files by what their tests need</a>' in debt
+    assert len(proof.front()) < 20_000
+    del stamps["s/suite-hardware.md"]
+    assert "<li>and 3,579 others</li>" in proof_of(stamps=stamps).page("s/index.md").rollup
+
+
+def test_names_in_debt_are_told_by_the_digest(proof_of):
+    """A test of another page that is called otherwise changes what a folder and the front page show, though their numbers stay."""
+    stamps = stamps_of("test_a")
+    proof, path = proof_of(a_run("test_a"), stamps=stamps), "s/sub/b.py_docs.md"
+    other = proof_of(stamps={**stamps, path: replace(stamps[path], needs=stamps[path].needs.replace("test_b", "test_c"))})
+    for page in ("s/index.md", "guide.md"):
+        assert other.digest(page) != proof.digest(page)
+    assert "test_c" in other.page("s/index.md").rollup
+
+
+OWNERS = ("oncall: ring", "@acme/ring", "acmering", "Owners")
+
+
+def test_owners_and_hardware_lead_on(proof_of):
+    """A row of an owner leads to the owner's files, one of hardware to what it is enough for: nowhere where the book does not say that."""
+    stamps = stamps_of("test_a", owners=OWNERS)
+    plain = proof_of(a_run("test_a"), a_run("test_a", machine=TWO_GPUS), stamps=stamps)
+    assert '<th scope="row">oncall: ring</th>' in plain.page("s/index.md").rollup
+    assert f'<th scope="row">{TWO_GPUS}</th>' in plain.page("s/index.md").rollup
+    overviews = {f"s/{kind}.md": Stamp(kind, kind, "") for kind in ("suite-owners", "suite-hardware")}
+    linked = proof_of(stamps={**stamps, **overviews})
+    said = linked.page("s/index.md").rollup
+    assert '<th scope="row"><a href="suite-owners.html#oncall-ring">oncall: ring</a></th>' in said
+    assert '<a href="suite-owners.html#acmering">@acme/ring</a>' in said
+    assert '<a href="suite-owners.html#acmering_1">acmering</a>' in said
+    assert '<a href="suite-owners.html#owners_1">Owners</a>' in said
+    assert '<th scope="row"><a href="suite-hardware.html?row=2#hardware">2 × NVIDIA H200</a></th>' in said
+    assert '<a href="suite-hardware.html?row=none#hardware">CPU, x86_64</a>' in said
+    assert '<a href="s/suite-owners.html#oncall-ring">' in linked.front()
+    folders = proof_of(stamps={**stamps, **overviews}, addresses=Addresses(directories=True)).page("s/index.md").rollup
+    assert '<a href="suite-owners/index.html#oncall-ring">' in folders
+    assert '<a href="suite-hardware/index.html?row=2#hardware">' in folders
+    many = proof_of(stamps={**stamps, **overviews, "s/suite-owners-a.md": Stamp("suite-owners", "Owners: a", "")})
+    assert '<a href="suite-owners.html?row=%40acme%2Fring#owners">@acme/ring</a>' in many.page("s/index.md").rollup
+    digests = [proof.digest("s/index.md") for proof in (plain, linked, many)]
+    assert len(set(digests)) == 3
 
 
 def test_nothing_is_counted_where_nothing_is(proof_of):
@@ -688,10 +748,10 @@ def test_expected_tests_are_counted_as_they_are_read():
     two, none = (Requirement("gpus", "2", ""),), ()
     found = {f"A::test_shard_along_dim_{kind}": two for kind in ("a", "b", "ab")} | {"B::test_x": two, "test_family*": two}
     text = needs.write(found)
-    counted = expected.counted(text, 2)
-    assert [(each.want.words, each.number) for each in counted] == [(("2 GPUs",), len(found))]
-    assert counted[0].first == tuple(needs.read(text))[:2]
-    assert expected.counted("{", 1) == ()
+    assert [(want.words, number, names) for want, number, names in expected.counted(text, 2)] == [
+        (("2 GPUs",), len(found), tuple(needs.read(text))[:2])
+    ]
+    assert expected.counted("{") == ()
     assert expected.missing({"test_family*": two, "test_p": none, "test_q": none}, {"test_family_cpu", "test_p[1]"}).keys() == {"test_q"}
 
 

@@ -80,7 +80,7 @@ def read(text: str) -> Needs:
         for line in text.splitlines():
             group = json.loads(line)
             wanted = tuple(map(_unpacked, _list(group["needs"])))
-            tests = list(named(group["tests"]))
+            tests = list(names_of(group["tests"]))
             if len(set(tests)) < len(tests) or not found.keys().isdisjoint(tests):
                 return {}
             found |= dict.fromkeys(tests, wanted)
@@ -89,14 +89,15 @@ def read(text: str) -> Needs:
     return found
 
 
-def named(tests: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the node ids of a group of tests.
+def names_of(tests: Any) -> Iterator[str]:
+    """Yield the node ids within their file of one group of tests.
 
     Args:
-        tests: what stands behind `tests` in its line.
+        tests: as a line has them.
 
     Raises:
-        TypeError: it is none.
+        TypeError: they are not so.
+        AttributeError: they are not so.
     """
     for holder, names in tests.items():
         for name in _unfolded(names):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from rankbook.site.outcomes import Group
@@ -52,11 +51,11 @@ def breakdown(caption: str, heading: str, rows: Sequence[tuple[str, Mapping[Grou
     Args:
         caption: of the table.
         heading: what its rows are.
-        rows: a label (text) and its numbers by group.
+        rows: a label (HTML) and its numbers by group.
         whole: what each row is a share of; 0 where that is its own sum.
     """
     body = "".join(
-        f'<tr><th scope="row">{html.escape(label)}</th><td>{stacked(counts)}</td><td class="rb-number">{_ran(counts, whole)}</td>'
+        f'<tr><th scope="row">{label}</th><td>{stacked(counts)}</td><td class="rb-number">{_ran(counts, whole)}</td>'
         f"<td>{in_words(counts)}</td></tr>"
         for label, counts in rows
     )
@@ -67,19 +66,20 @@ def _ran(counts: Mapping[Group, int], whole: int) -> str:
     return share(sum(number for group, number in counts.items() if group.ran), whole or sum(counts.values()))
 
 
-def bars(caption: str, headings: Sequence[str], rows: Sequence[Row]) -> str:
+def bars(caption: str, headings: Sequence[str], rows: Sequence[Row], below: Sequence[str] = ()) -> str:
     """Write a table with a bar for each row, as long as its value.
 
     Args:
         caption: of the table.
         headings: of its two columns.
         rows: the bars.
+        below: what stands below each of them, as wide as the table; empty for nothing.
     """
     longest = max((value for _, value, _ in rows), default=0) or 1
     body = "".join(
         f'<tr><th scope="row">{label}</th><td><i class="rb-length" style="width:{max(1, round(100 * value / longest))}%"></i>'
-        f"<span>{text}</span></td></tr>"
-        for label, value, text in rows
+        f"<span>{text}</span></td></tr>" + (f'<tr class="rb-more"><td colspan="{len(headings)}">{more}</td></tr>' if more else "")
+        for (label, value, text), more in zip(rows, below or [""] * len(rows), strict=True)
     )
     return _table(caption, headings, body, "rb-bars") if body else ""
 

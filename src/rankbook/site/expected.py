@@ -24,33 +24,23 @@ class Want(NamedTuple):
     """The smallest one; empty where that cannot be told, and where nobody says what they need."""
 
 
-class Counted(NamedTuple):
-    """Tests that need the same."""
-
-    want: Want
-    number: int
-    first: tuple[str, ...]
-    """Node ids of the first of them."""
-
-
 @lru_cache(maxsize=32_768)
-def counted(text: str, most: int) -> tuple[Counted, ...]:
+def counted(text: str, named: int = 0) -> tuple[tuple[Want, int, tuple[str, ...]], ...]:
     """Count the tests of a page by what they need, without more reading than that.
 
     Args:
         text: the needs of a stamp.
-        most: number of tests of each group that are named.
+        named: how many of those that need the same are named, at most.
     """
-    return tuple(_groups(text, most))
+    return tuple((_want(group), number, names) for group, number, names in _groups(text, named))
 
 
-def _groups(text: str, most: int) -> Iterator[Counted]:
+def _groups(text: str, named: int) -> Iterator[tuple[str, int, tuple[str, ...]]]:
     try:
         for line in text.splitlines():
             found = json.loads(line)
-            tests = found["tests"]
-            number = sum(_leaves(names) for names in tests.values())
-            yield Counted(_want(json.dumps(found["needs"])), number, tuple(islice(needs.named(tests), most)))
+            number = sum(_leaves(names) for names in found["tests"].values())
+            yield json.dumps(found["needs"]), number, tuple(islice(needs.names_of(found["tests"]), named))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return
 

@@ -25,7 +25,8 @@ from rankbook.site.charts import in_words
 from rankbook.site.fences import Fence, link_to
 from rankbook.site.history import Recorded, history, number_of_runs
 from rankbook.site.outcomes import Group, Shown, badge, circumstances, in_short_of, never_run, shown, why_in_short
-from rankbook.site.rollup import MOST_OWED, Broken, Flaky, Place, Slow, Summary, head, label, rollup, row
+from rankbook.site.overviews import Overviews, Spot
+from rankbook.site.rollup import NAMED, Broken, Flaky, Owed, Place, Slow, Summary, Ways, head, label, rollup, row
 from rankbook.site.runs_table import anchor, last_run
 from rankbook.site.standing import Standing
 from rankbook.site.whereabouts import in_source
@@ -96,23 +97,6 @@ class _View(Struct, frozen=True):
     """All tests that the page says it has, with what they need."""
 
 
-class _Way(Struct, frozen=True):
-    """Leads from a page that sums up."""
-
-    addresses: Addresses
-    page: str
-    below: str
-    """Folder of the sources that the page is about, with its final `/`; empty for all."""
-    pages: Mapping[str, str]
-    """Those about the whole suite."""
-
-    def to(self, place: Place) -> tuple[str, str]:
-        return self.addresses.between(self.page, place.page) + place.link, place.source.removeprefix(self.below)
-
-    def about(self, kind: str) -> str:
-        return self.addresses.between(self.page, self.pages[kind]) if kind in self.pages else ""
-
-
 class Proof:
     """What all pages show.
 
@@ -168,11 +152,11 @@ class Proof:
             folder = posixpath.dirname(path)
             if not self._totals[folder].is_run:
                 return f"never {sum(self._totals[folder].tests.values())}" + self._digest_of_rows(folder)
-            return _hash([self._totals[folder].facts(), self._digest_of_rows(folder)])
+            return _hash([self._facts_of(folder), self._digest_of_rows(folder)])
         known = self._known(path, stamp)
         if stamp is None:
             present = self._standing.listings.get(self._prefix + path, {})
-            return _hash([*map(self._facts, known), *(f"{name} {present[name]}" for name in sorted(present)), self._totals[""].facts()])
+            return _hash([*map(self._facts, known), *(f"{name} {present[name]}" for name in sorted(present)), self._facts_of("")])
         if not known:
             return "never" if stamp.page == "file" else ""
         return _hash(map(self._facts, known))
@@ -182,6 +166,13 @@ class Proof:
         said = "\0".join((run.node_id, run.when, run.reason, run.machine, run.engine, run.torch, *found.words))
         changed = "\0".join(map(self._besides.changed, _runs(found)))
         return f"{said}\0{changed}" + "".join(f"\0{where}{data.hex()}" for where, data in found.beats.items())
+
+    def _facts_of(self, folder: str) -> str:
+        """Write down what a folder adds up, and where the rows of that lead."""
+        summary, overviews = self._totals[folder], self._overviews
+        ways = [(overviews.owner, summary.owners), (overviews.hardware, summary.hardware)]
+        spots = [(name, way(name)) for way, names in ways for name in sorted(names)]
+        return f"{summary.facts()}\0{spots}{overviews.files}"
 
     def _digest_of_rows(self, folder: str) -> str:
         return "".join(f"{page}{html}" for page, html in self._rows(folder).items())
@@ -389,17 +380,18 @@ class Proof:
     def _file_summary(self, path: str, stamp: Stamp) -> Summary:
         if stamp.source in self._sources or self._prefix + path in self._standing.inside:
             return self._summary(path, self._view(path, stamp))
-        return self._never(path, stamp)
+        return self._never(path, stamp.needs)
 
-    def _never(self, path: str, stamp: Stamp) -> Summary:
+    def _never(self, path: str, needs: str) -> Summary:
         """Sum up a page of which nothing was run."""
-        if not stamp.needs:
+        if not needs:
             return _NOTHING
         found = Summary()
-        for want, number, first in expected.counted(stamp.needs, MOST_OWED):
-            for place, name in enumerate(first):
-                found.owe(want, Group.NEVER, Place(name, path, "", stamp.source), place)
-            found.debt[want, Group.NEVER] += number - len(first)
+        owing: dict[expected.Want, list[tuple[str, str]]] = defaultdict(list)
+        for want, number, names in expected.counted(needs, NAMED):
+            found.debt[want, Group.NEVER] += number
+            owing[want] += [(name, "") for name in names]
+        found.owed = self._owed(path, owing)
         found.tests[Group.NEVER] = sum(found.debt.values())
         for owner in self._owners.get(path, ()):
             found.owners[owner].update(found.tests)
@@ -407,32 +399,44 @@ class Proof:
 
     def _summary(self, path: str, view: _View) -> Summary:
         found = Summary()
-        for number, entry in enumerate(view.entries):
+        owing: dict[expected.Want, list[tuple[str, str]]] = defaultdict(list)
+        for entry in view.entries:
             if not entry.is_command and entry.one.group is not Group.NEVER:  # a command is no test of anybody; what it runs is
-                self._count(found, Place(entry.name, path, entry.link, entry.one.run.source), number, entry, view.wanted)
+                want = self._count(found, path, entry, view.wanted)
+                if want is not None:
+                    owing[want].append((entry.name, entry.link))
         found.tests.update({Group.NEVER: len(view.never)} if view.never else {})
-        stamp = self._stamps.get(path)
-        for place, (name, want) in enumerate(view.never.items(), len(view.entries)):
-            found.owe(want, Group.NEVER, Place(name, path, "", stamp.source if stamp else ""), place)
+        for name, want in view.never.items():
+            found.debt[want, Group.NEVER] += 1
+            owing[want].append((name, ""))
+        found.owed = self._owed(path, owing)
         for owner in self._owners.get(path, ()):
             found.owners[owner].update(found.tests)
         return found
 
-    def _count(self, found: Summary, place: Place, number: int, entry: Entry, wanted: Needs) -> None:
+    def _owed(self, path: str, owing: Mapping[expected.Want, Sequence[tuple[str, str]]]) -> dict[expected.Want, tuple[Owed, ...]]:
+        """Put together which tests of a page are in debt, by what they need."""
+        source = self._stamps[path].source if owing else ""
+        return {want: (Owed(path, source, tuple(tests[:NAMED])),) for want, tests in owing.items()}
+
+    def _count(self, found: Summary, path: str, entry: Entry, wanted: Needs) -> expected.Want | None:
+        """Count a test or a listing; give what it needs where it is a test that is in debt."""
         one, run = entry.one, entry.one.run
         (found.tests if entry.is_test else found.others)[one.group] += 1
         found.doctests += entry.is_doctest
         found.newest = max(found.newest, one.found.newest.when)
+        place = Place(entry.name, path, entry.link, run.source)
         if one.group.ran:
             if entry.is_test:
                 found.months[run.when[:7]] += 1
             if run.duration >= _INSTANT:
                 found.slow.append(Slow(round(run.duration, 3), place, run.machine))
-        elif entry.is_test:
+        want = None
+        if entry.is_test and not one.group.ran:
             told = one.found.newest.needs
             want = expected.want_of_test(wanted, entry.name, told, is_skipped=one.group is not Group.OLDER)
             want = want or expected.Want(told, self._standing.machines.get(told, ""))
-            found.owe(want, one.group, place, number)
+            found.debt[want, one.group] += 1
         if one.group is Group.FAILED:
             found.broken.append(Broken(run.when, place, one.word, run.machine, run.reason))
         changes, pairs = one.found.changes()
@@ -442,22 +446,28 @@ class Proof:
         if entry.is_test:
             for where in one.found.beats:
                 found.hardware[where][_on(one, where)] += 1
+        return want
 
     def _rollup(self, folder: str, path: str) -> str:
         where = f"{self._prefix}{folder}".rstrip("/") or "."
-
         stamp = self._stamps.get(path)
         below = f"{stamp.source}/" if stamp and stamp.source else ""
 
+        def test(place: Place) -> tuple[str, str]:
+            return self._addresses.between(path, place.page) + place.link, place.source.removeprefix(below)
+
+        def way(spot: Spot | None) -> str:
+            return self._addresses.between(path, spot.page) + spot.end if spot else ""
+
+        told = self._overviews
+        ways = Ways(test, lambda name: way(told.owner(name)), lambda name: way(told.hardware(name)), way(told.files))
         is_book = not folder or bool(stamp and not stamp.source)
         found = self._totals[folder] if self._standing.items else _NOTHING
-        way = _Way(self._addresses, path, below, self._about)
-        return rollup(found, way, COMMAND.format(word(f"{where}/")), is_whole=is_book)
+        return rollup(found, ways, COMMAND.format(word(f"{where}/")), is_whole=is_book)
 
     @cached_property
-    def _about(self) -> Mapping[str, str]:
-        """The first page of each kind about the whole suite."""
-        return {stamp.page: path for path, stamp in self._stamps.items() if posixpath.basename(path) == f"{stamp.page}.md"}
+    def _overviews(self) -> Overviews:
+        return Overviews(self._stamps)
 
     @cached_property
     def _children(self) -> Mapping[str, list[str]]:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from heapq import nlargest, nsmallest
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from heapq import nlargest
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from rankbook.site.charts import bars, breakdown, count, in_words, legend, listed, share, stacked
+from rankbook.site.charts import bars, breakdown, count, legend, listed, share, stacked
 from rankbook.site.expected import Want
 from rankbook.site.history import time_of
 from rankbook.site.outcomes import Group, badge, in_a_line
 
 MOST = 10
 """Rows of a table of tests."""
-MOST_OWED = 5
-"""Tests that a row of the skip debt names."""
+NAMED = 20
+"""Tests that are named of those that owe a run for the same need."""
 
 
 class Place(NamedTuple):
@@ -33,14 +33,17 @@ class Place(NamedTuple):
     """That holds it; empty for a listing of a page made by a person."""
 
 
-class Way(Protocol):
-    """Leads from the page that shows it all."""
+class Ways(NamedTuple):
+    """Addresses, as the page writes them that shows the proof; empty for what the book has no place for."""
 
-    def to(self, place: Place) -> tuple[str, str]:
-        """Give the address of a test, as the page writes it, and what the page calls the test's file."""
-
-    def about(self, kind: str) -> str:
-        """Give the address of a page about the whole suite: `suite-owners`; empty where there is none."""
+    test: Callable[[Place], tuple[str, str]]
+    """Of a test, and what the page calls the test's file."""
+    owner: Callable[[str], str]
+    """Of the files of an owner."""
+    hardware: Callable[[str], str]
+    """Of what tests need of such a machine."""
+    files: str
+    """Of all files with tests, with what these need."""
 
 
 class Slow(NamedTuple):
@@ -73,12 +76,12 @@ class Broken(NamedTuple):
 
 
 class Owed(NamedTuple):
-    """A test that no machine has run as it is now."""
+    """The tests of a page that owe a run for the same need, as far as they are named."""
 
     page: str
-    number: int
-    """Its place among those of its page."""
-    place: Place
+    source: str
+    tests: tuple[tuple[str, str], ...]
+    """The name of each, and where it stands on the page, as the end of an address; empty where that is not known."""
 
 
 _LOST = (Group.FAILED, Group.OLDER, Group.UNPROVED)
@@ -94,8 +97,8 @@ class Summary(Struct):
     doctests: int = 0
     """Number of doctests among these."""
     debt: Counter[tuple[Want, Group]] = field(default_factory=Counter)
-    owing: dict[Want, list[Owed]] = field(default_factory=dict)
-    """The first tests of the debt, by what they need."""
+    owed: dict[Want, tuple[Owed, ...]] = field(default_factory=dict)
+    """The pages, in order, that hold the first of the tests that are in debt."""
     slow: list[Slow] = field(default_factory=list)
     flaky: list[Flaky] = field(default_factory=list)
     broken: list[Broken] = field(default_factory=list)
@@ -122,8 +125,8 @@ class Summary(Struct):
         """Add what another one knows."""
         self.tests.update(other.tests)
         self.debt.update(other.debt)
-        for want, tests in other.owing.items():
-            self.owing[want] = nsmallest(MOST_OWED, [*self.owing.get(want, ()), *tests])
+        for want, pages in other.owed.items():
+            self.owed[want] = _first_of(self.owed.get(want, ()), pages)
         _merge(self.owners, other.owners)
         _merge(self.hardware, other.hardware)
         if not other.is_run:
@@ -137,28 +140,13 @@ class Summary(Struct):
         self.flaky_tests += other.flaky_tests
         self.newest = max(self.newest, other.newest)
 
-    def owe(self, want: Want, group: Group, place: Place, number: int) -> None:
-        """Add a test that no machine has run as it is now.
-
-        Args:
-            want: what it needs.
-            group: how it stands.
-            place: where it stands on its page.
-            number: its place among the tests of that page.
-        """
-        self.debt[want, group] += 1
-        tests = self.owing.setdefault(want, [])
-        if len(tests) < MOST_OWED:
-            tests.append(Owed(place.page, number, place))
-
     def facts(self) -> str:
         """Write all of it down, the same for the same."""
         plain: tuple[Mapping[Any, int], ...] = (self.tests, self.others, self.debt, self.months)
         named = [sorted((name, _written(counts)) for name, counts in groups.items()) for groups in (self.owners, self.hardware)]
-        owing = sorted(self.owing.items())
-        return repr(
-            ([*map(_written, plain)], owing, named, self.slow, self.flaky, self.broken, self.newest, self.flaky_tests, self.doctests)
-        )
+        owed = [(want, self.owed.get(want)) for want, _ in _needs(self)[:MOST]]
+        lists = (owed, self.slow, self.flaky, self.broken)
+        return repr(([*map(_written, plain)], named, lists, self.newest, self.flaky_tests, self.doctests))
 
 
 def _written(counts: Mapping[Any, int]) -> list[str]:
@@ -168,6 +156,19 @@ def _written(counts: Mapping[Any, int]) -> list[str]:
 def _merge(into: defaultdict[str, Counter[Group]], groups: Mapping[str, Counter[Group]]) -> None:
     for name, counts in groups.items():
         into[name].update(counts)
+
+
+def _first_of(one: tuple[Owed, ...], other: tuple[Owed, ...]) -> tuple[Owed, ...]:
+    """Put pages in order, as far as the tests of those before a page are too few."""
+    if sum(len(each.tests) for each in one) >= NAMED and one[-1].page < other[0].page:
+        return one
+    found, left = [], NAMED
+    for each in sorted(one + other):
+        if left <= 0:
+            break
+        found.append(each)
+        left -= len(each.tests)
+    return tuple(found)
 
 
 def covered(counts: Mapping[Group, int]) -> int:
@@ -213,12 +214,12 @@ def head(summary: Summary, where: str = "", href: str = "") -> str:
     return f'<span class="rankbook-head">{word}{small}</span>'
 
 
-def rollup(summary: Summary, way: Way, command: str, *, is_whole: bool = True) -> str:
+def rollup(summary: Summary, ways: Ways, command: str, *, is_whole: bool = True) -> str:
     """Write the charts of a folder or of the book.
 
     Args:
         summary: of it.
-        way: to its tests, from the page that shows it.
+        ways: from the page that shows it.
         command: what runs the tests, for a book of which nothing was run.
         is_whole: whether it is the book; of a folder, whose page is about its files, the tables are folded.
     """
@@ -227,15 +228,15 @@ def rollup(summary: Summary, way: Way, command: str, *, is_whole: bool = True) -
         what = "its test" if whole == 1 else f"any of its {count(whole, 'test')}" if whole else "anything of it"
         said = f"No machine has run {what} yet"
         return f'<p class="rankbook-rollup">{said}: <code>{html.escape(command)}</code> runs what this machine can.</p>'
-    first = "".join(part(summary, way) for part in _FIRST)
-    tables = {name: table for name, part in _TABLES.items() if (table := part(summary, way))}
+    first = "".join(part(summary, ways) for part in _FIRST)
+    tables = {name: table for name, part in _TABLES.items() if (table := part(summary, ways))}
     opened = " open" if is_whole else ""
     names = ", ".join(tables)
     folded = f"<details{opened}><summary>{names[:1].upper()}{names[1:]}</summary>{''.join(tables.values())}</details>" if tables else ""
     return f'<div class="rankbook-rollup">{first}{folded}</div>'
 
 
-def _coverage(summary: Summary, _way: Way) -> str:
+def _coverage(summary: Summary, _ways: Ways) -> str:
     whole, ran = sum(summary.tests.values()), covered(summary.tests)
     newest = f"Last run: {time_of(summary.newest)}."
     if not whole:
@@ -244,7 +245,7 @@ def _coverage(summary: Summary, _way: Way) -> str:
     return f"<p>{sentence} {newest}</p>{stacked(summary.tests)}{legend(summary.tests)}"
 
 
-def _others(summary: Summary, _way: Way) -> str:
+def _others(summary: Summary, _ways: Ways) -> str:
     if not summary.others:
         return ""
     others, doctests = sum(summary.others.values()), summary.doctests
@@ -253,10 +254,10 @@ def _others(summary: Summary, _way: Way) -> str:
     return f"<p>{said}:</p>{legend(summary.others)}"
 
 
-def _broken(summary: Summary, way: Way) -> str:
+def _broken(summary: Summary, ways: Ways) -> str:
     rows = (
         (
-            _link(one.place, way),
+            _link(one.place, ways),
             badge(Group.FAILED, one.word),
             html.escape(one.hardware),
             time_of(one.when),
@@ -269,36 +270,51 @@ def _broken(summary: Summary, way: Way) -> str:
     return listed("Failing", ("Test", "Outcome", "Hardware", "When", "Reason"), rows) + more
 
 
-def _debts(summary: Summary, way: Way) -> str:
-    """Write what would have to be run, the need of most tests first; each opens to the first of these tests."""
+def _needs(summary: Summary) -> list[tuple[Want, Counter[Group]]]:
+    """Give what tests in debt need, with how they stand, the need of most tests first."""
     needs: dict[Want, Counter[Group]] = defaultdict(Counter)
     for (want, group), number in summary.debt.items():
         needs[want][group] += number
-    ordered = sorted(needs.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+    return sorted(needs.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+
+
+def _debts(summary: Summary, ways: Ways) -> str:
+    """Write what would have to be run, and which tests that are."""
+    ordered = _needs(summary)
     rows = [
         (
-            html.escape(", ".join(want.words) or ("no GPU" if want.machine else "what their pages do not say")),
+            html.escape(_need(want)),
             float(sum(groups.values())),
-            _owed(want, groups, summary.owing.get(want, ()), way),
+            f"{count(sum(groups.values()), 'test')}: {', '.join(f'{groups[group]:,} {group.word}' for group in Group if groups.get(group))}"
+            + (f"; smallest machine: {html.escape(want.machine)}" if want.machine else ""),
         )
         for want, groups in ordered[:MOST]
     ]
     more = f"<p>and {count(len(ordered) - MOST, 'other combination')} of needs.</p>" if len(ordered) > MOST else ""
-    return bars("Skip debt: tests that no machine has run as they are now, by what they need", ("Needs", "Tests"), rows) + more
+    below = [_named(want, summary.owed.get(want, ()), sum(groups.values()), ways) for want, groups in ordered[:MOST]]
+    return bars("Skip debt: tests that no machine has run as they are now, by what they need", ("Needs", "Tests"), rows, below) + more
 
 
-def _owed(want: Want, groups: Mapping[Group, int], first: Sequence[Owed], way: Way) -> str:
-    whole = sum(groups.values())
-    said = f"{count(whole, 'test')}: {in_words(groups)}" + (f"; smallest machine: {html.escape(want.machine)}" if want.machine else "")
-    if not first:
-        return said
-    tests = "".join(f"<li>{_link(one.place, way)}</li>" for one in first)
-    more = f"<li>and {whole - len(first):,} more</li>" if whole > len(first) else ""
-    return f"<details><summary>{said}</summary><ul>{tests}{more}</ul></details>"
+def _need(want: Want) -> str:
+    return ", ".join(want.words) or ("no GPU" if want.machine else "what their pages do not say")
 
 
-def _slowest(summary: Summary, way: Way) -> str:
-    rows = [(_link(one.place, way), one.seconds, f"{duration(one.seconds)}, {html.escape(one.hardware)}") for one in summary.slow]
+def _named(want: Want, pages: Iterable[Owed], whole: int, ways: Ways) -> str:
+    """Write which tests are in debt for a need, as what opens: the first of them, and where the others are found."""
+    tests = [Place(name, one.page, link, one.source) for one in pages for name, link in one.tests][:NAMED]
+    if not tests:
+        return ""
+    said = f"{count(whole, 'test')} by name" if len(tests) == whole else f"{len(tests):,} of {count(whole, 'test')} by name"
+    entries = "".join(f"<li>{_link(place, ways)}</li>" for place in tests)
+    if len(tests) < whole:
+        where = f', in <a href="{html.escape(ways.files)}">files by what their tests need</a>' if ways.files else ""
+        entries += f"<li>and {count(whole - len(tests), 'other')}{where}</li>"
+    label = html.escape(f"{said}: {_need(want)}")
+    return f'<details class="rb-named"><summary aria-label="{label}">{said}</summary><ul>{entries}</ul></details>'
+
+
+def _slowest(summary: Summary, ways: Ways) -> str:
+    rows = [(_link(one.place, ways), one.seconds, f"{duration(one.seconds)}, {html.escape(one.hardware)}") for one in summary.slow]
     return bars("Slowest", ("Test", "Time of its last run"), rows)
 
 
@@ -310,10 +326,10 @@ def duration(seconds: float) -> str:
     return f"{minutes}\xa0min {rest}\xa0s" if minutes < 60 else f"{minutes // 60}\xa0h {minutes % 60}\xa0min"
 
 
-def _flakiest(summary: Summary, way: Way) -> str:
+def _flakiest(summary: Summary, ways: Ways) -> str:
     rows = [
         (
-            _link(one.place, way),
+            _link(one.place, ways),
             one.rate,
             f"{share(one.changes, one.pairs)}: {count(one.changes, 'change')} in {count(one.pairs + 1, 'run')}",
         )
@@ -323,28 +339,27 @@ def _flakiest(summary: Summary, way: Way) -> str:
     return bars("Flakiest: changes of outcome with the same listing, hardware and torch", ("Test", "Changes"), rows) + more
 
 
-def _owners(summary: Summary, way: Way) -> str:
-    owners = _ordered({name: counts for name, counts in summary.owners.items() if any(counts.values())})
-    table = breakdown("By owner", "Owner", owners)
-    return table and table + _further(way.about("suite-owners"), "The files of each owner")
+def _owners(summary: Summary, ways: Ways) -> str:
+    owners = {name: counts for name, counts in summary.owners.items() if any(counts.values())}
+    return breakdown("By owner", "Owner", _ordered(owners, ways.owner))
 
 
-def _further(address: str, said: str) -> str:
-    return f'<p><a href="{html.escape(address)}">{said}</a></p>' if address else ""
-
-
-def _hardware(summary: Summary, way: Way) -> str:
+def _hardware(summary: Summary, ways: Ways) -> str:
     whole = sum(summary.tests.values())
     caption = "By hardware: the last run of each test on it, and its share of all tests"
-    table = breakdown(caption, "Hardware", _ordered(summary.hardware), whole)
-    return table and table + _further(way.about("suite-hardware"), "What the tests need")
+    return breakdown(caption, "Hardware", _ordered(summary.hardware, ways.hardware), whole)
 
 
-def _ordered(groups: Mapping[str, Mapping[Group, int]]) -> list[tuple[str, Mapping[Group, int]]]:
-    return sorted(groups.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+def _ordered(groups: Mapping[str, Mapping[Group, int]], way: Callable[[str], str]) -> list[tuple[str, Mapping[Group, int]]]:
+    ordered = sorted(groups.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+    return [(_leading(html.escape(name), way(name)), counts) for name, counts in ordered]
 
 
-def _freshness(summary: Summary, _way: Way) -> str:
+def _leading(label: str, address: str) -> str:
+    return f'<a href="{html.escape(address)}">{label}</a>' if address else label
+
+
+def _freshness(summary: Summary, _ways: Ways) -> str:
     months = sorted(summary.months.items(), reverse=True)
     months = [(month, number) for month, number in months if month]  # a run whose time is not known is of no month
     older = sum(number for _, number in months[12:])
@@ -359,7 +374,7 @@ def _month(written: str) -> str:
 
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 _FIRST = (_coverage, _others, _broken)
-_TABLES: Mapping[str, Callable[[Summary, Way], str]] = {
+_TABLES: Mapping[str, Callable[[Summary, Ways], str]] = {
     "skip debt": _debts,
     "flakiest": _flakiest,
     "slowest": _slowest,
@@ -375,10 +390,10 @@ def broken(name: str) -> str:
     return html.escape(name).replace("::", "::<wbr>")
 
 
-def _link(place: Place, way: Way) -> str:
-    address, file = way.to(place)
+def _link(place: Place, ways: Ways) -> str:
+    address, file = ways.test(place)
     said = f" <small>{html.escape(file)}</small>" if file else ""
-    return f'<a href="{html.escape(address)}"><code>{broken(place.name)}</code></a>{said}'
+    return f"{_leading(f'<code>{broken(place.name)}</code>', address)}{said}"
 
 
 def total(summaries: Iterable[Summary]) -> Summary:
