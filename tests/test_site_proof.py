@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import os
 import re
@@ -283,7 +284,22 @@ def test_a_variant_that_was_never_run_counts(proof_of):
     )
     words = [re.sub("<[^>]*>", "", page.tests[row]) for row in rows]
     assert words == ["1 of 2 proved", "never run", "passed", "failed"]
-    assert 'title="1 passed, 1 never run"' in page.tests["", "test_a"]
+    assert 'title="1 passed, 1 never run; on CPU, 2 cores, x86_64, torch 2.13.0, 2026-11-20"' in page.tests["", "test_a"]
+
+
+def test_the_badge_of_variants_says_where_and_when_they_ran(proof_of):
+    """What several runs have alike is said once; of several kinds of hardware two are named, of several days the first and the last."""
+    row = ("", "test_a")
+
+    def said(*recorded):
+        return html.unescape(re.search(r'title="([^"]*)"', proof_of(*recorded).page(PAGE, tests=[row]).tests[row])[1])
+
+    variants = [a_run("test_a[0]"), a_run("test_a[1]", Outcome.SKIPPED, day=18, needs=("2 GPUs",))]
+    assert said(*variants) == f"1 passed, 1 skipped; on {CPU}, torch 2.13.0, 2026-11-18 to 2026-11-20"
+    variants.append(a_run("test_a[2]", machine=TWO_GPUS, torch="2.12.1", day=19))
+    assert said(*variants) == f"2 passed, 1 skipped; on {TWO_GPUS} and on {CPU}, 2026-11-18 to 2026-11-20"
+    variants.append(a_run("test_a[3]", machine="8 × NVIDIA H200", day=19))
+    assert said(*variants) == "3 passed, 1 skipped; on 3 kinds of hardware, 2026-11-18 to 2026-11-20"
 
 
 def test_the_badge_of_variants_leads_to_the_one_that_failed(proof_of):

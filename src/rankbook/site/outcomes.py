@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from enum import Enum
 
 from msgspec import Struct
@@ -169,12 +169,25 @@ def in_short_of(one: Shown) -> str:
     return "; ".join(filter(None, (f"{one.word} {where}", in_a_line(run.reason, _MOST_REASON), in_short(one.found))))
 
 
+def circumstances_of(ones: Iterable[Shown]) -> str:
+    """Say in one line of text where and when the runs of several were: `on 2 × NVIDIA H200, torch 2.13.0, 2026-11-20 to 2026-11-22`."""
+    runs = [one.run for one in ones if one.group is not Group.NEVER]
+    machines, versions, dates = (sorted(set(filter(None, told))) for told in (
+        (run.machine for run in runs), (run.torch for run in runs), (run.when[:10] for run in runs)
+    ))  # fmt: skip
+    named = " and on ".join(machines) if len(machines) <= _MOST_MACHINES else f"{len(machines)} kinds of hardware"
+    torch = f"torch {versions[0]}" if len(versions) == 1 else ""
+    return ", ".join(filter(None, (f"on {named}" if named else "", torch, " to ".join(dict.fromkeys((*dates[:1], *dates[-1:]))))))
+
+
 def why_in_short(one: Shown) -> str:
     """Say in one line of text why it proves nothing; empty where there is nothing to say."""
     return "; ".join(filter(None, (in_a_line(one.run.reason.strip(), _MOST_REASON), one.note)))
 
 
 _MOST_REASON = 120
+_MOST_MACHINES = 2
+"""Kinds of hardware that are named in a line."""
 _FEW, _MOST_SHOWN, _MOST_LINES = 40, 300, 5
 """Characters of a reason that need no room of their own, and characters and lines of one that is shown without being opened."""
 _ANNOUNCED = re.compile(r"^\S.*:[ \t]*$", re.MULTILINE)

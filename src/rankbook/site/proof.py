@@ -24,7 +24,7 @@ from rankbook.site.besides import Besides
 from rankbook.site.charts import in_words
 from rankbook.site.fences import Fence, link_to
 from rankbook.site.history import Recorded, history, number_of_runs
-from rankbook.site.outcomes import Group, Shown, badge, circumstances, in_short_of, never_run, shown, why_in_short
+from rankbook.site.outcomes import Group, Shown, badge, circumstances, circumstances_of, in_short_of, never_run, shown, why_in_short
 from rankbook.site.overviews import Overviews, Spot
 from rankbook.site.rollup import NAMED, Broken, Flaky, Owed, Place, Slow, Summary, Ways, head, label, rollup, row
 from rankbook.site.runs_table import anchor, last_run
@@ -702,7 +702,7 @@ def _badge(entries: Sequence[_Placed], never: int, *, is_tabled: bool = True) ->
     said = in_short_of(first.one)
     if len(entries) + never > 1:
         counts = Counter(entry.one.group for _, entry in entries) + Counter({Group.NEVER: never})
-        word, said = label(counts), in_words(counts)
+        word, said = label(counts), "; ".join(filter(None, (in_words(counts), circumstances_of(entry.one for _, entry in entries))))
     if not is_tabled:
         return f'<span title="{html.escape(said)}">{word}</span>'
     return f'<a class="rankbook-run" href="#{anchor(place)}" title="{html.escape(said)}">{word}</a>'
