@@ -404,6 +404,74 @@ def test_a_phone_shows_each_row_of_a_table_whole(visit, kind, width):
     assert told.locator("tr").evaluate_all("all => all.every(each => getComputedStyle(each).display === 'table-row')")
 
 
+COLUMNS = ["Files", "Tests", "No GPU", "1", "2", "4", "8", "16", "Other device"]
+
+
+def table(heads, *cells, numbers=0):
+    """Write a table as a generated page has it, with columns of numbers at its right."""
+    kinds = [""] * (len(heads) - numbers) + [" class=r"] * numbers
+    head = "".join(f"<th{kind}>{name}" for kind, name in zip(kinds, heads, strict=True))
+    return f"<table><thead><tr>{head}<tbody><tr>{''.join(f'<td{kind}>{cell}' for kind, cell in zip(kinds, cells, strict=True))}</table>"
+
+
+@pytest.fixture
+def visit_with(visit, address):
+    """A function that opens the page of a file to which some HTML was added."""
+
+    def opened(more, width=PHONE["width"]):
+        page = visit(viewport={"width": width, "height": 800})
+        text = page.request.get(address + STATES_PAGE).text()
+        text = re.sub(r'<div class="rankbook-page"[^>]*>', lambda match: match[0] + more, text, count=1)
+        page.route("**/*_docs.html", lambda route: route.fulfill(body=text, content_type="text/html; charset=utf-8"))
+        page.goto(address + STATES_PAGE)
+        settle(page)
+        return page
+
+    return opened
+
+
+@pytest.mark.parametrize("width", [320, 375])
+def test_a_phone_shows_many_columns_of_numbers(visit_with, width):
+    """Up to seven columns stay columns, below the name of their row; more are told row by row, a number of GPUs as such."""
+    name = "<a href=#x><code>suite/a_folder_whose_name_is_long/test_a_file_whose_name_is_longer.py</code></a>"
+    few, many = COLUMNS[:7], COLUMNS
+    tables = [table(["File", *heads], name, *map(str, range(1000, 1000 + len(heads))), numbers=len(heads)) for heads in (few, many)]
+    page = visit_with("".join(tables), width)
+    assert page.evaluate("[...document.querySelectorAll('.md-typeset__scrollwrap')].every(box => box.scrollWidth <= box.clientWidth)")
+    assert page.locator(".rankbook-page td:visible, table[data-numbers] th").evaluate_all(OUTSIDE) == []
+    columns = page.locator("table[data-numbers]")
+    place = "all => all.map(each => each.getBoundingClientRect()).map(({left, right}) => [left, right])"
+    assert columns.locator("th.r").evaluate_all(place) == columns.locator("td.r").evaluate_all(place)
+    row = columns.locator("td").first.bounding_box()
+    assert columns.locator("td").nth(1).bounding_box()["y"] >= row["y"] + row["height"]
+    said = "all => all.map(each => getComputedStyle(each, '::before').content.replace(/none|[\"]/g, '') + each.textContent)"
+    told = page.locator(".rankbook-page table[data-told]").first.locator("td").evaluate_all(said)
+    assert told[1:] == ["Files: 1000", "Tests: 1001", "No GPU: 1002", "1 GPU: 1003", "2 GPUs: 1004", "4 GPUs: 1005", "8 GPUs: 1006",
+                        "16 GPUs: 1007", "Other device: 1008"]  # fmt: skip
+    page.set_viewport_size(DESKTOP)
+    assert page.locator(".rankbook-page table[data-numbers] tr").first.evaluate("each => getComputedStyle(each).display") == "table-row"
+
+
+@pytest.mark.parametrize("width", [320, 375])
+def test_what_is_tested_is_told_below_the_test_on_a_phone(visit_with, width):
+    """A table of two columns of words has no room for both beside one another."""
+    variants = '3 variants of <code>pytest.mark.parametrize("a", range(3))</code>: <code>0</code>, <code>1</code>'
+    page = visit_with(table(["Test", "Variants"], "<a href=#L6><code>test_never_param</code></a>", variants), width)
+    name, said = page.locator(".rankbook-page table").first.locator("td").all()
+    assert said.bounding_box()["y"] >= name.bounding_box()["y"] + name.bounding_box()["height"]
+    assert page.locator(".rankbook-page td:visible").evaluate_all(OUTSIDE) == []
+
+
+@pytest.mark.parametrize("width", [320, 375])
+def test_links_in_a_row_that_is_told_are_far_enough_apart_for_a_finger(visit_with, width):
+    """Links in lines below one another are no smaller targets than 24 pixels."""
+    file = "<a href=base.html><code>tests/collectives/common_base.py</code></a>"
+    cells = ("<code>common_base</code>", "<code>DeepBase</code>, <code>RingBase</code>", "<a href=#L21>line 21</a>", file)
+    page = visit_with(table(["Module", "Names", "Line", "File of this book"], *cells), width)
+    kept, issues = found_by_axe(page, {"type": "rule", "values": ["target-size"]})
+    assert (kept, issues) == (1, [])
+
+
 LIGHTNESS = """all => {
   const pen = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
   return [...new Set(all.map(each => getComputedStyle(each).color))].map(colour => {

@@ -27,14 +27,22 @@
 
   // A phone tells a table of several columns row by row. What a cell is there, the name of its column says before it, unless the cell does so itself.
   const SAYS_ITSELF = /^(What it |Description|About|Line|Variants)/;
-  const tell = () => document.querySelectorAll(".rankbook-page table:not([class], [data-told])").forEach((table) => {
-    const [, ...heads] = table.querySelectorAll("thead th");
-    // Columns of numbers alone are compared with one another: they stay columns.
-    if (heads.length < 2 || heads.every((head) => head.matches(".r, [style*=right]"))) return;
+  const MOST_NUMBERS = 7; // columns that the smallest phone shows side by side
+  const tell = () => document.querySelectorAll(".rankbook-page table:not([class], [data-told], [data-numbers])").forEach((table) => {
+    const [first, ...heads] = table.querySelectorAll("thead th");
+    // Columns of numbers alone are compared with one another: they stay columns, several of them below the name of their row.
+    const isOfNumbers = heads.every((head) => head.matches(".r, [style*=right]"));
+    if (isOfNumbers ? heads.length < 4 : heads.length < 2 && first.textContent.trim() !== "Test") return;
+    if (isOfNumbers && heads.length <= MOST_NUMBERS) {
+      table.dataset.numbers = "";
+      table.style.setProperty("--rb-columns", heads.length);
+      return;
+    }
     table.dataset.told = "";
     heads.forEach((head, place) => {
       const name = head.textContent.trim();
-      if (!SAYS_ITSELF.test(name)) table.style.setProperty(`--rb-${place + 2}`, JSON.stringify(`${name}: `));
+      const what = /\d$/.test(name) ? `${name} GPU${name === "1" ? "" : "s"}` : name; // such a table says above it what its numbers are
+      if (!SAYS_ITSELF.test(name)) table.style.setProperty(`--rb-${place + 2}`, JSON.stringify(`${what}: `));
     });
   });
 
