@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from browsing import DESKTOP, PHONE, TABLET, served, visits
-from proved_site import LONG, LONGEST, STATES, WORDS, build_site
+from proved_site import LONG, LONGEST, STANDINGS, STATES, WORDS, build_site
 from whole import WHOLE
 
 pytest.importorskip("material", reason="the site needs the extra `site`")
@@ -470,6 +470,20 @@ def test_links_in_a_row_that_is_told_are_far_enough_apart_for_a_finger(visit_wit
     page = visit_with(table(["Module", "Names", "Line", "File of this book"], *cells), width)
     kept, issues = found_by_axe(page, {"type": "rule", "values": ["target-size"]})
     assert (kept, issues) == (1, [])
+
+
+def test_each_badge_that_leads_on_has_a_name_of_its_own(visit):
+    """Who goes from link to link hears the word of a badge and then what ended so, the same as is seen before all else."""
+    page = visit()
+    badges = page.locator("a.rankbook-run").evaluate_all("all => all.map(each => [each.textContent, each.ariaLabel])")
+    assert [pair for pair in badges if not pair[1].startswith(f"{pair[0]}: ")] == []
+    names = [name for _, name in badges]
+    assert len(names) == len(set(names)) > len(STANDINGS) - 1
+    assert names[0].endswith(": this page")
+    for test, word in (("crashed", "crashed"), ("failed", "failed"), ("declared", "no proof")):
+        assert page.get_by_role("link", name=f"{word}: TestStates::test_{test}", exact=True).count() == 1
+    variants = visit(KINDS["file with long names"]).locator("td a.rankbook-run").get_attribute("aria-label")
+    assert variants == f"1 failed: Test{LONG}::test_{LONG.lower()}"
 
 
 LIGHTNESS = """all => {

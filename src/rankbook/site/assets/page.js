@@ -202,8 +202,19 @@
     });
   };
 
+  // A badge says how something ended; who comes to it from link to link hears of what, too: its word first, then the test of the row that it
+  // leads to, or what that is a variant of.
+  const name = (badge) => {
+    const run = document.getElementById(badge.hash.slice(1))?.querySelector("td code")?.textContent ?? "";
+    const row = badge.closest("td")?.querySelector("code")?.textContent;
+    const [owner] = /^(?:[^[]*::)?/.exec(run);
+    const what = badge.closest("h1") ? "this page" : row && !row.includes("::") ? owner + row : row || run;
+    if (what) badge.setAttribute("aria-label", `${badge.textContent}: ${what}`);
+  };
+
   const commands = () => {
     document.querySelectorAll(".rankbook-page table").forEach(complete);
+    document.querySelectorAll("a.rankbook-run:not([aria-label])").forEach(name);
     document.querySelectorAll("a[title^='pytest ']").forEach((each) => {
       each.after(button(each.title, `Copy the command that runs ${each.textContent} alone`));
       each.removeAttribute("title");
