@@ -486,6 +486,23 @@ def test_each_badge_that_leads_on_has_a_name_of_its_own(visit):
     assert variants == f"1 failed: Test{LONG}::test_{LONG.lower()}"
 
 
+ALIKE = (
+    "axe.run(document, {runOnly: ['landmark-unique']}).then(({violations}) => violations.flatMap(({nodes}) => nodes.map(({html}) => html)))"
+)
+
+
+@pytest.mark.parametrize("kind", ["file", "guide", "folder"])
+def test_no_two_places_of_a_page_have_one_name(visit, kind):
+    """A button that copies is no place of a page, also one that a theme adds later."""
+    page = visit(KINDS[kind])
+    found_by_axe(page)
+    assert page.evaluate(ALIKE) == []
+    later = "<nav class=md-code__nav>x</nav><nav class=md-code__nav>y</nav>"
+    page.locator("article").evaluate("(article, later) => article.insertAdjacentHTML('beforeend', later)", later)
+    page.evaluate("new Promise(done => setTimeout(done, 50))")
+    assert page.evaluate(ALIKE) == []
+
+
 LIGHTNESS = """all => {
   const pen = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
   return [...new Set(all.map(each => getComputedStyle(each).color))].map(colour => {

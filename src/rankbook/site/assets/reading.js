@@ -46,6 +46,10 @@
     });
   });
 
+  // A button that copies is no part of a page that one goes to by its name, as a theme has it.
+  const quiet = () => document.querySelectorAll("nav.md-code__nav:not([role])").forEach((nav) => nav.setAttribute("role", "none"));
+  const added = new MutationObserver(quiet);
+
   // Each heading leads to itself, for who wants its address: the link shows when it is pointed at.
   const link = () => document.querySelectorAll(".rankbook-page :is(h2, h3, h4)[id]:not(:has(> .headerlink))").forEach((heading) => {
     const made = document.createElement("a");
@@ -92,6 +96,8 @@
     link();
     turn();
     tell();
+    quiet();
+    document.querySelectorAll("article").forEach((article) => added.observe(article, { childList: true, subtree: true }));
     setTimeout(look, 50);
     setTimeout(loosen);
   };
