@@ -152,6 +152,7 @@ def shell() -> Shell:
 
 _WORDS = re.compile(r"[\w -]*")
 _RELATIVE = re.compile(r"(?:[\w.~%/-]*(?:#[\w%.-]*)?)")
+_ROW = re.compile(r"(?:\.\./)*suite-(?:owners|hardware)\.html\?row=[\w.~%-]+#(?:owners|hardware)", re.ASCII)
 _FORGE = re.compile(r"https://github\.com/owner/name/(?:edit|blob)/(?:main|\{commit\})/[\w.~%/-]*(?:\?plain=1)?")
 _ANY = re.compile(r".*", re.DOTALL)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -216,7 +217,7 @@ ALLOWED: Mapping[str, Mapping[str, re.Pattern[str]]] = {
     "i": {"style": re.compile(r"(?:flex-grow:\d+|width:\d+%)")},
     "ol": {"start": _NUMBER},
     "a": {
-        "href": re.compile(f"{_RELATIVE.pattern}|{_FORGE.pattern}"),
+        "href": re.compile(f"{_RELATIVE.pattern}|{_ROW.pattern}|{_FORGE.pattern}"),
         "rel": re.compile("prev|next"),
         "data-commit": _FORGE,
     },
