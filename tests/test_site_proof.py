@@ -834,7 +834,7 @@ RuntimeError: Process 1 exited with error code 10 and exception:
 Traceback (most recent call last):
   File "/elsewhere/site-packages/torch/a.py", line 163, in run
   File "docs/s/a.py_docs.md", line 163, in test_a
-  File "/work/of/another/docs/s/a.py_docs.md", line 164, in helper
+  File "/home/another/docs/s/a.py_docs.md", line 164, in helper
 docs/s/a.py_docs.md:165: AssertionError
 rank 0 waits in all_reduce (docs/s/a.py_docs.md:166)
 so do docs/s/a.py_docs.md:3 and my_docs/s/a.py_docs.md:163 and docs/s/a.py_docs.md:1630x
@@ -1009,15 +1009,20 @@ FAMILY = {
 }
 
 
+def proved(root, files, name):
+    """Add files to a small project, execute the page of one in its suite, and build the site; give that page of it."""
+    write_project(root)
+    for path, text in files.items():
+        (root / path).write_text(text)
+    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=root, check=True, capture_output=True)
+    page = f"docs/book/suite/{name}_docs.md"
+    subprocess.run([sys.executable, "-m", "pytest", "--doctest-glob=*.md", page], cwd=root, check=False, capture_output=True)
+    return (build(root) / f"book/suite/{name}_docs.html").read_text()
+
+
 def test_the_page_of_a_book_that_was_proved(tmp_path):
     """Each test of the table has its own badge, inherited ones too; tests and other listings are counted apart; a second look is no run."""
-    write_project(tmp_path)
-    for path, text in FAMILY.items():
-        (tmp_path / path).write_text(text)
-    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=tmp_path, check=True, capture_output=True)
-    page = "docs/book/suite/test_family.py_docs.md"
-    subprocess.run([sys.executable, "-m", "pytest", "--doctest-glob=*.md", page], cwd=tmp_path, check=False, capture_output=True)
-    text = (build(tmp_path) / "book/suite/test_family.py_docs.html").read_text()
+    text = proved(tmp_path, FAMILY, "test_family.py")
     rows = re.findall(r"<code>(test_\w+)</code></a> <a class=rankbook-run [^>]*><span class=\"rankbook-outcome rankbook-(\w+)", text)
     assert rows == [("test_own", "passed"), ("test_inherited", "passed"), ("test_inherited", "failed")]
     said = text.partition('<div class="rankbook-runs">')[2]
@@ -1039,13 +1044,7 @@ IMPORTED = {
 
 def test_a_test_that_another_file_defines_leads_to_no_line_of_this_one(tmp_path):
     """Its row leads to its class, where that is in the file, and nowhere, where the file only imports it; rows are in their order."""
-    write_project(tmp_path)
-    for path, text in IMPORTED.items():
-        (tmp_path / path).write_text(text)
-    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=tmp_path, check=True, capture_output=True)
-    page = "docs/book/suite/test_here.py_docs.md"
-    subprocess.run([sys.executable, "-m", "pytest", "--doctest-glob=*.md", page], cwd=tmp_path, check=False, capture_output=True)
-    shown = (build(tmp_path) / "book/suite/test_here.py_docs.html").read_text().partition('<div class="rankbook-runs">')[2]
+    shown = proved(tmp_path, IMPORTED, "test_here.py").partition('<div class="rankbook-runs">')[2]
     rows = re.findall(r"<tr id=[^>]*><td>(?:<a href=([^>]*)>)?<code>(.*?)</code>", shown)
     assert [(link.strip('"'), name.replace("<wbr>", "")) for link, name in rows if "how-to" not in name] == [
         ("", "CommonCase::test_common"),
@@ -1084,12 +1083,7 @@ def free_port():
 
 def test_a_failed_rank_leads_to_its_line(tmp_path):
     """What real ranks say of their page leads to the lines of the source, which are on the page."""
-    write_project(tmp_path)
-    (tmp_path / "suite/test_ranks.py").write_text(RANKS)
-    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=tmp_path, check=True, capture_output=True)
-    page = "docs/book/suite/test_ranks.py_docs.md"
-    subprocess.run([sys.executable, "-m", "pytest", "--doctest-glob=*.md", page], cwd=tmp_path, check=False, capture_output=True)
-    shown = (build(tmp_path) / "book/suite/test_ranks.py_docs.html").read_text()
+    shown = proved(tmp_path, {"suite/test_ranks.py": RANKS}, "test_ranks.py")
     links = set(re.findall(r'<a href="?#L(\d+)"?>(suite/test_ranks\.py[^<]*)</a>', shown))
     assert {("8", "suite/test_ranks.py&quot;, line 8"), ("7", "suite/test_ranks.py:7")} <= links
     assert all(re.search(rf'id="?L{line}[">\s]', shown) for line, _ in links)
