@@ -501,8 +501,9 @@ def test_a_failure_is_told_once(proof_of, name):
     command = run(
         f"docs/{PAGE}::how-to-run-it", Outcome.FAILED, source="", kind="shell", reason=f"the same run as docs/{PAGE}{name}: {reason}"
     )
-    alone = Seen(proof_of(command).page(PAGE).last_run).text
-    assert reason in alone
+    assert reason in Seen(proof_of(command).page(PAGE).last_run).text
+    other = a_run("TestA::test_other", Outcome.FAILED, reason="assert 1 == 2")
+    assert reason in Seen(proof_of(other).page(PAGE).last_run).text
     both = Seen(proof_of(a_run(outcome=Outcome.FAILED, reason=reason)).page(PAGE).last_run).text
     assert both.count(reason) == 1
     assert f"the same run as {name.removeprefix('::') or 'the tests of this page'}" in both

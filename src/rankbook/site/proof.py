@@ -279,8 +279,9 @@ class Proof:
         entries = [self._of_source(found, current, wanted) for found in kept]
         has_lost = bool(entries) and not any(entry.one.group.ran or self._is_present(entry.one.run, current) for entry in entries)
         others = list(self._beside(path, () if has_lost else fences, fences, commands or {}))
-        if any(entry.one.run.outcome.is_failure for entry in entries):
-            others = [_without_repetition(entry) for entry in others]
+        failed = (entry.one.found for entry in entries if entry.one.run.outcome.is_failure)
+        told = {run.reason for found in failed for run in _runs(found)} - {""}
+        others = [_without_repetition(entry, told) for entry in others] if told else others
         seen = {entry.name for entry in entries if entry.is_test}
         return _View(tuple(sorted((*entries, *others), key=_place)), expected.missing(wanted, seen), wanted)
 
@@ -494,11 +495,17 @@ class Proof:
 _NOTHING = Summary()
 
 
-def _without_repetition(entry: Entry) -> Entry:
-    """Leave out of the reason of a command, which was the same run as its page's tests, what the row of a failed test says already."""
+def _without_repetition(entry: Entry, told: Iterable[str]) -> Entry:
+    """Leave out of the reason of a command, which was the same run as its page's tests, what the row of a failed test says already.
+
+    Args:
+        entry: the command, or another listing, which stays as it is.
+        told: the reasons of the tests that failed, as the ledger has them.
+    """
     run = entry.one.run
     said = f"{SAME_RUN} {run.page}"
-    if not (entry.is_command and run.outcome.is_failure and run.reason.startswith(said)):
+    is_same = run.reason.startswith(said) and any(run.reason.endswith(f": {reason}") for reason in told)
+    if not (entry.is_command and run.outcome.is_failure and is_same):
         return entry
     listing = run.reason.removeprefix(said).partition(": ")[0].removeprefix("::")
     return entry._replace(one=replace(entry.one, run=replace(run, reason=f"{SAME_RUN} {listing or 'the tests of this page'}")))
