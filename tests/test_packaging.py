@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 import rankbook
 from ledgers import run
@@ -23,6 +25,22 @@ def test_public_names():
     """The package gives exactly its errors and its version, sorted."""
     assert rankbook.__all__ == sorted(rankbook.__all__)
     assert all(hasattr(rankbook, name) for name in rankbook.__all__)
+
+
+def test_pins_can_be_installed_on_each_python_that_is_promised():
+    """Each version in `constraints.txt` allows the first release of the oldest Python of `requires-python`, such as that of Debian."""
+    oldest = f"{importlib.metadata.metadata('rankbook')['Requires-Python'].removeprefix('>=')}.0"
+    pins = re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    refused = []
+    for name, version in pins:
+        try:
+            installed = importlib.metadata.metadata(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        if installed["Version"].partition("+")[0] == version and oldest not in SpecifierSet(installed["Requires-Python"] or ""):
+            refused.append(f"{name}=={version} wants Python {installed['Requires-Python']}")
+    assert pins
+    assert not refused
 
 
 @pytest.fixture(scope="module")
