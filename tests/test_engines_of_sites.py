@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from browsing import browser, served, visits
 from tiny_site import broken_links, environment, write_project
 
 pytest.importorskip("material", reason="the site needs the extra `site`")
@@ -226,7 +227,10 @@ def test_gh_deploy(repository, tmp_path):
 
 
 def test_versions_with_mike(repository, tmp_path):
-    """Two versions of a book stand beside each other, each with its own pages, and a third command names the newest."""
+    """Two versions of a book stand beside each other, each with its own pages, and a third command names the newest.
+
+    Material's selector leads to the same page of the other version.
+    """
     needs("mike")
     settings = yaml.safe_load((repository / "mkdocs.yml").read_text())
     settings |= {"site_url": "https://example.org/ring/", "extra": {"version": {"provider": "mike"}}}
@@ -248,6 +252,13 @@ def test_versions_with_mike(repository, tmp_path):
         assert (site / version / "assets/rankbook.css").is_file()
         assert not broken_links(site / version)[1]
         assert f"https://example.org/ring/{version}/{page}" in (site / version / page).read_text()
+    with browser() as started, visits(started) as visit, served(site) as address:
+        view = visit()
+        view.goto(f"{address}1.0/{page}")
+        view.locator(".md-version").hover(force=True)
+        view.locator(".md-version__link", has_text="2.0").click()
+        view.wait_for_url(f"{address}2.0/{page}")
+        view.get_by_text("Ranks pass two tokens").first.wait_for()
 
 
 def deploy(root: Path, *arguments: str) -> None:
