@@ -435,15 +435,27 @@ def test_show(book):
         ("docs/q.md",): 2,
         ("a.py",): 2,
         ("docs/p.md::T",): 2,
+        ("a.py::T",): 2,
+        ("a.py::T::two",): 1,
+        ("docs",): 4,
+        ("./docs/",): 4,
+        (".",): 4,
+        (str(book / "docs"),): 4,
         ("docs/p.md::T::two", "docs/q.md::first"): 3,
         ("--outcome", "skipped"): 1,
         ("--machine", "h200"): 1,
         ("--since", "2026-11-20"): 1,
         ("--since", "2026-11-20T15:05+01:00"): 1,
         ("--history", "docs/q.md::first"): 2,
+        ("--history", "./docs/q.md::first"): 2,
+        ("--history", "a.py::T::two"): 1,
     }
     for words, number in asked.items():
         assert len(rankbook("ledger", "show", *words, cwd=book).splitlines()) == number + 1, words
+    (book / "docs").mkdir(exist_ok=True)
+    for name, number in {"q.md": 2, "q.md::first": 2, "docs/q.md": 2, ".": 4, "../a.py": 2}.items():
+        shown = rankbook("ledger", "show", "--root", str(book), name, cwd=book / "docs")
+        assert len(shown.splitlines()) == number + 1, name
     found = json.loads(rankbook("ledger", "show", "--json", "--machine", "NVIDIA", cwd=book))
     assert [(one["ranks"], one["receipt"]["ranks"][0]["name"]) for one in found] == [(2, "rank 0")]
     nothing = "rankbook: nothing was recorded of {}; `rankbook ledger show` lists the pages and node ids of which something was\n"

@@ -614,6 +614,15 @@ def test_a_folder_adds_up_what_lies_below(proof_of):
     assert 'href="s/a.py_docs.html#L7"' in proof.front()
 
 
+def test_a_share_is_not_rounded_to_nothing_or_to_all(proof_of):
+    """What is less than half a percent is told to be less than one, and what lacks as little to be more than 99."""
+    last = run("docs/s/f003/t0199.py_docs.md::test_008", listing=NOW, source="f003/t0199.py", when="2026-11-20T10:00:00+00:00")
+    said = Seen(proof_of(last, stamps=of_many_files(400, 9)).page("s/index.md").rollup).text
+    assert "Proof coverage: < 1 %. A machine has run 1 of 3,602 tests as they are now." in said
+    assert "1 passed < 1 %" in said
+    assert "3,601 never run > 99 %" in said
+
+
 def test_skip_debt_leads_to_its_tests(proof_of):
     """What opens below a need names its tests: one that was skipped leads to its line, one that was never run to its page."""
     proof = proof_of(a_run("test_gpus", Outcome.SKIPPED, needs=("2 GPUs",)), stamps=stamps_of("test_gpus", "test_new"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from secrets import token_hex
 from typing import TextIO
 
@@ -89,7 +90,7 @@ def _since_option(parser: ArgumentParser) -> None:
 
 
 def _show_options(parser: ArgumentParser) -> None:
-    what = "pages, sources and node ids; with nothing named, everything"
+    what = "folders, pages, sources and node ids; with nothing named, everything"
     parser.add_argument("names", nargs="*", metavar="NAME", help=what)
     parser.add_argument(
         "--outcome", action="append", choices=[str(outcome) for outcome in Outcome], help="only runs that ended so (repeatable)"
@@ -102,7 +103,7 @@ def _show_options(parser: ArgumentParser) -> None:
 
 def _show(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> int:
     if chosen.history:
-        runs = ledger.history(chosen.history)
+        runs = _history(ledger, chosen.history, settings)
         unknown = [] if runs else [chosen.history]
     else:
         runs, unknown = _last(ledger, chosen.names, settings)
@@ -128,9 +129,33 @@ def _last(ledger: Ledger, names: Iterable[str], settings: Settings) -> tuple[lis
     if not wanted:
         return known, []
     about = {page: _about(settings.below_root(page)) for page in {run.page for run in known if not run.source}}
-    called = [(run, wanted.intersection((run.page, run.source or about[run.page], *_nodes(run.node_id)))) for run in known]
-    found = set().union(*(said for _, said in called))
-    return [run for run, said in called if said], [name for name in names if name not in found]
+    read = {name: _readings(name, settings.root) for name in wanted}
+    called = [(run, {*_called(run, run.page), *_called(run, run.source or about[run.page])}) for run in known]
+    found = [(run, {name for name, readings in read.items() if readings & said}) for run, said in called]
+    there = set().union(*(of for _, of in found))
+    return [run for run, of in found if of], [name for name in names if name not in there]
+
+
+def _history(ledger: Ledger, name: str, settings: Settings) -> list[Run]:
+    """Give all runs of one test or listing, which is named by its page or by its source."""
+    readings = _readings(name, settings.root)
+    same = {run.node_id for run in ledger.last_by_machine() if f"{run.source or run.page}{run.node_id.removeprefix(run.page)}" in readings}
+    return [run for node in sorted(readings | same) for run in ledger.history(node)]
+
+
+def _readings(name: str, root: Path) -> set[str]:
+    """Give what a name may stand for: seen from the root of the project, and, as for pytest, from the current folder."""
+    path, separator, rest = name.partition("::")
+    places = {os.path.normpath(path), os.path.relpath(path, root)}
+    return {name, *(f"{place}{separator}{rest}" for place in places)}
+
+
+def _called(run: Run, file: str) -> Iterator[str]:
+    """Yield what a run may be named by: a file that it is of, each folder around that, and the node ids in it that hold the run."""
+    if not file:
+        return
+    yield from (file, *map(os.fspath, PurePosixPath(file).parents))
+    yield from _nodes(f"{file}{run.node_id.removeprefix(run.page)}")
 
 
 def _about(page: Path) -> str:

@@ -16,11 +16,13 @@ def count(number: int, noun: str) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Write a share; what is not all of it is never written as 100 %, what is not nothing never as 0 %."""
+    """Write a share (HTML); what is not all of it is never written as 100 %, what is not nothing never as 0 %."""
     if not whole:
         return ""
     percent = round(100 * part / whole)
-    return f"{min(max(percent, 1), 99) if 0 < part < whole else percent} %"
+    if 0 < part < whole and percent in {0, 100}:
+        return "&gt; 99 %" if percent else "&lt; 1 %"
+    return f"{percent} %"
 
 
 def in_words(counts: Mapping[Group, int]) -> str:
