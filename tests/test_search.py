@@ -224,6 +224,17 @@ def test_edit_by_edit_makes_the_same_shards(monkeypatch, trees, data):
             before = tree
 
 
+def test_the_index_of_a_name_in_many_places_is_short():
+    """Where the rows of one key fill many shards, the index has some dozen characters for each of them, however long the paths are."""
+    folder = "a/very/deep/tree/" * 12
+    name = "test_forward_of_a_module_whose_name_is_longer_than_the_key_of_a_row"
+    places = {f"{folder}test_{number}.py": (row("t", 10, name),) for number in range(4000)}
+    made = list(shards(postings_of(places), "forw"))
+    assert len(made) > 5
+    assert len(index([each.start for each in made], "{}", "")) < len(index([], "{}", "")) + 60 * len(made)
+    assert len({each.file for each in made}) == len(made)
+
+
 def test_parameters_crowd_out_no_name():
     """Tests with the same parameters come behind all names that begin like these, and are cut into shards by their own names."""
     places = {f"test_{number}.py": (row("t", 10, f"test_{number}[cuda device]"),) for number in range(4000)}

@@ -31,15 +31,18 @@ class Shard(NamedTuple):
     @property
     def file(self) -> str:
         """Name of its file."""
-        return file_of(self.start)
+        return file_of(told(self.start))
+
+
+def told(start: str) -> str:
+    """Write where a shard begins for the browser: within the rows of one key, which it looks up by their key alone, not the whole row."""
+    key, separator, row = start.partition("\t")
+    return f"{key}\t{_digest(row)}" if separator else key
 
 
 def file_of(start: str) -> str:
-    """Name the file of the shard that begins at a key; the browser does the same."""
-    number = _BASIS
-    for byte in _SURROGATE.sub("\ufffd", start).encode():
-        number = ((number ^ byte) * _PRIME) & 0xFFFFFFFF
-    return f"{_NOT_PLAIN.sub('_', start)[:_PLAIN]}-{number:08x}.json"
+    """Name the file of the shard that begins where `told` says; the browser does the same."""
+    return f"{_NOT_PLAIN.sub('_', start)[:_PLAIN]}-{_digest(start)}.json"
 
 
 def shards(postings: Sequence[str], first: str) -> Iterator[Shard]:
@@ -79,11 +82,19 @@ def index(starts: Iterable[str], page: str, root: str) -> bytes:
         page: address of the page of a source, with `{}` for its path.
         root: address of the folder of all pages, as seen from that of the site.
     """
-    return json.dumps({"kinds": KINDS, "page": page, "root": root, "starts": [*starts]}, separators=(",", ":")).encode()
+    return json.dumps({"kinds": KINDS, "page": page, "root": root, "starts": [*map(told, starts)]}, separators=(",", ":")).encode()
 
 
 def _text(found: dict[str, dict[str, None]]) -> bytes:
     return json.dumps({place: "\n".join(sorted(rows)) for place, rows in sorted(found.items())}, separators=(",", ":")).encode()
+
+
+def _digest(text: str) -> str:
+    """Give the FNV-1a hash of a text, of 32 bits."""
+    number = _BASIS
+    for byte in _SURROGATE.sub("\ufffd", text).encode():
+        number = ((number ^ byte) * _PRIME) & 0xFFFFFFFF
+    return f"{number:08x}"
 
 
 def _is_plain(text: str) -> bool:
