@@ -189,6 +189,40 @@ def test_files_of_packages_that_go_and_come_are_seen(tmp_path):
         assert ["needs 4 GPUs" in page.read_text() for page in pages] == [is_there, is_there]
 
 
+def test_a_package_in_an_earlier_folder_is_seen(tmp_path):
+    """A helper that appears in an earlier folder of `package-path` than the one that had it counts, as for Python, until it goes."""
+    for folder, gpus in (("first", 2), ("second", 4)):
+        helper = tmp_path / folder / "pk" / "needs.py"
+        helper.parent.mkdir(parents=True)
+        (helper.parent / "__init__.py").write_text("")
+        helper.write_text(f"import unittest, torch\nmany = unittest.skipIf(torch.cuda.device_count() < {gpus}, 'x')\n")
+    put(tmp_path, "test_a.py", "from pk.needs import many\n\n@many\ndef test_it(): ...\n")
+    chosen, page = settings(tmp_path, package_path=("first", "second")), tmp_path / "out/s/test_a.py_docs.md"
+    hidden, seen = tmp_path / "first/pk/needs.txt", tmp_path / "first/pk/needs.py"
+    for source, target, gpus in ((seen, hidden, 4), (hidden, seen, 2), (seen, hidden, 4)):
+        source.rename(target)
+        document(chosen)
+        assert f"needs {gpus} GPUs" in page.read_text()
+
+
+def test_what_comes_beside_packages_costs_no_run(tmp_path):
+    """Where the project itself is a folder of `package-path`, what appears in it is no reason to read anything again."""
+    (tmp_path / "pk").mkdir()
+    (tmp_path / "pk/__init__.py").write_text("SIZE = 2\n")
+    put(tmp_path, "test_a.py", "from pk import SIZE\n\ndef test_it():\n    assert SIZE\n")
+    chosen = settings(tmp_path, package_path=(".", "later"))
+    document(chosen)
+    time.sleep(0.1)
+    document(chosen)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "README.txt").write_text("new\n")
+    assert freshness.compare(chosen).report is not None
+    (tmp_path / "later").mkdir()
+    assert freshness.compare(chosen) is None
+    document(chosen)
+    assert tree(tmp_path / "out") == tree_of(tmp_path, package_path=(".", "later"))
+
+
 def test_a_change_within_the_tick_of_the_clock_is_seen(tmp_path):
     """A file that is written again right after the run, with the same size and the same time, is read again."""
     suite(tmp_path)

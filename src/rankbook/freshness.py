@@ -93,7 +93,7 @@ def world(settings: Settings) -> str:
     code = [*running(), *_dated(_PACKAGE.parents[1] / "templates")]
     values = [f"{name}={getattr(settings, name)!r}" for name in settings.__struct_fields__ if name not in _NOT_OF_PAGES]
     linter = shutil.which("ruff") if settings.findings else None
-    packages = [f"{folder}:{_mtime(os.fspath(settings.below_root(folder)))}" for folder in settings.package_path]
+    packages = [f"{folder}:{settings.below_root(folder).is_dir()}" for folder in settings.package_path]
     told = [
         settings.book_title,
         state_of(settings.root),

@@ -65,9 +65,9 @@ class Packages(Mapping[str, Module]):
         return file is not None and not any(file.is_relative_to(folder) for folder in _installed())
 
     def looked_at(self, path: str) -> list[Path]:
-        """Give where a file of a package lies; where it may appear when no folder holds it."""
-        file = self._file(path)
-        return self.places(path) if file is None else [file]
+        """Give where a file of a package lies, behind where earlier folders may come to hold it; all places when none holds it."""
+        places, file = self.places(path), self._file(path)
+        return places if file is None else places[: places.index(file) + 1]
 
     def places(self, path: str) -> list[Path]:
         """Give where a file of a package may lie, the first folder first, whether or not it is there."""
