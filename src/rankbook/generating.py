@@ -329,7 +329,7 @@ class _Run:
         if self.changes is None or not self.changes.foreign:
             return set()
         changed = set(self.changes.foreign)
-        return {path for path in self.knowledge.foreign() if not changed.isdisjoint(map(os.fspath, self.packages.places(path)))}
+        return {path for path in self.knowledge.foreign() if not changed.isdisjoint(self.packages.places(path))}
 
     def _keep_findings(self, paths: Iterable[str], found: findings.Findings) -> None:
         if found.warning:
@@ -673,7 +673,7 @@ class _Run:
             return
         root, out = os.fspath(self.settings.root), os.fspath(self.writer.out)
         old = self.changes.manifest if self.changes is not None else None
-        foreign = [os.fspath(file) for path in self.knowledge.foreign() for file in self.packages.looked_at(path)]
+        foreign = [place for path in self.knowledge.foreign() for place in self.packages.places(path)]
         known = set() if old is None else set(old.sources.paths) - set(self.changes.sources if self.changes else ())
         looked = [path for path in self.paths if path not in known]
         freshness.save(

@@ -22,12 +22,12 @@ class Packages(Mapping[str, Module]):
     """
 
     def __init__(self, folders: tuple[Path, ...]) -> None:
-        self._folders = folders
+        self._starts = [f"{folder}/" for folder in folders]
         self._files: dict[str, Path | None] = {}
         self._modules: dict[str, Module] = {}
 
     def __contains__(self, path: object) -> bool:
-        return bool(self._folders) and isinstance(path, str) and self._file(path) is not None
+        return bool(self._starts) and isinstance(path, str) and self._file(path) is not None
 
     def __getitem__(self, path: str) -> Module:
         known = self._modules.get(path)
@@ -64,18 +64,13 @@ class Packages(Mapping[str, Module]):
         file = self._file(path)
         return file is not None and not any(file.is_relative_to(folder) for folder in _installed())
 
-    def looked_at(self, path: str) -> list[Path]:
-        """Give where a file of a package lies, behind where earlier folders may come to hold it; all places when none holds it."""
-        places, file = self.places(path), self._file(path)
-        return places if file is None else places[: places.index(file) + 1]
-
-    def places(self, path: str) -> list[Path]:
+    def places(self, path: str) -> list[str]:
         """Give where a file of a package may lie, the first folder first, whether or not it is there."""
         below = path.removeprefix(PACKAGES)
-        return [folder / below for folder in self._folders]
+        return [f"{folder}{below}" for folder in self._starts]
 
     def _find(self, path: str) -> Path | None:
-        return next((file for file in self.places(path) if file.is_file()), None)
+        return next((file for place in self.places(path) if (file := Path(place)).is_file()), None)
 
 
 def package_folders(root: Path, names: tuple[str, ...]) -> tuple[Path, ...]:
