@@ -7,12 +7,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from mkdocs.__main__ import cli
 from msgspec.structs import replace
 
 from ledgers import cases
 from rankbook.config import load
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome
+from rankbook.site.proof import Proof
 from tiny_site import RING, elsewhere, mkdocs, write_project
 from whole import in_whole
 
@@ -23,6 +26,15 @@ from test_ring import TestRing, neighbour
 class TestUser(TestRing):
     def test_two(self):
         assert neighbour(0, 2) == 1
+"""
+FRONT = """\
+# A tiny project
+
+Its [suite](book/index.md), edition {}.
+
+<!-- rankbook:last-run -->
+
+<!-- rankbook:proof -->
 """
 FOLDERS = ("suite", "suite/inner", "suite/outer", "suite/outer/deep")
 
@@ -84,7 +96,7 @@ class Edits:
                 return
 
     def by_hand(self) -> None:
-        (self.root / "docs/index.md").write_text(f"# A tiny project\n\nIts [suite](book/index.md), edition {self.number}.\n")
+        (self.root / "docs/index.md").write_text(FRONT.format(self.number))
 
     def in_place(self) -> None:
         """Somebody writes a page where a generated one stands."""
@@ -136,14 +148,39 @@ def test_a_site_that_grew_is_one_from_nothing(root, monkeypatch, seed, directori
     """After any sequence of edits the pages and the site are those of a build that knows nothing."""
     settings = (root / "mkdocs.yml").read_text()
     (root / "mkdocs.yml").write_text(settings.replace("use_directory_urls: false", f"use_directory_urls: {str(directories).lower()}"))
-    built(root)
     edits = Edits(root, random.Random(seed))
+    edits.by_hand()
+    built(root)
     history = []
     for _ in range(5):
         history += [edits.one() for _ in range(edits.chance.randint(1, 3))]
         made, anew = built(root), cold(root, monkeypatch)
         assert made.keys() == anew.keys(), history
         assert [path for path in made if made[path] != anew[path]] == [], history
+
+
+def test_charts_of_a_book_that_is_as_it_was_are_not_drawn_again(root, monkeypatch):
+    """A build that has nothing to do reads no run, and shows the same; a run, a source and a word of the page itself are seen."""
+    edits = Edits(root, random.Random(0))
+    edits.by_hand()
+    edits.runs()
+    built(root)
+    before = (root / "site/index.html").read_bytes()
+    assert b"Proof coverage" in before
+    monkeypatch.chdir(root)
+    with monkeypatch.context() as patched:
+        patched.setattr(Proof, "of", lambda *_: pytest.fail("all runs were added up"))
+        again = CliRunner().invoke(cli, ["build", "--quiet"], catch_exceptions=False)
+    assert (again.exit_code, (root / "site/index.html").read_bytes()) == (0, before)
+    source = root / "suite/test_ring.py"
+    more = lambda: source.write_text(f"{RING}\n\ndef test_more():\n    assert TOKEN\n")  # noqa: E731
+    for number, edit in enumerate((more, edits.runs, edits.by_hand), 1):
+        edits.number = number
+        edit()
+        made = built(root)
+        assert made["site/index.html"] != before, number
+        assert made == cold(root, monkeypatch)
+        before = made["site/index.html"]
 
 
 def test_a_site_that_was_brought_back_holds_no_page_of_what_is_gone(root, tmp_path, monkeypatch):

@@ -329,10 +329,12 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
     def _with_proof(self, content: str, path: str, names: Collection[str]) -> str:
         build = self._here
         try:
-            proof = build.ledgered.proof
-            found = proof.page(path, names=names)
-            last_run = found.last_run if found else ""
-            rollup = found.rollup if found and path in build.docs.stamps else proof.front(path)
+            if path in build.docs.stamps:
+                proof = build.ledgered.proof
+                found = proof.page(path, names=names)
+                last_run, rollup = (found.last_run, found.rollup) if found else ("", proof.front(path))
+            else:
+                _, last_run, rollup = build.ledgered.front(path, names)
             if self._live is not None:  # what is shown is exchanged when tests have run
                 last_run, rollup = shown_at(LAST_RUN, last_run), shown_at(ROLLUP, rollup)
             content = _LAST_RUN.sub(lambda _: last_run, content, count=1)

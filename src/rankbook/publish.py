@@ -48,7 +48,7 @@ STYLE = "assets/rankbook.css"
 """Where the built site holds the style of outcomes and of long names."""
 SCRIPT = "assets/rankbook.js"
 """Where it holds the script that filters long pages."""
-_FORMAT = 6
+_FORMAT = 7
 """Of what is kept."""
 _COPIED = ("imports.svg", "objects.inv")
 """What is generated beside the pages and stands on the site as it is."""
@@ -91,6 +91,17 @@ class Published(Struct, frozen=True):
     """Links of theirs that lead nowhere, a sentence each."""
 
 
+class Front(NamedTuple):
+    """What the ledger knows at the markers of a page that a person made."""
+
+    hangs_on: str
+    """Digest of what it depends on besides the ledger and the pages."""
+    last_run: str
+    """HTML: of the page's own listings."""
+    rollup: str
+    """HTML: the charts of the whole book."""
+
+
 class _Kept(Struct):
     """What the last run has left."""
 
@@ -109,6 +120,8 @@ class _Kept(Struct):
     """File of what pages offer and link to, as the run that found these problems has left it."""
     others: str = ""
     """Digest of the names of all files that are no pages."""
+    fronts: dict[str, Front] = field(default_factory=dict)
+    """What pages that people made have shown, by their paths."""
 
 
 class Site:
@@ -216,7 +229,7 @@ class Site:
     def keep(self, kept: _Kept) -> None:
         """Leave for the next run what it can build on."""
         self.kept = kept
-        links = kept.problems, kept.facts, kept.others
+        links = kept.problems, kept.facts, kept.others, {path: tuple(front) for path, front in kept.fronts.items()}
         about = (_FORMAT, os.fspath(self.path), kept.setting, kept.proofs, kept.ledger, kept.beside, kept.directories)
         _save(self.kept_in, (*about, *links), (tuple(kept.rows), columns_of(tuple(kept.rows.values()))))
         _forget(self.kept_in.parent)
@@ -342,6 +355,8 @@ class Ledgered:
         self._addresses = Addresses(directories)
         self._settings = docs.site.settings
         self._before = before.__dict__.get("known") if before else None
+        self.fronts: dict[str, Front] = {}
+        """What pages that people made were told to show."""
 
     @cached_property
     def state(self) -> str:
@@ -425,6 +440,30 @@ class Ledgered:
 
         by_hand = [self._below_root(path) for path in self._docs.by_hand]
         return standing(self._settings, by_hand, before=self._before, files=self._files)
+
+    def front(self, path: str, names: Collection[str]) -> Front:
+        """Give what a page that a person made shows at its markers; of a book that is as it was, what it has shown before.
+
+        Args:
+            path: of the page, below the folder of all pages.
+            names: its listings that have an anchor on it.
+
+        Raises:
+            LedgerError: the ledger cannot be read.
+        """
+        hangs_on = _digest([_code(), repr(self._addresses), *sorted(names)])
+        known = self._docs.site.kept.fronts.get(path)
+        if known is None or known.hangs_on != hangs_on or not self._is_as_it_was:
+            found = self.proof.page(path, names=names)
+            known = Front(hangs_on, found.last_run if found else "", self.proof.front(path))
+        self.fronts[path] = known
+        return known
+
+    @cached_property
+    def _is_as_it_was(self) -> bool:
+        """Whether neither the ledger nor any page has changed."""
+        kept, rows = self._docs.site.kept, self._docs.rows
+        return self.state == kept.proofs and len(rows) == len(kept.rows) and all(kept.rows.get(path) is row for path, row in rows.items())
 
     def with_outcomes(self, page: str, path: str, *, is_tabled: bool) -> tuple[str, frozenset[str]]:
         """Put into the HTML of a page that a person made how each of its listings ended.
@@ -571,7 +610,7 @@ def _finished(page: str, path: str, ledgered: Ledgered, addresses: Addresses) ->
     """Put what the ledger knows into a page that a person made, in the place of what it shows of it already."""
     plain = fences.without_outcomes(_PLACE.sub(lambda match: f"<!-- rankbook:{match[1]} -->", page))
     made, names = ledgered.with_outcomes(plain, path, is_tabled=LAST_RUN_MARKER in plain)
-    made = _PLACE.sub(lambda match: _known(match, path, ledgered.proof, names), made)
+    made = _PLACE.sub(lambda match: _known(match, ledgered.front(path, names)), made)
     return _with_assets(made, addresses.file(path)) if made != plain else plain
 
 
@@ -585,10 +624,8 @@ def shown_at(marker: str, shown: str) -> str:
     return f"<!-- rankbook:{marker} -->{shown}<!-- /rankbook:{marker} -->"
 
 
-def _known(match: re.Match[str], path: str, proof: Proof, names: Collection[str]) -> str:
-    found = proof.page(path, names=names)
-    shown = {LAST_RUN: found.last_run if found else "", ROLLUP: proof.front(path)}[match[1]]
-    return shown_at(match[1], shown)
+def _known(match: re.Match[str], front: Front) -> str:
+    return shown_at(match[1], {LAST_RUN: front.last_run, ROLLUP: front.rollup}[match[1]])
 
 
 def _with_assets(page: str, file: str) -> str:
@@ -675,7 +712,7 @@ class _Run:
         kept = self.kept
         is_other = (kept.setting, kept.proofs) != (self.setting, self.state) or kept.rows != self.rows
         is_other = is_other or kept.others != self.others or not self.are_links_known
-        return is_other or (self.ledgered is not None and self.ledgered.seen != kept.ledger)
+        return is_other or (self.ledgered is not None and (self.ledgered.seen, self.ledgered.fronts) != (kept.ledger, kept.fronts))
 
     def _compare(self) -> None:
         """Take over what is as it was."""
@@ -767,7 +804,9 @@ class _Run:
         ledger = self.ledgered.seen if self.ledgered else _NOTHING
         beside = self.ledgered.beside if self.ledgered else ()
         facts = _at_last(self.facts_file) if self.are_facts_kept else _NOTHING
-        self.site.keep(_Kept(self.rows, self.setting, self.state, ledger, beside, self.addresses.directories, problems, facts, self.others))
+        fronts = self.ledgered.fronts if self.ledgered else {}
+        about = (self.setting, self.state, ledger, beside, self.addresses.directories)
+        self.site.keep(_Kept(self.rows, *about, problems, facts, self.others, fronts))
 
 
 def _at(row: Row) -> Told:
@@ -852,9 +891,11 @@ def _load(path: Path) -> _Kept:
             _, _, *others = about
             paths, columns = marshal.loads(file.read())  # noqa: S302 - as above; from a file it would be read bit by bit
         rows = dict(zip(paths, rows_of(Row, columns), strict=True))
-        return _Kept(rows, *others)
+        kept = _Kept(rows, *others)
+        kept.fronts = {path: Front(*front) for path, front in kept.fronts.items()}
     except Exception:  # noqa: BLE001 - whatever is wrong with it, a run without it does the same
         return _Kept()
+    return kept
 
 
 def _facts_file(path: Path) -> Path:
