@@ -284,6 +284,7 @@ OTHERS = {
         ("nv", "$a"), ("c1", "# d"), ("k", "done"),
     ],
     ("bash", "cat <<'EOF' > x\n# 'no\nEOF\necho"): [("s", "# 'no"), ("nb", "echo")],
+    ("bash", "pytest test/test_a.py; time.sh; test -d a; set-up"): [("nb", "test")],
     ("console", "$ ls 'a'\n'b\n> c"): [("gp", "$ "), ("s1", "'a'"), ("go", "'b"), ("gp", "> ")],
     ("pycon", ">>> f('a')\n'a'\n... 1"): [("gp", ">>> "), ("s1", "'a'"), ("go", "'a'"), ("gp", "... "), ("mi", "1")],
     ("cmake", 'if(A AND "${B}")\n  set(C [=[d]]]=]) # e'): [

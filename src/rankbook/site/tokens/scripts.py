@@ -81,6 +81,7 @@ BASH = Table(
     _SHELL_WORDS,
     (_BARE + _ASSIGNED, rf"{WORD}\(\)"),
     rf"{_BARE}(?<!=)",
+    behind=r"(?!\w)(?![./-])",
     entity=r"&(?!lt;&lt;-?+[ \t]*+[\"'\\A-Z_])\w++;",
 )
 
@@ -97,6 +98,7 @@ CONSOLE = Table(
     _SHELL_WORDS,
     (_BARE + _ASSIGNED,),
     BASH.after,
+    behind=BASH.behind,
     lines=r"[^\n]",
 )
 
@@ -154,6 +156,7 @@ DOCKERFILE = Table(
     {"k": f"AS {_SHELL_WORDS['k']}", "nb": _SHELL_WORDS["nb"]},
     BASH.stops,
     BASH.after,
+    behind=BASH.behind,
     lines=rf"{_INSTRUCTION}|[ \t]*+#",
     entity=BASH.entity,
 )

@@ -108,6 +108,8 @@ class Table(Struct, frozen=True, dict=True):
     """Further expressions of words at which a token may begin: the prefix of a string, the name of a function."""
     after: str = r"(?<!\.)"
     """What must hold before a word of the list."""
+    behind: str = r"(?!\w)"
+    """What must hold behind it."""
     word: str = WORD
     """What a word looks like."""
     lines: str = ""
@@ -119,7 +121,7 @@ class Table(Struct, frozen=True, dict=True):
     @cached_property
     def _expression(self) -> str:
         """What is passed over, then one group for each rule, a word, and any other character."""
-        listed = [rf"{self.after}(?:{trie(self.classes)})(?!\w)"] if self.classes else []
+        listed = [rf"{self.after}(?:{trie(self.classes)}){self.behind}"] if self.classes else []
         stops = "|".join([*listed, *self.stops])
         passed = rf"(?!{stops}){self.word}" if stops else self.word
         passed = rf"(?>[^\w&{self.starts}{NEWLINE if self.lines else ''}]++|{passed}{f'|{self.entity}' if self.entity else ''}"
