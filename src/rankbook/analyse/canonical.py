@@ -201,24 +201,7 @@ def _starred(draft: Draft, spot: Spot) -> Spot | None:
     """Find the module that a module takes a name from by `import *`, near or far."""
     if spot.name.startswith("_"):
         return None
-    seen, waiting = {spot.path}, [*_stars(draft, spot.path)]
-    while waiting:
-        module, path = waiting.pop(0)
-        if path in seen:
-            continue
-        seen.add(path)
-        if draft.names.has(path, spot.name):
-            return Spot(module, path, spot.name)
-        waiting += _stars(draft, path)
+    for star in draft.names.starred(spot.path, spot.name):
+        if draft.names.has(star.path, spot.name):
+            return Spot(absolute(draft, star.importer, star.module), star.path, spot.name)
     return None
-
-
-def _stars(draft: Draft, path: str) -> list[tuple[str, str]]:
-    """Give the modules from which a module takes all names."""
-
-    def find() -> list[tuple[str, str]]:
-        sources = ["." * entry.level + entry.module for entry in draft.modules[path].imports if entry.name == "*"]
-        found = [(absolute(draft, path, source), draft.names.target(path, source)) for source in sources]
-        return [(module, target) for module, target in found if target is not None]
-
-    return draft.remember(("stars", path), find)

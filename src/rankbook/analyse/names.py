@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from rankbook.analyse.reads import Reads
+from rankbook.analyse.stars import Star, Stars, Walk
 from rankbook.dotted import INIT
 from rankbook.model import PACKAGES, Class, Constant, Function, Import, Module
 from rankbook.vocabulary import BUILT_IN, Vocabulary
@@ -80,8 +81,8 @@ class Names:
         self._unsettled: dict[str, frozenset[str]] = {}
         self._ways: dict[str, Counter[str]] = {}
         """In how many ways a file binds a name: those of functions only where the module does not bind it."""
-        self._whole: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
-        """Files that a file imports whole, and the last parts of the modules that it names."""
+        self._whole: dict[str, Stars] = {}
+        self._walks: dict[str, Walk] = {}
         self._roots: dict[str, tuple[str, ...]] = {}
         self._answers: dict[Hashable, Any] = {}
 
@@ -145,6 +146,21 @@ class Names:
         is_hidden = once and found is None and name.partition(".")[0] in self.bindings(path)
         return found if found is not None or is_hidden else self._starred(path, name, depth, once=once)
 
+    def starred(self, path: str, name: str) -> Iterator[Star]:
+        """Yield the modules that a file imports whole, near or far, that bind the first part of a name, noting all that are looked into.
+
+        Args:
+            path: the file.
+            name: dotted name that it does not bind otherwise.
+        """
+        walk = self._walks.get(path)
+        if walk is None:
+            walk = self._walks[path] = Walk(path, self._stars_of, self._bound)
+        for place in walk.places(name.partition(".")[0]):
+            self._reads.take(walk.paths[: place + 1], walk.asked[: walk.before[place]])
+            yield walk.stars[place]
+        self._reads.take(walk.paths, walk.asked)
+
     def has(self, path: str, name: str) -> bool:
         """Tell whether a file itself defines or imports a name."""
         self._reads.note(path)
@@ -203,6 +219,7 @@ class Names:
         self._ways.clear()
         self._splits.clear()
         self._whole.clear()
+        self._walks.clear()
 
     def within(self, place: Place) -> Iterator[Function]:
         """Give a function and the functions that it defines inside."""
@@ -260,13 +277,20 @@ class Names:
         return Place(path, found) if found is not None else self._imported(path, name, depth, once=once)
 
     def _definition(self, path: str, name: str) -> Class | Function | Constant | None:
+        return self._defined(path).get(name)
+
+    def _defined(self, path: str) -> dict[str, Class | Function | Constant]:
         if path not in self._definitions:
             module = self._modules[path]
             table: dict[str, Class | Function | Constant] = {constant.name: constant for constant in module.constants}
             table |= {function.qualname: function for function in module.functions}
             table |= {each.qualname: each for each in module.classes}
             self._definitions[path] = table
-        return self._definitions[path].get(name)
+        return self._definitions[path]
+
+    def _bound(self, path: str) -> frozenset[str]:
+        """Give the first parts of the names that a file itself defines or imports."""
+        return frozenset(name.partition(".")[0] for name in (*self._defined(path), *self.bindings(path)))
 
     def _imported(self, path: str, name: str, depth: int, *, once: bool) -> Place | None:
         root, _, rest = name.partition(".")
@@ -303,38 +327,47 @@ class Names:
             return None
         if once and not self._is_sure(path, name):
             return None
-        return self.remember(("starred", path, name, depth, once), lambda: self._among_stars(path, name, depth, once=once))
+        among = self._only_among_stars if once else self._among_stars
+        return self.remember(("starred", path, name, depth, once), lambda: among(path, name, depth))
 
-    def _among_stars(self, path: str, name: str, depth: int, *, once: bool) -> Place | None:
-        seen, waiting, known = {path}, list(self._stars(path)), None
+    def _among_stars(self, path: str, name: str, depth: int) -> Place | None:
+        for star in self.starred(path, name):
+            found = self._own(star.path, name, depth - 1)
+            if found:
+                return found
+        return None
+
+    def _only_among_stars(self, path: str, name: str, depth: int) -> Place | None:
+        seen, waiting, known = {path}, [*self._stars(path)], None
         while waiting:
-            target = waiting.pop(0)
+            target = waiting.pop(0).path
             if target in seen:
                 continue
             seen.add(target)
             self._reads.note(target)
-            if once and not self._is_sure(target, name):
+            if not self._is_sure(target, name):
                 return None
-            found = self._own(target, name, depth - 1, once=once)
-            if found and not once:
-                return found
+            found = self._own(target, name, depth - 1, once=True)
             if found and known and found != known:
                 return None
             known = known or found
             waiting += () if found else self._stars(target)
         return known
 
-    def _stars(self, path: str) -> tuple[str, ...]:
-        """Name the files that a file, which is noted as read, imports whole."""
+    def _stars(self, path: str) -> tuple[Star, ...]:
+        """Name what a file, which is noted as read, imports whole."""
+        stars, asked = self._stars_of(path)
+        self._reads.ask(*asked)
+        return stars
+
+    def _stars_of(self, path: str) -> Stars:
         known = self._whole.get(path)
         if known is None:
             modules = ["." * entry.level + entry.module for entry in self._modules[path].imports if entry.name == "*"]
             folder = path.rpartition("/")[0]
-            targets = (self._target(folder, module) for module in modules)
-            asked = tuple(module.rpartition(".")[2] for module in modules)
-            known = self._whole[path] = (tuple(target for target in targets if target is not None), asked)
-        self._reads.ask(*known[1])
-        return known[0]
+            stars = [Star(path, module, target) for module in modules if (target := self._target(folder, module)) is not None]
+            known = self._whole[path] = (tuple(stars), tuple(module.rpartition(".")[2] for module in modules))
+        return known
 
     def _target(self, folder: str, module: str) -> str | None:
         key = (folder, module)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -37,6 +37,11 @@ class Reads:
 
     def ask(self, *names: str) -> None:
         """Note that modules of these names are looked for."""
+        self._asked.update(names)
+
+    def take(self, paths: Iterable[str], names: Iterable[str]) -> None:
+        """Note that files are read, and that modules of these names are looked for."""
+        self._read.update(paths)
         self._asked.update(names)
 
     @contextmanager
