@@ -51,8 +51,7 @@ def _followed(draft: Draft, path: str, name: str) -> str:
         if found is None:
             break
         root, dot, rest = found.name.partition(".")
-        choose = _offered if found.path.endswith(INIT) and not is_private(found.module) else _public
-        known = choose(draft, Spot(found.module, found.path, root)).full + dot + rest
+        known = _public(draft, Spot(found.module, found.path, root)).full + dot + rest
         if known == name:
             break
         name = known
@@ -104,8 +103,9 @@ def origin(draft: Draft, spot: Spot) -> Spot | None:
 
 
 def _public(draft: Draft, spot: Spot) -> Spot:
-    """Choose among the names of one thing: one of another package that a helper passes on, else the outermost that is not private."""
-    return draft.remember(("public name", spot), lambda: _chosen(draft, spot, _links(draft, spot)))
+    """Give the public name of a name at the top of a module."""
+    is_open = spot.path.endswith(INIT) and not is_private(spot.module)
+    return draft.remember(("public name", spot), lambda: _offered(draft, spot) if is_open else _chosen(draft, spot, _links(draft, spot)))
 
 
 def _offered(draft: Draft, spot: Spot) -> Spot:
@@ -115,6 +115,7 @@ def _offered(draft: Draft, spot: Spot) -> Spot:
 
 
 def _chosen(draft: Draft, spot: Spot, links: list[Spot]) -> Spot:
+    """Choose among the names of one thing: one of another package that a helper passes on, else the outermost that is not private."""
     top = _top(spot)
     outside = next((link for link in links if _top(link) != top and not is_private(link.full)), None)
     if outside is not None or not links:

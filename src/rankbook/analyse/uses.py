@@ -35,13 +35,12 @@ def uses(draft: Draft, path: str, collected: Iterable[Collected]) -> Iterator[Us
         for mention in _mentions(draft, (path, owner)):
             _gathered(found, mention).lines.add(mention.line)
     ordered = list(collected)
-    for nodes, tests in _by_reach(draft, ordered):
-        for node in nodes:
-            for mention in _mentions(draft, node):
-                gathered = _gathered(found, mention)
-                gathered.tests.update(tests)
-                if node[0] != path:
-                    gathered.places.add((node[0], mention.line))
+    for node, tests in _by_node(draft, ordered).items():
+        for mention in _mentions(draft, node):
+            gathered = _gathered(found, mention)
+            gathered.tests.update(tests)
+            if node[0] != path:
+                gathered.places.add((node[0], mention.line))
     ids = [each.test.id for each in ordered]
     for name, gathered in sorted(found.items()):
         tests_of = tuple(ids[index] for index in sorted(gathered.tests))
@@ -69,12 +68,13 @@ def _gathered(found: dict[str, _Gathered], mention: Mention) -> _Gathered:
     return known
 
 
-def _by_reach(draft: Draft, collected: Iterable[Collected]) -> Iterator[tuple[tuple[Node, ...], list[int]]]:
-    """Put the tests together that run the same functions, as the variants of one do."""
-    groups: dict[tuple[Node, ...], list[int]] = {}
+def _by_node(draft: Draft, collected: Iterable[Collected]) -> dict[Node, list[int]]:
+    """Give the tests that run each function, by their place in the order of the file's tests."""
+    found: dict[Node, list[int]] = {}
     for index, each in enumerate(collected):
-        groups.setdefault(reached(draft, each), []).append(index)
-    yield from groups.items()
+        for node in reached(draft, each):
+            found.setdefault(node, []).append(index)
+    return found
 
 
 def _mentions(draft: Draft, node: Node) -> tuple[Mention, ...]:
