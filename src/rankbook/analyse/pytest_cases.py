@@ -105,7 +105,7 @@ def needy_fixtures(draft: Draft, path: str, collected: Collected) -> list[Fixtur
 
 def _marks(draft: Draft, frame: Frame, function: Function, path: str, lineages: Lineages) -> Iterator[Decorator]:
     """Give the marks of a test in the order in which pytest goes through them: function, class, module."""
-    own = lineages[0] if lineages else ()
+    own = lineages[0] if lineages and function.decorators else ()
     holder = next((each for each in own if each.path == path and each.facts and function in each.facts.methods), None)
     for written in reversed(function.decorators):
         yield from _mark(draft, Frame(path, owner=holder.facts if holder else None), written)

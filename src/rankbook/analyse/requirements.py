@@ -48,14 +48,16 @@ def of_file(draft: Draft, path: str, tests: Iterable[Test]) -> tuple[Requirement
 
 
 def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement, ...]:
-    """Give what a test needs; variants of which nothing else is said share the answer."""
+    """Give what a test needs; variants of which nothing else is said share the answer, and so do functions of which nothing is said."""
     test, function, lineage = collected.test, collected.function, collected.lineage
     device = dict(test.case).get("device")
     decides = (
         function.skips or function.spawns or function.asks or any(call.name == GPU_CALL and call.arguments for call in function.gpu_calls)
     )
     case = test.case if decides else ()
-    key = (path, test.path, function.qualname, function.line, len(function.decorators), test.harness, device, case, test.requirements)
+    is_plain = not (decides or function.decorators or function.guard or function.gpu_calls)
+    own = (function.requested, _lines(lineage)) if is_plain else (function.qualname, function.line, len(function.decorators))
+    key = (path, test.path, own, test.harness, device, case, test.requirements)
 
     def needs() -> tuple[Requirement, ...]:
         files = dict.fromkeys([path, *(ancestor.path for ancestor in lineage if _is_own(ancestor)), test.path])
@@ -277,6 +279,11 @@ def _of_class(draft: Draft, lineage: tuple[Ancestor, ...], harness: str, device:
 
 def _names(lineage: tuple[Ancestor, ...]) -> tuple[tuple[str, str], ...]:
     return tuple((ancestor.path, ancestor.name) for ancestor in lineage)
+
+
+def _lines(lineage: tuple[Ancestor, ...]) -> tuple[int, ...]:
+    """Tell classes of one name apart."""
+    return tuple([0 if ancestor.facts is None else ancestor.facts.line for ancestor in lineage])
 
 
 def _replacing(draft: Draft, ancestor: Ancestor, facts: Class) -> set[str]:
