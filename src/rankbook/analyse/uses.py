@@ -31,12 +31,13 @@ def uses(draft: Draft, path: str, collected: Iterable[Collected]) -> Iterator[Us
         collected: its tests.
     """
     found: dict[str, _Gathered] = {}
-    for owner in bodies(draft, path):
-        for mention in _mentions(draft, (path, owner)):
+    own = {(path, owner): tuple(_named(draft, path, body)) for owner, body in bodies(draft, path).items()}
+    for mentions in own.values():
+        for mention in mentions:
             _gathered(found, mention).lines.add(mention.line)
     ordered = list(collected)
     for node, tests in _by_node(draft, ordered).items():
-        for mention in _mentions(draft, node):
+        for mention in own[node] if node in own else _mentions(draft, node):
             gathered = _gathered(found, mention)
             gathered.tests.update(tests)
             if node[0] != path:
@@ -78,13 +79,12 @@ def _by_node(draft: Draft, collected: Iterable[Collected]) -> dict[Node, list[in
 
 
 def _mentions(draft: Draft, node: Node) -> tuple[Mention, ...]:
-    """Give the imported names that a function uses, by their public names."""
-    return draft.remember(("mentions", node), lambda: tuple(_named(draft, node)))
-
-
-def _named(draft: Draft, node: Node) -> Iterator[Mention]:
+    """Give the imported names that a function of another file uses, by their public names."""
     path, owner = node
-    body = bodies(draft, path).get(owner, Body())
+    return draft.remember(("mentions", node), lambda: tuple(_named(draft, path, bodies(draft, path).get(owner, Body()))))
+
+
+def _named(draft: Draft, path: str, body: Body) -> Iterator[Mention]:
     for each in body.mentions:
         name = public_name(draft, path, each.name)
         if not name.startswith("pytest.mark."):
