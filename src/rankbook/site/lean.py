@@ -27,7 +27,6 @@ _DRAWING = re.compile(
 )
 """A drawing in one colour, that of the text around it."""
 _KEPT = re.compile(r"(<pre\b.*?</pre>|<svg\b.*?</svg>)", re.DOTALL)
-_ENDS = re.compile(r"</(?:li|td|th|tr|thead|tbody)>\n?")
 _RULE = """\
 .{name} {{
   background: currentcolor;
@@ -35,23 +34,29 @@ _RULE = """\
   mask: url("data:image/svg+xml,{picture}") center / contain no-repeat;
 }}
 """
-_PLACED = re.compile(r"(<a href=[^ >]*#L\d+>)<code>([^<]*:\d+)</code>(?=</a>)")
-"""A link to a line, named by its file: the style sheet shows it as code, without an element that says so each time."""
-_LINK = re.compile(r'(<a href=)"([\w./#:%?,+~@!$*()-]*[\w#])"')
-"""What stays of this and of the one above are their groups: to join what a text is split into takes a third of replacing."""
-
-
-_OWN_LINK = re.compile(r"<a class=headerlink href=#[^>]*>¶</a>(?=</h[1-6]>)")
-"""A link from a heading to itself, which shows when it is pointed at: the script adds it."""
-_RIGHT = re.compile(r'(<t[hd]) style="text-align: right"(?=>)')
-"""A cell in a column of numbers, as Markdown writes it; the style sheet knows it by a class."""
+_SPARED = re.compile(r"<(?:/(?:li|t(?:[dhr]|head|body))>\n?|a class=headerlink href=#[^>]*>¶</a>(?=</h[1-6]>))")
+"""What a browser adds, and a link from a heading to itself, which shows when it is pointed at: the script adds it."""
+_LINK = re.compile(
+    r"""
+    "(?<=<a\ href=") (?:
+        ([\w./:%?,+~@!$*()-]*+\#L\d++)"(>)<code>([^<]*:\d+)</code>(?=</a>)  # the style sheet shows a line, named by its file, as code
+      | ([\w./\#:%?,+~@!$*()-]*[\w\#])"
+    )
+    """,
+    re.VERBOSE,
+)
+"""An address and its quotes; what stays are its groups: to join what a text is split into takes a third of replacing."""
+_RIGHT = {f'<{cell} style="text-align: right">': f"<{cell} class=r>" for cell in ("td", "th")}
+"""Cells in a column of numbers, as Markdown writes them; the style sheet knows them by a class."""
 _LISTS = re.compile(r'\A<div class="rankbook-page" data-rankbook="(?:keywords|subtree|suite-words)">')
 """Pages of which nearly all are lists of names."""
 _SAID = re.compile(
     r"""
-    (?P<table><table>)
-  | (?P<test><a\ href=[^ >]*)\ title="(?P<command>pytest\ [^"]*)"(?=><code>(?P<name>[^<]*)</code></a>)
-  | <a\ class="rankbook-run"\ href="(?P<run>\#[\w-]+)"\ title="(?P<ended>[^"]*)"
+    <(?:
+        (?P<table>table>)
+      | a\ (?P<test>href=[^ >]*)\ title="(?P<command>pytest\ [^"]*)"(?=><code>(?P<name>[^<]*)</code></a>)
+      | a\ class="rankbook-run"\ href="(?P<run>\#[\w-]+)"\ title="(?P<ended>[^"]*)"
+    )
     """,
     re.VERBOSE,
 )
@@ -69,9 +74,7 @@ def compact(page: str) -> str:
         page: the content of a page.
     """
     parts = _KEPT.split(page)
-    parts[::2] = [
-        _joined(_PLACED, _joined(_LINK, _ENDS.sub("", _OWN_LINK.sub("", _RIGHT.sub(r"\1 class=r", part))))) for part in parts[::2]
-    ]
+    parts[::2] = [_spared(part) for part in parts[::2]]
     if 'title="pytest ' in page:
         parts[::2] = [_SAID.sub(_Above(), part) for part in parts[::2]]
     if _LISTS.match(page):
@@ -96,11 +99,13 @@ class _Above:
             return f"<a class=rankbook-run href={match['run']} {title}"
         command, name = match["command"], match["name"]
         above, self._start = self._start, command.removesuffix(name) if command.endswith(f"::{name}") else None
-        return f"{match['test']} title" if above is not None and above == self._start else match[0]
+        return f"<a {match['test']} title" if above is not None and above == self._start else match[0]
 
 
-def _joined(pattern: re.Pattern[str], text: str) -> str:
-    return "".join(pattern.split(text))
+def _spared(part: str) -> str:
+    for cell, short in _RIGHT.items():
+        part = part.replace(cell, short)
+    return "".join(filter(None, _LINK.split(_SPARED.sub("", part))))
 
 
 def _named(part: str) -> str:
