@@ -25,12 +25,12 @@ _TITLE_END = re.compile(r"(?=<a class=headerlink [^>]*>¶</a></h1>)")
 _ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
 _LINK = re.compile(r'<a href="([^"]*)"[^>]*>.*?</a>', re.DOTALL)
 _TESTED = "<h2 id=what-is-tested>"
-_PART = re.compile(r"<h3 [^>]*>(?P<class>.*?)</h3>|<tr>(?P<row>.*?)</tr>", re.DOTALL)
-"""Of what is said of tests: the heading of a class, and a row of a table."""
+_PART = re.compile(r"<(?:h3 [^>]*>(?P<class>.*?)</h3>|tr>\s*(?P<cell><t[hd])[^>]*>)", re.DOTALL)
+"""Of what is said of tests: the heading of a class, and the start of the first cell of a row."""
 _ALL_OF = re.compile(r"<p>[0-9,]+ tests?(?: of <code>(?P<class>.*?)</code>)?[.,]")
 """What is said where the tests stand under no heading: they are of one class, or functions."""
-_HEAD = re.compile(r"\s*<th[^>]*>Test</th>")
-_NAME = re.compile(r"\s*<td[^>]*>(?:<a [^>]*>)?<code>(?P<name>.*?)</code>(?:</a>)?", re.DOTALL)
+_HEAD = "Test</th>"
+_NAME = re.compile(r"(?:<a [^>]*>)?<code>(?P<name>.*?)</code>(?:</a>)?", re.DOTALL)
 _COMMAND = re.compile(rf"<h[1-6] id=(?P<anchor>[^ >]+)>|<p>{LISTING}(?P<place>\d+){LISTING}</p>|<pre>")
 """A heading, and what may be a listing."""
 _CODE = re.compile(r"<code>(.*?)</code>", re.DOTALL)
@@ -124,7 +124,7 @@ def _commands(rendered: Rendered) -> Iterator[tuple[int, int, str]]:
     """Yield where the place of each command begins, with its number among the listings, and its name."""
     below: list[re.Match[str]] = []
     anchor = ""
-    for part in [*_COMMAND.finditer(rendered.prose), None]:
+    for part in [*_COMMAND.finditer(rendered.prose), None] if rendered.commands else []:
         if part is not None and part["anchor"] is None:
             below.append(part)
             continue
@@ -150,12 +150,12 @@ def _tests(prose: str) -> Iterator[tuple[int, tuple[str | None, str]]]:
     holder = _text(said["class"] or "") if said else None
     has_tests = False
     for part in _PART.finditer(prose, start, end):
-        if part["row"] is None:
+        if part["cell"] is None:
             name = _CODE.search(part["class"])
             holder = _text(name[1]) if name else ""
-        elif "<th" in part["row"]:
-            has_tests = _HEAD.match(prose, part.start("row")) is not None
-        elif has_tests and (cell := _NAME.match(prose, part.start("row"))) is not None:
+        elif part["cell"] == "<th":
+            has_tests = prose.startswith(_HEAD, part.end())
+        elif has_tests and (cell := _NAME.match(prose, part.end())) is not None:
             yield cell.end(), (holder, _text(cell["name"]))
 
 
