@@ -37,10 +37,16 @@ LISTING = "\ufdd2"
 _FENCE = re.compile(r"(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^`\n\r]*)\r?\n")
 _HEADING = re.compile(r"<h([1-6])>(.*?)</h\1>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
-_ADDRESS = re.compile(r'<(a href|img src)="([^"]*)"')
-_TO_LINE = re.compile(r'<a href="([^"#&]*)#__codelineno-source-([0-9]{1,9})(?=")')
-"""A link to a line of a listing, as nearly all are."""
-_TO_OTHER = re.compile(r'<(img src|a href(?!="[^"#&]*#__codelineno-source-[0-9]{1,9}"))="([^"]*)"')
+_ADDRESS = re.compile(
+    r"""
+    "(?:
+        (?<=<a\ href=") (?: ((?!/)[^"\#&:?\\]*)\#__codelineno-source-([0-9]{1,9})(?=") | ([^"]*) )
+      | (?<=<img\ src=") ([^"]*)
+    )
+    """,
+    re.VERBOSE,
+)
+"""Where a link leads: to a line of a listing of the book, as nearly all do, or elsewhere; or the address of a picture."""
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|\w+);")
 _NOT_A_WORD = re.compile(r"[^\w\s-]")
 _SPACES = re.compile(r"[-\s]+")
@@ -270,49 +276,35 @@ class _Links:
         self.path = path
         self.addresses = addresses
         self.targets: dict[str, Target] = {}
-        self._known: dict[str, str] = {}
 
     def rewritten(self, page: str) -> str:
         """Rewrite the links of a page."""
-        parts = _TO_LINE.split(_TO_OTHER.sub(self, page))
-        starts: dict[str, tuple[str, str]] = {}
-        for address in set(parts[1::3]):
-            if (start := self._start(address)) is None:
-                return _ADDRESS.sub(self, page)
-            starts[address] = start
+        parts = _ADDRESS.split(page)
         last: dict[str, int] = {}
-        for address, line in zip(parts[1::3], map(int, parts[2::3]), strict=True):
-            if line > last.get(address, -1):
-                last[address] = line
-        for address, line in last.items():
-            target = self._target(starts[address][1])
-            target.line = max(target.line, line)
-        parts[1::3] = [starts[address][0] for address in parts[1::3]]
-        return "".join(parts)
+        for address, line in zip(parts[1::5], parts[2::5], strict=True):
+            if line and (number := int(line)) > last.get(address, -1):
+                last[address] = number
+        to_lines = {address: f'"{self._made(f"{address}#L0", line).removesuffix("0")}' for address, line in last.items()}
+        links, pictures = ({each: self._made(html.unescape(each)) for each in set(parts[place::5]) - {None}} for place in (3, 4))
+        parts[1::5] = map(to_lines.get, parts[1::5])
+        parts[3::5] = map({each: f'"{made}' for each, made in links.items()}.get, parts[3::5])
+        parts[4::5] = map({each: '"data:,' if _FOREIGN.match(made) else f'"{made}' for each, made in pictures.items()}.get, parts[4::5])
+        return "".join(filter(None, parts))
 
-    def _start(self, address: str) -> tuple[str, str] | None:
-        """Write a link to a line of the book up to its number, and name the page; None for another link."""
-        place = self.addresses.resolve(self.path, f"{address}#L0") if _SAFE.match(f"{address}#") else None
-        return (f'<a href="{html.escape(place.href).removesuffix("0")}', place.path) if place else None
+    def _made(self, written: str, line: int = 0) -> str:
+        """Write an address as it is on the site.
 
-    def __call__(self, match: re.Match[str]) -> str:
-        kind, written = match[1], match[2]
-        made = self._known.get(written)
-        if made is None:
-            made = self._known[written] = self._made(html.unescape(written))
-        if kind != "img src":
-            return f'<a href="{made}"'
-        return '<img src="data:,"' if _FOREIGN.match(made) else f'<img src="{made}"'
-
-    def _made(self, written: str) -> str:
+        Args:
+            written: the address.
+            line: the last line of that page which a link leads to, where it is known.
+        """
         if not _SAFE.match(written):
             return "#"
         if (place := self.addresses.resolve(self.path, written)) is None:
             return html.escape(written)
         target = self._target(place.path)
-        if place.line:
-            target.line = max(target.line, place.line)
-        elif place.anchor:
+        target.line = max(target.line, place.line, line)
+        if place.anchor:
             target.anchors.add(place.anchor)
         return html.escape(place.href)
 
