@@ -158,8 +158,10 @@ def render(text: str, path: str, addresses: Addresses) -> Rendered:
     headings = _Headings()
     made = _HEADING.sub(headings, made)
     if _LESS in made:
-        made = _IN_CODE.sub(_plain, made)
+        if made.count(_LESS) > made.count(f"<p>{_LESS}"):  # else none stands in code: most pages hold nothing but notes and markers
+            made = _IN_CODE.sub(_plain, made)
         made = _PARAGRAPHS.sub(_allowed, made)
+    if _LESS in made:
         made = _ALLOWED.sub(_allowed, made)
     return Rendered(
         prose=made,
