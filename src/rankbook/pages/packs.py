@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -103,16 +103,24 @@ class _Loader(jinja2.FileSystemLoader):
             raise TemplateError("the template is not UTF-8", where=file, right="save it as UTF-8") from error
 
 
-class _Environment(jinja2.Environment):
-    """That of packs of our own, whose templates write `each.name` for attributes alone."""
+class _OfPack(jinja2.Environment):
+    """That of any pack: globals are those that there are when a template is read, in one dictionary, which is quickly copied for a page."""
 
     code_generator_class = _Generator
+
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        return {**self.globals, **(d or {})}
+
+
+class _Environment(_OfPack):
+    """That of packs of our own, whose templates write `each.name` for attributes alone."""
+
     context_class = _Context
     getattr = staticmethod(getattr)  # type: ignore[assignment] # that of Jinja asks for items too
 
 
-class _Sandboxed(SandboxedEnvironment):
-    code_generator_class = _Generator
+class _Sandboxed(_OfPack, SandboxedEnvironment):
+    """That of packs of a project."""
 
 
 @lru_cache(maxsize=4)
@@ -132,6 +140,7 @@ def environment(folders: tuple[str, ...]) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         auto_reload=False,
+        optimized=False,  # to look in all expressions for what is constant takes longer than it saves
         bytecode_cache=compiled.kept("" if is_own else "_sandboxed"),
     )
     made.filters.update(FILTERS | ROWS)
