@@ -137,6 +137,7 @@ class Site:
         self.settings = settings
         self.folder = folder
         self.path = path
+        self._base = os.fspath(path)
         self.kept_in = freshness.cache_folder(settings) / f"site-{_short([os.fspath(folder), os.fspath(path)])}"
         self.kept = _load(self.kept_in)
         self._search = searching.FOLDER
@@ -209,7 +210,7 @@ class Site:
             RankbookError: it cannot be written, or a link on the way to it leads out of the site.
         """
         self.guard(file)
-        return _put(self.path / file, data)
+        return _put(f"{self._base}/{file}", data)
 
     def guard(self, file: str) -> None:
         """Make sure that what is written under a name lies in the site.
@@ -825,25 +826,29 @@ def _is_stamped(file: Path) -> bool:
         return False
 
 
-def _put(target: Path, data: bytes) -> Seen:
+def _put(target: str, data: bytes) -> Seen:
     """Write a file beside its place and move it there, unless it is there already; tell how it is seen."""
-    name = os.fspath(target)
     try:
         with suppress(FileNotFoundError):
-            found = os.stat(name)  # noqa: PTH116 - this runs for each page
-            if found.st_size == len(data) and target.read_bytes() == data:
+            found = os.stat(target)  # noqa: PTH116 - this runs for each page
+            if found.st_size == len(data) and Path(target).read_bytes() == data:
                 return found.st_mtime_ns, found.st_size
         # Of any length that is allowed: a name that grew with the target's could be too long.
-        temporary = f"{os.path.dirname(name)}/.rankbook-{os.getpid()}-{get_ident()}.tmp"  # noqa: PTH120 - as above
+        folder = target.rpartition("/")[0]
+        temporary = f"{folder}/.rankbook-{os.getpid()}-{get_ident()}.tmp"
         try:
             file = os.open(temporary, _TEMPORARY, 0o666)
         except FileNotFoundError:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - as above
             file = os.open(temporary, _TEMPORARY, 0o666)
-        with os.fdopen(file, "wb") as stream:
-            stream.write(data)
-        os.replace(temporary, name)  # noqa: PTH105 - as above
-        found = os.stat(name)  # noqa: PTH116 - as above
+        try:
+            rest = data
+            while rest:
+                rest = rest[os.write(file, rest) :]
+        finally:
+            os.close(file)
+        os.replace(temporary, target)  # noqa: PTH105 - as above
+        found = os.stat(target)  # noqa: PTH116 - as above
     except OSError as error:
         raise RankbookError(f"cannot write the page of the site: {error.strerror}", where=target) from error
     return found.st_mtime_ns, found.st_size
