@@ -13,7 +13,7 @@ from typing import Any
 import jinja2
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
-from jinja2.runtime import Context
+from jinja2.runtime import Context, Macro
 from jinja2.sandbox import SandboxedEnvironment
 
 from rankbook import compiled
@@ -74,14 +74,15 @@ class _Generator(CodeGenerator):
 
 
 class _Context(Context):
-    """Calls the methods of what templates are given without looking for marks on them that only functions of Jinja carry."""
+    """Calls macros, and the methods of what templates are given, without looking for marks on them that only functions of Jinja carry."""
 
     def call(self, called: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        if type(called) is not MethodType:
+        kind = type(called)
+        if kind is not MethodType and kind is not Macro:
             return super().call(called, *args, **kwargs)
         kwargs.pop("_loop_vars", None)
         kwargs.pop("_block_vars", None)
-        return called(*args, **kwargs)
+        return called(*args, **kwargs) if kind is MethodType else called(self.eval_ctx, *args, **kwargs)
 
 
 class _Loader(jinja2.FileSystemLoader):
