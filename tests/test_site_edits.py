@@ -173,7 +173,10 @@ def test_charts_of_a_book_that_is_as_it_was_are_not_drawn_again(root, monkeypatc
         again = CliRunner().invoke(cli, ["build", "--quiet"], catch_exceptions=False)
     assert (again.exit_code, (root / "site/index.html").read_bytes()) == (0, before)
     source = root / "suite/test_ring.py"
-    more = lambda: source.write_text(f"{RING}\n\ndef test_more():\n    assert TOKEN\n")  # noqa: E731
+
+    def more():
+        source.write_text(f"{RING}\n\ndef test_more():\n    assert TOKEN\n")
+
     for number, edit in enumerate((more, edits.runs, edits.by_hand), 1):
         edits.number = number
         edit()
