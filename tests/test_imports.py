@@ -12,6 +12,7 @@ import pytest
 
 from rankbook.syntax import called_imports
 from whole import in_whole
+from workflows import REPOSITORY, machine
 
 SETTINGS = '[tool.rankbook]\nsources = ["tests"]\n'
 TEST = "from pk import v\n\n\ndef test_v():\n    assert v() == 1\n"
@@ -122,6 +123,38 @@ def test_what_is_imported_is_part_of_the_proof(tmp_path):
     assert stale(folder)["passed"] == 3
     (folder / "src" / "pk" / "unused.py").write_text("")
     assert stale(folder)["proved earlier"] == 3
+
+
+BUILT = '[project]\nname = "pk"\nversion = "1"\n\n[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+MAPPED = '\n[tool.setuptools]\npackages = ["pk"]\npackage-dir = {pk = "lib"}\n'
+
+
+@pytest.mark.parametrize(("package", "settings"), [*in_whole(("src/pk", "")), ("lib", MAPPED)])
+def test_a_package_that_is_installed_for_editing_is_part_of_the_proof(tmp_path, package, settings):
+    """What `pip install --editable` leaves in the project is no less its own; what lies in an environment inside the project is not."""
+    folder = project(tmp_path / "project", package, BUILT + settings)
+    variables = machine(folder / ".venv") | {"PYTHONSAFEPATH": "1"}
+    (purelib,) = (folder / ".venv/lib").glob("python*/site-packages")
+    (purelib / "rankbook.pth").write_text(f"{REPOSITORY}/src\n")
+    (purelib / "other.py").write_text("X = 1\n")
+
+    def here(*command: str) -> str:
+        program = [folder / ".venv/bin/python", "-m", *command]
+        done = subprocess.run(program, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    def last(*arguments: str) -> str:
+        return here("pytest", "-q", "--doctest-glob=*.md", "docs", "-k", "test_v", *arguments).strip().splitlines()[-1]
+
+    assert "Successfully installed" in here("pip", "install", "--editable", ".")
+    (folder / "tests/test_v.py").write_text("import other\n" + TEST)
+    here("rankbook.cli", "gen")
+    assert last().startswith("2 passed")
+    assert last("--stale").startswith("2 proved earlier")
+    (purelib / "other.py").write_text("X = 2\n")
+    assert last("--stale").startswith("2 proved earlier")
+    (folder / package / "inner.py").write_text("W = 1\n")
+    assert last("--stale").startswith("2 failed")
 
 
 CALLING = """

@@ -12,12 +12,17 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
+from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 from pathlib import Path
 
 from msgspec import Struct, field
 
-from rankbook.harness.imported import Imported
+from rankbook.harness.imported import Imported, nowhere
+
+_PACKAGES = {"site-packages", "dist-packages"}
+"""Folders of what is installed for good, which an environment inside a project has, too."""
 
 
 class ImportPath(Struct, frozen=True, dict=True):
@@ -47,25 +52,55 @@ class ImportPath(Struct, frozen=True, dict=True):
         kept = {*behind, *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
         return frozenset(map(str, (*self.first, Path.cwd()))) - {os.path.realpath(entry) for entry in kept if entry}
 
+    @cached_property
+    def _known(self) -> dict[str, str | None]:
+        return {}
+
     def is_installed(self, name: str) -> bool:
         """Say whether a top-level module can be imported here without any tree of the book, and lies in no folder of the project."""
+        return self._place(name) is not None
+
+    def _place(self, name: str) -> str | None:
+        """Give the file, or the folder, of a top-level module that is installed; empty for one without, None for what is not."""
+        if name not in self._known:
+            self._known[name] = self._found(name)
+        return self._known[name]
+
+    def _found(self, name: str) -> str | None:
         try:
             spec = importlib.util.find_spec(name)
         except (ImportError, ValueError):
-            return False
+            return None
         if spec is None:
-            return False
+            return None
         places = [*(spec.submodule_search_locations or ()), *([spec.origin] if spec.has_location and spec.origin else [])]
-        return not places or os.path.realpath(Path(places[0]).parent) not in self._not_installed
+        if not places:
+            return ""
+        is_found = os.path.realpath(Path(places[0]).parent) not in self._not_installed or _has_finder(name)
+        return os.path.realpath(places[0]) if is_found else None
 
-    def hashes(self, files: Mapping[str, bytes]) -> dict[str, str]:
-        """Give the SHA-256 of each file of these folders that Python files import, directly or in turn, by its path below the root.
+    @property
+    def has_editable(self) -> bool:
+        """Whether such packages were met."""
+        return any(map(self._editable, self._known))
+
+    def _editable(self, name: str) -> str:
+        """Give the place of a top-level module that is installed and yet lies in the project, as `pip install --editable` leaves it."""
+        place = self._place(name) or ""
+        if not place.startswith(f"{self.root}/") or not _PACKAGES.isdisjoint(place.split("/")):
+            return ""
+        return place
+
+    def hashes(self, files: Mapping[str, bytes], *, installed: bool = True) -> dict[str, str]:
+        """Give the SHA-256 of each file of these folders, and of packages that lie in the project, that Python files import in turn.
 
         Args:
             files: what the files hold, by their paths below the root.
+            installed: whether those packages are of interest.
         """
+        elsewhere = self._editable if installed else nowhere
         start = f"{self.root}/"
-        found = self.imported.hashes(self._all, {f"{start}{path}": data for path, data in files.items()}) if self._all else {}
+        found = self.imported.hashes(self._all, {f"{start}{path}": data for path, data in files.items()}, elsewhere)
         return {
             place[len(start) :] if place.startswith(start) else Path(os.path.relpath(place, self.root)).as_posix(): digest
             for place, digest in sorted(found.items())
@@ -119,3 +154,16 @@ def _start_of(file: Path) -> Path:
     while (folder / "__init__.py").is_file() and folder.name.isidentifier():
         folder = folder.parent
     return folder
+
+
+def _has_finder(name: str) -> bool:
+    """Say whether a finder of its own finds a top-level module, as an installation for editing may add one."""
+    for finder in sys.meta_path:
+        if finder in (BuiltinImporter, FrozenImporter, PathFinder):
+            continue
+        with suppress(ImportError, ValueError, AttributeError):
+            spec = finder.find_spec(name, None)
+            itself: object = finder
+            if spec is not None and spec.loader is not itself:  # pytest's own finds the tests and loads them
+                return True
+    return False

@@ -6,7 +6,7 @@ import ast
 import doctest
 import functools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from msgspec import Struct, field
@@ -14,6 +14,13 @@ from msgspec import Struct, field
 from rankbook.syntax import called_imports, plugins_of, syntax_tree
 
 Folders = tuple[str, ...]
+Elsewhere = Callable[[str], str]
+"""Gives the file, or the folder, of a top-level module that lies elsewhere; empty for one that is of no interest."""
+
+
+def nowhere(_name: str) -> str:
+    """Tell of no module."""
+    return ""
 
 
 class Imports(Struct, frozen=True):
@@ -29,8 +36,8 @@ class _File(Struct):
     seen: tuple[int, int]
     sha256: str
     imports: Imports
-    direct: dict[Folders, tuple[str, ...]] = field(default_factory=dict)
-    """Files that it imports itself, by the folders in which imports are looked up."""
+    direct: dict[tuple[Folders, bool], tuple[str, ...]] = field(default_factory=dict)
+    """Files that it imports itself, by the folders in which imports are looked up, and whether they are elsewhere, too."""
 
 
 class Imported:
@@ -38,7 +45,7 @@ class Imported:
 
     def __init__(self) -> None:
         self._entries: dict[str, frozenset[str]] = {}
-        self._places: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._places: dict[tuple[str, str, bool], tuple[str, ...]] = {}
         self._files: dict[str, _File] = {}
 
     def digest(self, file: str) -> str:
@@ -46,57 +53,68 @@ class Imported:
         found = self._file(file)
         return found.sha256 if found is not None else ""
 
-    def hashes(self, folders: Folders, files: Mapping[str, bytes]) -> dict[str, str]:
+    def hashes(self, folders: Folders, files: Mapping[str, bytes], elsewhere: Elsewhere) -> dict[str, str]:
         """Give the SHA-256 of each file below folders that Python files import, directly or in turn, by its path.
 
         Args:
             folders: in which imports are looked up.
             files: what the files hold, by the path of each.
+            elsewhere: tells of modules outside of the folders; for the same folders it says the same.
         """
         found: dict[str, str] = {}
-        waiting = [place for path, data in files.items() for place in self._places_of(path, imports_of(data), folders)]
+        waiting = [place for path, data in files.items() for place in self._places_of(path, imports_of(data), folders, elsewhere)]
         while waiting:
             place = waiting.pop()
             file = None if place in found else self._file(place)
             if file is not None:
                 found[place] = file.sha256
-                waiting += self._direct(place, file, folders)
+                waiting += self._direct(place, file, folders, elsewhere)
         return found
 
-    def _direct(self, place: str, file: _File, folders: Folders) -> tuple[str, ...]:
-        if folders not in file.direct:
-            file.direct[folders] = tuple(dict.fromkeys(self._places_of(place, file.imports, folders)))
-        return file.direct[folders]
+    def _direct(self, place: str, file: _File, folders: Folders, elsewhere: Elsewhere) -> tuple[str, ...]:
+        key = folders, elsewhere is not nowhere
+        if key not in file.direct:
+            file.direct[key] = tuple(dict.fromkeys(self._places_of(place, file.imports, folders, elsewhere)))
+        return file.direct[key]
 
-    def _places_of(self, path: str, imports: Imports, folders: Folders) -> Iterator[str]:
+    def _places_of(self, path: str, imports: Imports, folders: Folders, elsewhere: Elsewhere) -> Iterator[str]:
         for name in imports.names:
-            yield from self._found(folders, name)
+            for folder in folders:
+                yield from self._below(folder, name)
+            if place := elsewhere(name.partition(".")[0]):
+                yield from self._below(place, name, is_top=True)
         for level, name in imports.relative:
             folder = path
             for _ in range(level):
                 folder = os.path.dirname(folder)  # noqa: PTH120 - this runs for each import
             yield from self._below(folder, name)
 
-    def _found(self, folders: Folders, name: str) -> Iterator[str]:
-        for folder in folders:
-            yield from self._below(folder, name)
-
-    def _below(self, folder: str, name: str) -> tuple[str, ...]:
-        """Give the files that the import of a dotted name reads below a folder."""
-        known = self._places.get((folder, name))
+    def _below(self, folder: str, name: str, *, is_top: bool = False) -> tuple[str, ...]:
+        """Give the files that the import of a dotted name reads below a folder, or from the place of its top-level module."""
+        known = self._places.get((folder, name, is_top))
         if known is None:
-            found, place = [], folder
-            for part in name.split("."):
-                entries = self._names(place)
-                if f"{part}.py" in entries:
-                    found.append(f"{place}/{part}.py")
-                if part not in entries:
-                    break
-                place = f"{place}/{part}"
-                if "__init__.py" in self._names(place):
-                    found.append(f"{place}/__init__.py")
-            known = self._places[folder, name] = tuple(found)
+            top, *parts = name.split(".")
+            found = self._placed(folder, parts) if is_top else self._placed_below(folder, [top, *parts])
+            known = self._places[folder, name, is_top] = tuple(found)
         return known
+
+    def _placed(self, place: str, parts: Sequence[str]) -> Iterator[str]:
+        """Yield the files that the import of parts reads of the module at a place, which is a file or a folder, and below it."""
+        if place.endswith(".py"):
+            yield place
+            return
+        if "__init__.py" in self._names(place):
+            yield f"{place}/__init__.py"
+        yield from self._placed_below(place, parts)
+
+    def _placed_below(self, place: str, parts: Sequence[str]) -> Iterator[str]:
+        if not parts:
+            return
+        entries = self._names(place)
+        if f"{parts[0]}.py" in entries:
+            yield f"{place}/{parts[0]}.py"
+        if parts[0] in entries:
+            yield from self._placed(f"{place}/{parts[0]}", parts[1:])
 
     def _names(self, folder: str) -> frozenset[str]:
         if folder not in self._entries:

@@ -114,11 +114,13 @@ def _settled(listing: Listing, sources: Sources, beside: Listing | None) -> tupl
     """Give the tree's other files, the hashes of all that is imported, and whether pages go before the project's own folders."""
     known = sources.import_path
     others = surroundings(listing, sources, beside)
-    imported = _imported_hashes(listing, others, known)
+    imported = of_folders = _imported_hashes(listing, others, known)
+    if known.has_editable:  # which is where it is whatever the pages say
+        of_folders = _imported_hashes(listing, others, known, installed=False)
     own = {file_of(listing): listing.data()} if listing.about is not None else {}
     pages_first = bool(known.folders) and (
         any(known.digest(path) != sha256(data).hexdigest() for path, data in (own | others).items())
-        or any(sources.digest(path) not in (None, digest) for path, digest in imported.items() if path not in own)
+        or any(sources.digest(path) not in (None, digest) for path, digest in of_folders.items() if path not in own)
     )
     if pages_first:
         others = surroundings(listing, sources, beside, known.below)
@@ -126,8 +128,9 @@ def _settled(listing: Listing, sources: Sources, beside: Listing | None) -> tupl
     return others, dict(sorted((path, digest) for path, digest in modules.items() if path != file_of(listing))), pages_first
 
 
-def _imported_hashes(listing: Listing, others: Mapping[str, bytes], known: ImportPath) -> dict[str, str]:
-    return known.hashes({file_of(listing): listing.data()} | {path: data for path, data in others.items() if path.endswith(".py")})
+def _imported_hashes(listing: Listing, others: Mapping[str, bytes], known: ImportPath, *, installed: bool = True) -> dict[str, str]:
+    files = {file_of(listing): listing.data()} | {path: data for path, data in others.items() if path.endswith(".py")}
+    return known.hashes(files, installed=installed)
 
 
 def surroundings(
