@@ -15,6 +15,7 @@ from rankbook.model import Project
 from rankbook.requirements import HARNESSES, KINDS, OUTCOMES, Requirement, Rule, gpu_range, opposite
 from rankbook.sources import Taught
 from rankbook.sources.parse import parse_bytes
+from rankbook.verdict import Machine, is_met
 from rankbook.vocabulary import BUILT_IN, Vocabulary, find, looks_like_requirement
 from rankbook.words import NAMES
 
@@ -218,6 +219,7 @@ def needs(text: str, **others: str) -> list[str]:
         ("require_cpu", ["no GPU"]),
         ("require_deepspeed", ["package deepspeed"]),
         ("require_bnb", ["package bitsandbytes"]),
+        ("require_tensorboard", ["package tensorboard or tensorboardX"]),
         ("require_torch_min_version(version='2.5')", ["library torch >= 2.5"]),
         ("require_torch_multi_accelerator", ["2 GPUs"]),
         ("require_torch_up_to_2_accelerators", ["at most 2 GPUs"]),
@@ -236,6 +238,106 @@ def needs(text: str, **others: str) -> list[str]:
 def test_decorators(decorator: str, expected: list[str]) -> None:
     """A decorator says what its row says; one that no row tells is kept as it is, and nothing is guessed."""
     assert needs(f"@{decorator}\ndef test_x(): ...\n") == expected
+
+
+MARKING = """
+import functools, pytest, torch, unittest
+from packaging import version
+
+def needs(n):
+    mark = pytest.mark.skipif(torch.cuda.device_count() < n, reason="few")
+
+    def wrapper(f):
+        return mark(f)
+
+    return wrapper
+
+def marks_of(*, gpus: int):
+    chosen = pytest.mark.distributed(gpus=gpus)
+    skip = pytest.mark.skipif(torch.cuda.device_count() < gpus, reason=f"Need {gpus} GPUs")
+    return [chosen, skip]
+
+def in_a_process(f):
+    @functools.wraps(f)
+    def wrapper(*args):
+        return f(*args)
+    return wrapper
+
+def gpu_test(*, gpus: int):
+    marks = marks_of(gpus=gpus)
+
+    def wrapper(f):
+        func = in_a_process(f)
+        for mark in reversed(marks):
+            func = mark(func)
+        return func
+
+    return wrapper
+
+def both(f):
+    for mark in [*marks_of(gpus=3), pytest.mark.slow]:
+        f = mark(f)
+    return f
+
+def large(min_gb):
+    try:
+        memory = measured()
+    except Exception:
+        memory = 0
+    return pytest.mark.skipif(memory < min_gb, reason="small")
+
+def is_fp16_available():
+    return True
+
+def require_fp16(test):
+    return unittest.skipUnless(is_fp16_available(), "needs FP16")(test)
+
+def require_fsdp2(test):
+    return unittest.skipUnless(version.parse(torch.__version__) >= version.parse("2.5.0"), "needs FSDP2")(test)
+
+def require_wandb(test):
+    return unittest.skipUnless(torch.cuda.device_count() > 1, "")(test)
+
+def require_bnb(test):
+    return unittest.skipUnless(somehow(), "")(test)
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "expected"),
+    [
+        ("needs(4)", ["4 GPUs"]),
+        ("gpu_test(gpus=4)", ["4 GPUs", "mark distributed"]),
+        ("both", ["3 GPUs", "slow", "mark distributed"]),
+        ("large(8)", ["large(8)"]),
+        ("in_a_process", []),
+        ("pytest.mark.parametrize('a', [pytest.param(2, marks=needs(2))])", ["2 GPUs"]),
+        ("pytest.mark.parametrize('a', [pytest.param(2, marks=marks_of(gpus=2))])", ["2 GPUs", "mark distributed"]),
+        ("pytest.mark.parametrize('a', [pytest.param(2, marks=[*marks_of(gpus=2)])])", ["2 GPUs", "mark distributed"]),
+        (
+            "pytest.mark.parametrize('a', [pytest.param(2, marks=[pytest.mark.internal] + marks_of(gpus=2))])",
+            ["2 GPUs", "mark distributed", "mark internal"],
+        ),
+        # Rows speak of these, too: of others that are called so.
+        ("require_fp16", []),
+        ("require_fsdp2", ["library torch >= 2.5.0"]),
+        ("require_wandb", ["2 GPUs"]),
+        ("require_bnb", ["package bitsandbytes"]),
+    ],
+)
+def test_a_decorator_of_the_tree_is_what_it_is_made_of(decorator: str, expected: list[str]) -> None:
+    """Marks are read wherever a decorator puts them on a test; a row counts for one that is called so where its definition is not read."""
+    assert needs(f"{MARKING}@{decorator}\ndef test_x(a=1): ...\n") == expected
+
+
+def test_a_package_that_is_not_there_is_not_too_new() -> None:
+    """A test for which a package must not be new enough runs where there is none: the functions that ask give no."""
+    (need,) = (
+        project("@pytest.mark.skipif(is_te_min_version('1.7.0'), reason='')\ndef test_x(): ...\n").tests["test_it.py"][-1].requirements
+    )
+    assert need.text == "package not transformer_engine >= 1.7.0"
+    versions = {"": True, "1.6": True, "1.7": False, "2.0": False}
+    assert {version: is_met(need, Machine(packages=lambda _, version=version: version)) for version in versions} == versions
 
 
 WRAPS = """

@@ -273,7 +273,7 @@ def opposite(kind: str, value: str) -> str | None:
     if " or " in value or not value or "," in value:  # `>= 2.9,<2.10` is not met below or above
         return None
     match = _COMPARISON.fullmatch(value)
-    if match:
+    if match and kind != "package":  # one that is not there meets neither
         return f"{match[1]}{NEGATED[match[2]]} {match[3]}"
     for ending, other in ((" not set", " set"), (" set", " not set")):
         if value.endswith(ending):

@@ -91,3 +91,26 @@ def called_imports(node: ast.AST) -> Iterator[tuple[int, str]]:
 
 def _name_of(called: ast.expr) -> str:
     return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+
+
+def applied(node: ast.stmt) -> ast.expr | None:
+    """Give the list whose entries a loop puts on one thing in turn, `for mark in marks: test = mark(test)`; None for other statements."""
+    match node:
+        case ast.For(target=ast.Name(id=entry), iter=listed, body=[ast.Assign(targets=[ast.Name(id=thing)], value=value)], orelse=[]):
+            match value:
+                case ast.Call(func=ast.Name(id=called), args=[ast.Name(id=given)], keywords=[]) if called == entry and given == thing:
+                    return listed
+    return None
+
+
+def written_entries(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the entries of a list as it is written, `[a, *b] + c`; of a starred one, and of what is no list, itself."""
+    match node:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            for part in parts:
+                yield part.value if isinstance(part, ast.Starred) else part
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            yield from written_entries(left)
+            yield from written_entries(right)
+        case _:
+            yield node

@@ -247,8 +247,6 @@ _HARDWARE: Mapping[str, Rule] = {
     "is_fp16_supported": _needs(("device", "GPU with float16")),
     "bf16_required_version_check": _needs(("device", "GPU with bfloat16")),
     "require_bf16": _needs(("device", "GPU with bfloat16")),
-    "require_fp16": _needs(("device", "GPU with float16")),
-    "require_fp8": _needs(("device", "GPU with float8")),
     "require_torch_bf16_gpu": _needs(("device", "GPU with bfloat16")),
     "require_torch_bf16": _needs(("device", "GPU with bfloat16")),
     "require_torch_fp16": _needs(("device", "GPU with float16")),
@@ -448,7 +446,6 @@ _LIBRARIES: Mapping[str, Rule] = {
     "require_torch_greater_or_equal": _library("torch >= {0|version}"),
     "is_torch_min_version": _library("torch >= {0|version}"),
     "require_fsdp": _library("torch >= 1.12"),
-    "require_fsdp2": _library("torch >= 2.6"),
     "is_te_min_version": _package("transformer_engine >= {0|version}"),
 }
 """Libraries that a build of PyTorch holds, and versions."""
@@ -488,14 +485,8 @@ _PACKAGES: Mapping[str, Rule] = {
         _packages("HAS_", "TRITON=triton TORCHVISION=torchvision PSUTIL=psutil PANDAS=pandas NUMPY=numpy NETWORKX=networkx HALIDE=halide")
     ),
     **dict(_packages("HAS_", "CUPY=cupy TRANSFORMERS=transformers TLPARSE=tlparse SCIPY=scipy YAML=yaml")),
-    **dict(
-        _packages(
-            "require_", "deepspeed transformers timm torchvision triton bitsandbytes bnb=bitsandbytes tensorboard wandb comet_ml clearml"
-        )
-    ),
-    **dict(
-        _packages("require_", "dvclive swanlab trackio matplotlib pandas mlflow aim pippy import_timer megatron_lm=megatron schedulefree")
-    ),
+    **dict(_packages("require_", "deepspeed transformers timm torchvision triton bitsandbytes bnb=bitsandbytes wandb comet_ml clearml")),
+    **dict(_packages("require_", "dvclive swanlab trackio matplotlib pandas mlflow aim import_timer megatron_lm=megatron schedulefree")),
     **dict(
         _packages(
             "require_",
@@ -507,13 +498,15 @@ _PACKAGES: Mapping[str, Rule] = {
     ),
     **dict(_packages("require_", "scipy sklearn torchaudio ray")),
     "require_huggingface_suite": _needs(("package", "transformers"), ("package", "datasets")),
+    "require_tensorboard": _package("tensorboard or tensorboardX"),
+    "is_tensorboard_available": _package("tensorboard or tensorboardX"),
     "is_deepspeed_available": _package("deepspeed"),
     "is_transformers_available": _package("transformers"),
     "is_torch_available": _package("torch"),
     "is_triton_available": _package("triton"),
     "is_bnb_available": _package("bitsandbytes"),
     **dict(_packages("is_", "accelerate bitsandbytes datasets diffusers optimum peft scipy sentencepiece", "_available")),
-    **dict(_packages("is_", "tensorboard timm tokenizers torchao torchaudio torchvision wandb", "_available")),
+    **dict(_packages("is_", "timm tokenizers torchao torchaudio torchvision wandb", "_available")),
 }
 """Packages."""
 
@@ -588,6 +581,7 @@ COUNTS: Mapping[str, tuple[str, str]] = {
     "torch.accelerator.device_count": ("gpus", ""),
     "device_module.device_count": ("gpus", ""),
     "get_accelerator.device_count": ("gpus", ""),
+    "current_platform.device_count": ("gpus", ""),
     "get_device_module.device_count": ("gpus", ""),
     "num_cuda_devices": ("gpus", ""),
     "get_gpu_count": ("gpus", ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
@@ -14,10 +15,15 @@ from rankbook.analyse.rules import Evidence, Unread, expression, filled, made
 from rankbook.analyse.values import Values, parsed
 from rankbook.model import Constant, Expression, Function
 from rankbook.requirements import Requirement, Rule
+from rankbook.syntax import applied
 
 _DEPTH = 4
 """Helpers that a decorator is followed through."""
 _PARTIALS = frozenset({"partial", "functools.partial"})
+_ORDERS = frozenset({"list", "reversed", "tuple"})
+"""What gives the same marks in another order, or in another list."""
+_SKIPS = re.compile(r"\bmark\.skip(if)?\b|\bskip(If|Unless|Test)?\(|\bSkipTest\b")
+_OF_TORCH = "torch/testing/_internal/"
 
 
 def of_decorator(decorator: Expression, values: Values, otherwise: str = "skipped", depth: int = _DEPTH) -> Iterator[Requirement]:
@@ -34,6 +40,10 @@ def of_decorator(decorator: Expression, values: Values, otherwise: str = "skippe
     rule = values.vocabulary.rule(name)
     if rule is None:
         yield from _of_helper(decorator, name, values, evidence, depth)
+        return
+    own = _of_own(decorator, name, rule, values, depth)
+    if own is not None:
+        yield from _at(decorator, values, own)
         return
     device = _device(values)
     if rule.devices and device is not None and device not in rule.devices:
@@ -93,9 +103,42 @@ def _of_helper(decorator: Expression, name: str, values: Values, evidence: Evide
     except (Unread, RecursionError):
         found = [made("condition", decorator.text, evidence)]
     if found is not None:
-        yield from (replace(each, evidence=decorator.text, line=decorator.line, path=values.path, either=each.either) for each in found)
-    elif vocabulary.looks_like_requirement(decorator.name):
+        yield from _at(decorator, values, found)
+    elif vocabulary.looks_like_requirement(decorator.name) or _may_skip(decorator, values):
         yield made("condition", decorator.text, evidence)
+
+
+def _may_skip(decorator: Expression, values: Values) -> bool:
+    """Tell whether a decorator of the tree, which cannot be followed, is made of one that skips."""
+    place = values.names.only(values.path, decorator.name)
+    definition = place.definition if place is not None else None
+    return isinstance(definition, Function) and _SKIPS.search(definition.text or definition.returns or "") is not None
+
+
+def _at(decorator: Expression, values: Values, found: Iterable[Requirement]) -> Iterator[Requirement]:
+    """Say of what a decorator is made of that the decorator says it."""
+    return (replace(each, evidence=decorator.text, line=decorator.line, path=values.path, either=each.either) for each in found)
+
+
+def _of_own(decorator: Expression, name: str, rule: Rule, values: Values, depth: int) -> list[Requirement] | None:
+    """Follow a decorator of the tree that is called as one of which a row speaks; None where there is none, or it cannot be read in full.
+
+    The rows about PyTorch's own are about the very functions that the tree of PyTorch has, and say more than these.
+    """
+    if not depth or rule.condition is not None or rule is not words.NAMES.get(name.rpartition(".")[2]) or name.startswith("torch."):
+        return None
+    place = values.names.only(values.path, decorator.name)
+    if place is None or not isinstance(place.definition, Function) or _OF_TORCH in place.path:
+        return None
+    try:
+        found = _followed(decorator, values, depth)
+    except (Unread, RecursionError):
+        return None
+    return None if found is None else _read_in_full(found)
+
+
+def _read_in_full(found: list[Requirement]) -> list[Requirement] | None:
+    return None if any(need.kind == "condition" for need in found) else found
 
 
 def _followed(decorator: Expression, values: Values, depth: int) -> list[Requirement] | None:
@@ -136,7 +179,7 @@ def _of_alias(decorator: Expression, constant: Constant, values: Values, place: 
 
 def _of_statements(function: Function, values: Values, depth: int, *, is_called: bool) -> list[Requirement] | None:
     """Read a decorator that is made in several statements: names are set, and under conditions a skip is what is returned."""
-    definition = next(iter(ast.parse(function.text).body), None) if "skip" in function.text else None
+    definition = next(iter(ast.parse(function.text).body), None) if "skip" in function.text or "mark" in function.text else None
     if not isinstance(definition, ast.FunctionDef):
         return None
     plain, known = values.in_file(values.path), dict(values.bound)
@@ -151,10 +194,16 @@ def _of_body(body: list[ast.stmt], function: Function, values: Values, depth: in
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if not is_called and name in function.parameters:
                 around = _of_return(value, function, values, depth, is_called=False)
-                within = _of_body(body[number + 1 :], function, values, depth, is_called=False)
-                return None if around is None or within is None else [*around, *within]
+                return _with_more(around, body[number + 1 :], function, values, depth)
             case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 values = values.with_bound({**values.bound, name: (ast.unparse(value), values)})
+            case ast.For() if not is_called and (listed := applied(node)) is not None:
+                around = _of_return(listed, function, values, depth, is_called=True)
+                return _with_more(around, body[number + 1 :], function, values, depth)
+            case ast.FunctionDef(name=name, args=arguments, body=inner) if is_called and _is_given(name, body[number + 1 :]):
+                own = replace(function, parameters=tuple(each.arg for each in (*arguments.posonlyargs, *arguments.args)))
+                outside = {key: value for key, value in values.bound.items() if key not in own.parameters}
+                return _of_body(inner, own, values.with_bound(outside), depth, is_called=False)
             case ast.If(test=test, body=inner, orelse=other):
                 there = _of_body(inner, function, values, depth, is_called=is_called)
                 otherwise = _of_body([*other, *body[number + 1 :]], function, values, depth, is_called=is_called)
@@ -164,8 +213,24 @@ def _of_body(body: list[ast.stmt], function: Function, values: Values, depth: in
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 continue
             case _:
-                return None
+                break
     return None
+
+
+def _is_given(name: str, behind: list[ast.stmt]) -> bool:
+    """Tell whether all that comes behind a function is that it is returned."""
+    match behind:
+        case [ast.Return(value=ast.Name(id=given))]:
+            return given == name
+    return False
+
+
+def _with_more(
+    around: list[Requirement] | None, behind: list[ast.stmt], function: Function, values: Values, depth: int
+) -> list[Requirement] | None:
+    """Add what the statements behind put on a test to what was put on it."""
+    within = None if around is None else _of_body(behind, function, values, depth, is_called=False)
+    return None if around is None or within is None else [*around, *within]
 
 
 def _of_choice(
@@ -191,20 +256,32 @@ def _gives_back(node: ast.expr, function: Function) -> bool:
 
 
 def _of_return(node: ast.expr | None, function: Function, values: Values, depth: int, *, is_called: bool) -> list[Requirement] | None:
-    """Read `return unittest.skipIf(...)(f)` and `return unittest.skipIf(...)`: the decorator that is returned or applied."""
+    """Read `return unittest.skipIf(...)(f)` and `return unittest.skipIf(...)`: the decorator, or their list, that is given or applied."""
+    while is_called and isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _ORDERS and len(node.args) == 1:
+        node = node.args[0]
     if isinstance(node, ast.IfExp):
         there, otherwise = (_of_return(side, function, values, depth, is_called=is_called) for side in (node.body, node.orelse))
         return _of_choice(node.test, there, otherwise, values, function)
     if node is not None and _gives_back(node, function):
         return []
     if (isinstance(node, ast.Call) and isinstance(node.func, ast.Call)) or (isinstance(node, ast.Call) and not is_called):
-        node = node.func
-    if not isinstance(node, (ast.Call, ast.Name, ast.Attribute)):
-        return None
-    call = expression(node, function.line)
-    if call.name == function.name:
+        node, is_called = node.func, True
+    if isinstance(node, ast.Name) and node.id in values.bound:
+        text, outside = values.bound[node.id]
+        return _of_return(parsed(text) if text else None, function, outside, depth, is_called=is_called)
+    if isinstance(node, (ast.List, ast.Tuple, ast.BinOp)) and is_called:
+        return _of_all(node, function, values, depth)
+    call = expression(node, function.line) if isinstance(node, (ast.Call, ast.Name, ast.Attribute)) else None
+    if call is None or call.name == function.name:
         return None
     return _all_read(of_decorator(call, values, depth=depth - 1))
+
+
+def _of_all(node: ast.List | ast.Tuple | ast.BinOp, function: Function, values: Values, depth: int) -> list[Requirement] | None:
+    """Read each decorator of a list, or of two that are added up."""
+    parts = [node.left, node.right] if isinstance(node, ast.BinOp) else node.elts
+    found = [_of_return(part.value if isinstance(part, ast.Starred) else part, function, values, depth, is_called=True) for part in parts]
+    return None if any(needs is None for needs in found) else [need for needs in found for need in needs or ()]
 
 
 def _of_wrapper(place: Place, values: Values) -> list[Requirement]:

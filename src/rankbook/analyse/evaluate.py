@@ -18,6 +18,7 @@ from rankbook.analyse.operations import FUNCTIONS, binary, bounded, entries, ind
 from rankbook.analyse.things import DTYPES, Case, Choice, Fails, Thing, Undecided, Unknown, Value, known, scalar_of, text_of, unknown
 from rankbook.analyse.values import parsed
 from rankbook.model import Class, Constant, Expression, Function
+from rankbook.syntax import written_entries
 
 _DEPTH = 40
 """Expressions within expressions, constants and calls that are followed."""
@@ -584,8 +585,7 @@ class Evaluator:
             named = node.args[1]
         name = None if named is None else self.value(named, frame)
         marked = keywords.get("decorators" if is_subtest else "marks")
-        parts = marked.elts if isinstance(marked, (ast.List, ast.Tuple)) else [marked] if marked is not None else []
-        marks = tuple(self._mark_text(part, frame) for part in parts)
+        marks = tuple(self._mark_text(part, frame) for part in written_entries(marked)) if marked is not None else ()
         if not is_subtest:
             return Case(tuple(self._arguments(node, frame)), name, marks)
         values = node.args[0] if node.args else keywords["arg_values"]

@@ -20,7 +20,7 @@ from rankbook.sources.gpu_calls import FEIGNING, FEIGNS, NOTHING_TAUGHT, GpuCall
 from rankbook.sources.gpu_calls import WORDS as GPU_WORDS
 from rankbook.sources.mentions import CALL, LOCAL_CALL, REFERENCE, SELF_CALL, SUPER_CALL, VARIABLE, Mention, Mentions
 from rankbook.sources.text import Text, dotted, leading_name, shortened, string
-from rankbook.syntax import set_inside, syntax_tree
+from rankbook.syntax import applied, set_inside, syntax_tree, written_entries
 from rankbook.tried import IMPORT_ERRORS, caught, imported, tried
 
 _OWNERS = re.compile(r"^# Owner\(s\):[ \t]*\[(.*)\]", re.MULTILINE)
@@ -205,7 +205,7 @@ class _FunctionDraft(Struct):
     def done(self, reader: _Reader, skipping: _Skipping, gpus: GpuCalls | None, holder: str = "") -> Function:
         node, text = self.node, reader.text
         returns = _returns(node.body, text)
-        is_worth = self.is_followed or (returns is None and "." not in self.qualname and _is_plain(node))
+        is_worth = self.is_followed or (returns is None and "." not in self.qualname and (_is_plain(node) or _gives_decorator(node)))
         skips = tuple(self._sure_skips(text)) if self.skips else ()
         asks = tuple([text.expression(call) for name, call in self.called if skipping.may_be(name)]) if self.called else ()
         return Function(
@@ -864,7 +864,21 @@ def _is_plain(node: _FunctionNode) -> bool:
     body = node.body
     is_made = type(body[-1]) in (ast.If, ast.Try) or (len(body) > 1 and type(body[-1]) is ast.Return)
     is_made &= not node.name.startswith("test") and all(map(_is_cache, node.decorator_list))
-    return is_made and _lines(node) <= _LONGEST_PLAIN and all(map(_is_plain_statement, body))
+    return is_made and _lines(node) <= _LONGEST_PLAIN and all(map(_is_plain_step, body))
+
+
+def _gives_decorator(node: _FunctionNode) -> bool:
+    """Tell whether a function gives one of its own that puts marks on what it gets: `def wrapper(test): return mark(test)`."""
+    *body, last = node.body
+    name = last.value.id if type(last) is ast.Return and type(last.value) is ast.Name else ""
+    inner = [each for each in body if type(each) is ast.FunctionDef]
+    if len(inner) != 1 or inner[0].name != name or len(_parameters(inner[0].args)) != 1 or _lines(node) > _LONGEST_PLAIN:
+        return False
+    return all(map(_is_plain_step, (*(each for each in body if each is not inner[0]), *inner[0].body)))
+
+
+def _is_plain_step(node: ast.stmt) -> bool:
+    return _is_plain_statement(node) or applied(node) is not None
 
 
 def _is_cache(decorator: ast.expr) -> bool:
@@ -957,7 +971,7 @@ def _case_marks(decorators: Iterable[ast.expr]) -> tuple[tuple[str, int], ...]:
     calls = (decorator for decorator in decorators if _parametrises(decorator))
     for inner in (inner for call in calls for inner in ast.walk(call)):
         if isinstance(inner, ast.keyword) and inner.arg in ("marks", "decorators"):
-            for part in inner.value.elts if isinstance(inner.value, (ast.List, ast.Tuple)) else [inner.value]:
+            for part in written_entries(inner.value):
                 found.setdefault(ast.unparse(part), set()).add(part.lineno)
     return tuple((mark, min(lines)) for mark, lines in found.items() if len(lines) == 1)
 
