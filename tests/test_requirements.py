@@ -229,6 +229,8 @@ def needs(text: str, **others: str) -> list[str]:
             "RunIf(min_cuda_gpus=2, standalone=True, skip_windows=True, min_torch='2.1', mps=False)",
             ["2 GPUs", "library torch >= 2.1", "platform not Windows", "environment PL_RUN_STANDALONE_TESTS == 1"],
         ),
+        ("pytest.mark.skipif(not is_torch_version('>=', '2.5.0'), reason='')", ["library torch >= 2.5.0"]),
+        ("pytest.mark.skipif(is_torch_version('<', version='2.5'), reason='')", ["library torch >= 2.5"]),
         ("pytest.mark.skipif(not RequirementCache('numpy>=2.0'), reason='')", ["package numpy >= 2.0"]),
         # Megatron
         ("pytest.mark.skipif(not is_te_min_version('1.9.0'), reason='')", ["package transformer_engine >= 1.9.0"]),
@@ -295,6 +297,12 @@ def require_fp16(test):
 def require_fsdp2(test):
     return unittest.skipUnless(version.parse(torch.__version__) >= version.parse("2.5.0"), "needs FSDP2")(test)
 
+def first(test):
+    if plugin_is_there():
+        import pytest_order
+        return pytest.mark.order(1)(test)
+    return test
+
 def require_wandb(test):
     return unittest.skipUnless(torch.cuda.device_count() > 1, "")(test)
 
@@ -311,6 +319,7 @@ def require_bnb(test):
         ("both", ["3 GPUs", "slow", "mark distributed"]),
         ("large(8)", ["large(8)"]),
         ("in_a_process", []),
+        ("first", []),
         ("pytest.mark.parametrize('a', [pytest.param(2, marks=needs(2))])", ["2 GPUs"]),
         ("pytest.mark.parametrize('a', [pytest.param(2, marks=marks_of(gpus=2))])", ["2 GPUs", "mark distributed"]),
         ("pytest.mark.parametrize('a', [pytest.param(2, marks=[*marks_of(gpus=2)])])", ["2 GPUs", "mark distributed"]),

@@ -445,6 +445,7 @@ _LIBRARIES: Mapping[str, Rule] = {
     "require_torch_min_version": _library("torch >= {0|version}"),
     "require_torch_greater_or_equal": _library("torch >= {0|version}"),
     "is_torch_min_version": _library("torch >= {0|version}"),
+    "is_torch_version": _library("torch {0|operation} {1|version}"),
     "require_fsdp": _library("torch >= 1.12"),
     "is_te_min_version": _package("transformer_engine >= {0|version}"),
 }

@@ -235,9 +235,11 @@ def _with_more(
 
 def _of_choice(
     test: ast.expr, there: list[Requirement] | None, otherwise: list[Requirement] | None, values: Values, function: Function
-) -> list[Requirement]:
-    """Read what a condition decides: on one of its sides the test is skipped, or both need the same."""
+) -> list[Requirement] | None:
+    """Read what a condition decides: on one of its sides the test is skipped, or both need the same; None where nothing is skipped."""
     if there is None or otherwise is None:
+        if "skip" not in function.text:
+            return None
         raise Unread
     if there == otherwise:
         return there

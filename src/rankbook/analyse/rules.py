@@ -101,16 +101,18 @@ def _asked(rule: Rule, call: Expression, values: Values) -> Needs:
 
 
 def _fill(template: str, call: Expression, values: Values) -> str:
-    match = _PLACE.search(template)
-    if match is None:
-        return template
+    return _PLACE.sub(lambda match: _filling(match, call, values), template)
+
+
+def _filling(match: re.Match[str], call: Expression, values: Values) -> str:
+    """Write the argument of one place of a value."""
     text = _argument(call, int(match[1]), match[2])
     if text is None and match[3] is not None:
-        return template[: match.start()] + match[3] + template[match.end() :]
+        return match[3]
     written = None if text is None else _written(text, values)
     if written is None:
         raise Unread
-    return template[: match.start()] + written + template[match.end() :]
+    return written
 
 
 def _written(text: str, values: Values) -> str | None:
