@@ -470,6 +470,38 @@ def test_calls_that_fail_without_a_gpu(tmp_path):
     assert (promised.status, ends(promised)["test_comes_to_a_gpu"]) == (1, "failed"), promised.output
 
 
+SKIPPED = """import unittest
+
+import torch
+
+
+@unittest.skipIf(torch.__version__ >= "1", "too new")
+class TestOld(unittest.TestCase):
+    @unittest.skipUnless(torch.cuda.device_count() == 1, "one GPU")
+    def test_one(self):
+        pass
+
+    @unittest.skipUnless(torch.cuda.device_count() == 2, "two GPUs")
+    def test_two(self):
+        pass
+
+    @unittest.skipUnless(torch.cuda.device_count() == 2, "two GPUs")
+    def test_two_more(self):
+        pass
+"""
+
+
+def test_a_page_whose_tests_are_skipped_for_several_reasons(tmp_path):
+    """The page's own command says each of them, and needs what all of its tests need, not what the first one does."""
+    pytest.importorskip("torch")
+    gen(tmp_path, test_skipped=SKIPPED)
+    prove(tmp_path, "docs/suite/test_skipped.py_docs.md")
+    run = ledger(tmp_path)["how-to-run-it"]
+    none = "and this machine has none"
+    assert run.reason == f"its 3 tests are skipped: needs exactly 2 GPUs, {none} (2); needs exactly 1 GPU, {none} (1)"
+    assert run.needs == ("library torch < 1",)
+
+
 def test_calls_that_the_settings_teach(tmp_path):
     """A row for a function of the project counts where a test calls it, from the next run of `gen` on, which reads the sources again."""
     sources = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -37,6 +38,8 @@ from rankbook.terminal import harmless, word
 
 ACTED_ON = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings", "flaky", "timeout", "forked"})
 """Marks that the listing's own pytest acts on; the outer one must not act on them again."""
+_MOST_REASONS = 3
+"""Reasons that are told of one listing whose tests are all skipped."""
 
 
 class Session(Struct):
@@ -597,8 +600,7 @@ class ListingItem(pytest.Item):
         if failed is not None:
             return replace(failed, reason=f"{SAME_RUN} {name}: {failed.reason}", duration=0.0, ranks=0, receipt=Receipt())
         if reports and all(report.outcome.is_skip for report in reports):
-            needs = reports[0].needs or self.state.outlook.needs_of(job, next((case.id for case in found.cases), "") if found else "")
-            return replace(reports[0], text="", sections=(), wasxfail=None, needs=needs)
+            return self._all_skipped(job, [case.id for case in found.cases] if found is not None else [""], reports)
         if not reports:
             return Report(Outcome.SKIPPED, f"none of the tests of {name} is run")
         selected = sum(item.job is job and _left_out(item.case) is None for item in self.state.items)
@@ -606,6 +608,21 @@ class ListingItem(pytest.Item):
         if 0 < selected < whole:
             return Report(Outcome.SKIPPED, f"of the {whole} tests of {name} only {selected} {'is' if selected == 1 else 'are'} run")
         return Report(Outcome.PASSED, f"{SAME_RUN} {' '.join(job.names) or 'the tests of this page'}")
+
+    def _all_skipped(self, job: Job, tests: Sequence[str], reports: Sequence[Report]) -> Report:
+        """Say why all tests of a listing are skipped: what each of them says, or all that they say; needed is what each of them needs."""
+        report = replace(reports[0], text="", sections=(), wasxfail=None)
+        reasons = Counter(each.reason for each in reports)
+        needs = [self.state.outlook.needs_of(job, test) for test in tests or [""]]
+        if len(reasons) == 1 or all(each.outcome is Outcome.PROVED for each in reports):
+            return replace(report, needs=report.needs or needs[0])
+        outcome = report.outcome if len({each.outcome for each in reports}) == 1 else Outcome.SKIPPED
+        shown = [f"{reason} ({count:,})" for reason, count in reasons.most_common(_MOST_REASONS)]
+        more = [f"{len(reasons) - len(shown):,} other reasons"] if len(reasons) > len(shown) else []
+        common = tuple(need for need in needs[0] if all(need in others for others in needs))
+        return replace(
+            report, outcome=outcome, reason=f"its {len(reports):,} tests are skipped: {'; '.join([*shown, *more])}", needs=common
+        )
 
     def _ends_of(self, job: Job) -> Iterator[Report]:
         """Yield how the tests of another listing of the page end: those that are selected, or all when none is."""
