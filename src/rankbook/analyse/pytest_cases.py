@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
@@ -37,6 +38,15 @@ class Axis(Struct, frozen=True):
     ids: ast.expr | None
     frame: Frame
     text: str
+
+    @property
+    def is_fixture(self) -> bool:
+        """Whether a fixture has it: the names are no node."""
+        return not isinstance(self.names, ast.AST)
+
+    def read(self, evaluator: Evaluator, node: ast.expr) -> Value:
+        """Give its values or ids: a fixture copies them, a mark holds them until all tests are collected."""
+        return evaluator.value(node, self.frame) if self.is_fixture else evaluator.kept(node, self.frame)
 
 
 class _Row(Struct, frozen=True):
@@ -111,13 +121,13 @@ def _marks(draft: Draft, frame: Frame, function: Function, path: str, lineages: 
         yield from _mark(draft, Frame(path, owner=holder.facts if holder else None), written)
     for ancestor in (each for lineage in lineages for each in reversed(lineage)):
         if ancestor.facts is not None:
-            inner = Frame(ancestor.path, ancestor.facts.line)
+            inside = Frame(ancestor.path, owner=ancestor.facts)
             for each in ancestor.facts.attributes:
                 if each.name == "pytestmark":
                     for written in _listed(each.value, each.line):
-                        yield from _mark(draft, inner, written)
+                        yield from _mark(draft, inside, written)
             for written in reversed(ancestor.facts.decorators):
-                yield from _mark(draft, inner, written)
+                yield from _mark(draft, Frame(ancestor.path), written)
     module: Module = draft.modules[frame.path]
     for written in module.marks:
         yield from _mark(draft, Frame(frame.path), written)
@@ -129,7 +139,7 @@ def _listed(text: str, line: int) -> Iterable[Expression]:
 
 
 def _mark(draft: Draft, frame: Frame, written: Expression) -> Iterator[Decorator]:
-    for meant in decorators_meant(draft, frame, written) if written.name else ():
+    for meant in decorators_meant(draft, replace(frame, line=written.line), written) if written.name else ():
         if meant.name.rpartition(".")[0].endswith("mark"):
             yield meant
 
@@ -199,7 +209,7 @@ def _variants(evaluator: Evaluator, axes: list[Axis]) -> list[Variant]:
 
 def _rows(evaluator: Evaluator, axis: Axis) -> list[_Row]:
     names, is_single = _argument_names(evaluator, axis)
-    listed = evaluator.listed(evaluator.value(axis.values, axis.frame))
+    listed = evaluator.listed(axis.read(evaluator, axis.values))
     cases = [each if isinstance(each, Case) else Case((each,) if is_single else each, None) for each in listed]
     if not cases:
         return [_Row(_EMPTY, (), ())]
@@ -216,10 +226,9 @@ def _values(names: list[str], case: Case) -> list[Value]:
 
 
 def _argument_names(evaluator: Evaluator, axis: Axis) -> tuple[list[str], bool]:
-    value = evaluator.value(axis.names, axis.frame) if isinstance(axis.names, ast.AST) else list(axis.names)
+    value = list(axis.names) if axis.is_fixture else evaluator.value(axis.names, axis.frame)
     if not isinstance(value, str):
-        is_fixture = not isinstance(axis.names, ast.AST)
-        return [str(name) for name in entries(value)], is_fixture
+        return [str(name) for name in entries(value)], axis.is_fixture
     names = [name.strip() for name in value.split(",") if name.strip()]
     return names, len(names) == 1 and not value.rstrip().endswith(",")
 
@@ -227,7 +236,7 @@ def _argument_names(evaluator: Evaluator, axis: Axis) -> tuple[list[str], bool]:
 def _ids(evaluator: Evaluator, axis: Axis, names: list[str], cases: list[Case]) -> list[str]:
     given: Value = None
     if axis.ids is not None:
-        given = Thing("builtin", "str") if _is_text(axis.ids) else evaluator.value(axis.ids, axis.frame)
+        given = Thing("builtin", "str") if _is_text(axis.ids) else axis.read(evaluator, axis.ids)
     listed = None if given is None or isinstance(given, Thing) else entries(given)
     found = []
     for number, case in enumerate(cases):
@@ -237,7 +246,7 @@ def _ids(evaluator: Evaluator, axis: Axis, names: list[str], cases: list[Case]) 
         else:
             namer = given if isinstance(given, Thing) else None
             pairs = zip(names, entries(case.values), strict=True)
-            found.append("-".join(_id(evaluator, axis.frame, namer, (name, value), number) for name, value in pairs))
+            found.append("-".join(_id(evaluator, Frame(axis.frame.path), namer, (name, value), number) for name, value in pairs))
     return _unique(found)
 
 
