@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
-from rankbook.analyse.fixtures import Fixture, fixtures_of, generates_tests
+from rankbook.analyse.fixtures import Fixture, fixtures_of, parametrised_by_hooks
 from rankbook.analyse.operations import MOST, entries
 from rankbook.analyse.rules import expression
 from rankbook.analyse.things import Case, Thing, Unknown, Value, known, member_text
@@ -71,18 +71,25 @@ def generated(draft: Draft, frame: Frame, function: Function, path: str, lineage
     marks = list(_marks(draft, frame, function, path, lineages))
     axes = [_axis(each) for each in marks if each.last == "parametrize"]
     axes = [*_fixture_axes(draft, frame, function, lineages, marks), *axes]
+    if _is_open(draft, frame, function, lineages, marks):
+        raise Unknown("a hook `pytest_generate_tests` parametrises it")
     if not axes:
         return None
-    if generates_tests(draft, frame.path) and _is_open(draft, frame, function, lineages, marks):
-        raise Unknown("a hook `pytest_generate_tests` parametrises it")
     return variants(draft, frame, lambda evaluator: _variants(evaluator, axes))
 
 
-def _is_open(draft: Draft, frame: Frame, function: Function, lineages: Lineages, marks: Iterable[Decorator]) -> bool:
-    """Tell whether a test asks for something that is no fixture of the tree, and that no mark gives."""
-    known = fixtures_of(draft, frame.path, tuple(ancestor for lineage in lineages for ancestor in lineage))
+def _is_open(draft: Draft, frame: Frame, function: Function, lineages: Lineages, marks: Sequence[Decorator]) -> bool:
+    """Tell whether a test asks for what a hook parametrises; where that is not told, for what no fixture of the tree and no mark gives."""
+    lineage = tuple(ancestor for each in lineages for ancestor in each)
+    hooks = parametrised_by_hooks(draft, frame.path, lineage)
+    if not hooks:
+        return False
+    known = fixtures_of(draft, frame.path, lineage)
     given = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
-    return any(name not in given and name not in known and name not in _BUILT_IN for name in function.requested)
+    wanted = _wanted(known, marks, function)
+    asked = {*wanted, *(name for fixture in _closure(known, wanted, given) if fixture.name not in given for name in fixture.asks)} - given
+    unexplained = asked - known.keys() - _BUILT_IN
+    return any(unexplained if names is None else asked & names for names in hooks)
 
 
 _BUILT_IN = frozenset({
@@ -158,11 +165,15 @@ def _fixture_axes(draft: Draft, frame: Frame, function: Function, lineages: Line
     if not known:
         return
     taken = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
-    used = [name for each in marks if each.last == "usefixtures" and each.call for name in _strings(each.call.args)]
-    wanted = [*(fixture.name for fixture in known.values() if fixture.autouse), *used, *function.requested]
-    for fixture in _closure(known, wanted, taken):
+    for fixture in _closure(known, _wanted(known, marks, function), taken):
         if fixture.params is not None and fixture.name not in taken:
             yield Axis((fixture.name,), fixture.params, fixture.ids, fixture.frame, f"fixture {fixture.name}")
+
+
+def _wanted(known: dict[str, Fixture], marks: Sequence[Decorator], function: Function) -> list[str]:
+    """Give the names of what a test asks for: fixtures that are always there, those of its marks, its arguments."""
+    used = [name for each in marks if each.last == "usefixtures" and each.call for name in _strings(each.call.args)]
+    return [*(fixture.name for fixture in known.values() if fixture.autouse), *used, *function.requested]
 
 
 def _closure(known: dict[str, Fixture], wanted: Iterable[str], taken: set[str]) -> list[Fixture]:
