@@ -801,6 +801,46 @@ def test_a_name_means_what_it_was_set_to_above(pytester: pytest.Pytester) -> Non
     assert sorted(listed_in(LINES, other=OTHER)) == collected
 
 
+MEMBERS = """
+import enum, pytest
+class I(enum.IntEnum):
+    A = (0,)
+    B = ("10", 2)
+    C = True
+    D = "7"
+class F(enum.IntFlag):
+    A = (4,)
+class S(str, enum.Enum):
+    A = ("x",)
+    B = (b"y", "ascii")
+    C = 5
+class T(enum.StrEnum):
+    A = ("t",)
+class G(float, enum.Enum):
+    A = ("1.5",)
+class P(enum.Enum):
+    A = (1, 2)
+ALL = list(I) + list(F) + list(S) + list(T) + list(G) + list(P)
+@pytest.mark.parametrize("m", ALL)
+def test_member(m): ...
+@pytest.mark.parametrize("v", [m.value for m in ALL])
+def test_value(v): ...
+class N(str, enum.Enum):
+    def __new__(cls, value, more):
+        made = str.__new__(cls, value)
+        made._value_ = value
+        return made
+    A = ("z", 1)
+"""
+
+
+def test_members_are_made_of_what_is_written(pytester: pytest.Pytester) -> None:
+    """A member that is a number or a string is what its type makes of what is written; where the class says how, only a run can tell."""
+    assert sorted(listed_in(MEMBERS)) == collected_of(pytester, MEMBERS)
+    own = listed_in(f"{MEMBERS}@pytest.mark.parametrize('m', N)\ndef test_own(m): ...\n")
+    assert "what the members of `N` are is known when it runs" in own["test_own"].family
+
+
 def test_marks_of_one_case() -> None:
     """What is said of one case is needed by that case alone."""
     text = "import pytest\n@pytest.mark.parametrize('a', [1, pytest.param(2, marks=pytest.mark.gpu(4))])\ndef test_a(a): ...\n"

@@ -35,6 +35,12 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
 _SCALARS = frozenset({"str", "int", "float", "bytes", "bool", "IntEnum", "StrEnum", "IntFlag"})
 """Bases that make a member, or an object, a string or a number too."""
+_CONVERSIONS: Mapping[str, Callable[..., Value]] = {
+    **dict.fromkeys(("int", "IntEnum", "IntFlag"), int),
+    **dict.fromkeys(("str", "StrEnum"), str),
+    "float": float,
+}
+"""What makes a member of the value that is written, by its base: a tuple is taken for several arguments."""
 _PLAIN_TEXTS = frozenset({"IntEnum", "StrEnum", "IntFlag"})
 """Enumerations whose members are written as their values."""
 _TUPLES = frozenset({"tuple", "list"})
@@ -564,12 +570,25 @@ class Evaluator:
         scalar, bases = None, self._bases(thing)
         fields: tuple[tuple[str, Value], ...] = ()
         if bases & _SCALARS:
-            scalar = self.of(attribute.value, Frame(thing.path, attribute.line, owner=definition))
+            scalar = self._converted(thing, definition, self.of(attribute.value, Frame(thing.path, attribute.line, owner=definition)))
         if any(each.name in ("__str__", "__format__") for each in definition.methods):
             fields = (("__str__", None),)
         elif bases & _PLAIN_TEXTS:
             fields = (("__str__", str(scalar)),)
         return Thing("member", f"{thing.name}.{attribute.name}", scalar, thing.path, definition, fields)
+
+    def _converted(self, thing: Thing, definition: Class, written: Value) -> Value:
+        """Give the string or number that a member is."""
+        lineage = lineage_of(self.draft, thing.path, definition)
+        is_made = any(each.name == "__new__" for ancestor in lineage if ancestor.facts for each in ancestor.facts.methods)
+        convert = next((_CONVERSIONS[ancestor.last] for ancestor in lineage if ancestor.last in _CONVERSIONS), None)
+        value = scalar_of(written)
+        arguments = value if isinstance(value, tuple) else (value,)
+        if convert is not None and not is_made and all(isinstance(each, (str, bytes, int, float)) for each in arguments):
+            return convert(*arguments)
+        if isinstance(value, tuple):
+            raise Unknown(f"what the members of `{thing.name}` are is known when it runs")
+        return written
 
     def _member_value(self, member: Thing) -> Value:
         if member.scalar is not None:
