@@ -188,6 +188,52 @@ def test_a_hook_that_parametrises_leaves_no_name_certain() -> None:
     assert set(found_in(of({"test_it.py": auto + tests}), "test_it.py")) == {"test_gen[A]", "test_own[A]", "test_plain[A]"}
 
 
+HOOKED = """import pytest
+@pytest.fixture
+def fix(): ...
+@pytest.fixture
+def of_gen(gen): ...
+def test_gen(gen): ...
+def test_by_fixture(of_gen): ...
+@pytest.mark.usefixtures("of_gen")
+def test_by_mark(): ...
+@pytest.mark.parametrize("gen", [1])
+def test_given(gen): ...
+def test_plugin(mocker): ...
+def test_fix(fix): ...
+def test_own(tmp_path): ...
+def test_plain(): ...
+class TestC:
+    def test_in_class(self, gen): ...
+class TestHook:
+    def pytest_generate_tests(self, metafunc): metafunc.parametrize("own", [1, 2])
+    def test_hook(self, own): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("hook", "several"),
+    [
+        ("    if 'gen' in metafunc.fixturenames:\n        metafunc.parametrize('gen', range(3))\n", "gen by_fixture by_mark in_class"),
+        ("    metafunc.parametrize(('gen', 'x'), load(metafunc.config))\n", "gen by_fixture by_mark in_class"),
+        ("    for name in NAMES:\n        metafunc.parametrize(name, [1])\n", "gen by_fixture by_mark in_class plugin"),
+        ("    helper(metafunc)\n", "gen by_fixture by_mark in_class plugin"),
+        ("    metafunc.parametrize(argnames='fix', argvalues=[1, 2], indirect=True)\n", "fix"),
+        ("    print(metafunc.function)\n", ""),
+    ],
+)
+def test_what_a_hook_parametrises(hook: str, several: str) -> None:
+    """A test stands for several where a hook parametrises what it asks for, whatever else parametrises it; no other one does."""
+    whole = f"def pytest_generate_tests(metafunc):\n{hook}"
+    wanted = {*(f"test_{name}" for name in several.split()), "test_hook"}
+    for files in ({"conftest.py": whole}, {"hooks.py": whole, "conftest.py": "from hooks import pytest_generate_tests\n"}):
+        found = found_in(of({"test_it.py": HOOKED, **files}), "test_it.py")
+        assert {test.function for test in found.values() if test.family} == wanted
+        assert len(found) == 10
+    alone = found_in(of({"test_it.py": HOOKED}), "test_it.py")
+    assert {test.function for test in alone.values() if test.family} == {"test_hook"}
+
+
 def test_circles_end() -> None:
     """Imports and bases that go in circles are followed once."""
     result = project(

@@ -653,11 +653,192 @@ def auto(request): ...
 def test_as_pytest_collects(pytester: pytest.Pytester) -> None:
     """What pytest itself collects of a file with all its ways to make tests is what is listed, letter for letter."""
     pytester.makeconftest(CONFTEST)
-    pytester.makepyfile(test_it=PYTEST)
-    items, _ = pytester.inline_genitems("-p", "no:rankbook", "-p", "no:cacheprovider")
-    collected = [item.nodeid.partition("::")[2] for item in items]
+    collected = collected_of(pytester, PYTEST)
     assert len(collected) > 60
-    assert sorted(listed_in(PYTEST, conftest=CONFTEST)) == sorted(collected)
+    assert sorted(listed_in(PYTEST, conftest=CONFTEST)) == collected
+
+
+def collected_of(pytester: pytest.Pytester, text: str, **files: str) -> list[str]:
+    """Give what pytest itself collects of `test_it.py`, with other files beside it."""
+    pytester.makepyfile(test_it=text, **files)
+    items, _ = pytester.inline_genitems("test_it.py", "-p", "no:rankbook", "-p", "no:cacheprovider")
+    return sorted(item.nodeid.partition("::")[2] for item in items)
+
+
+LINES = """
+import pytest
+from other import FAR, far, NEAR
+P = pytest.mark.parametrize
+@P("n", NEAR)
+def test_imported(n): ...
+NEAR = ["near"]
+@P("n", NEAR)
+def test_assigned(n): ...
+A = [1, 2]
+B = A + [3]
+C = A
+D = [*A]
+E = (A, C)
+F = tuple(A)
+name = lambda n: f"{len(A)}-{n}"
+def all_of(n, first=A[-1]):
+    values = [first, *A]
+    return [*values, n]
+def each(n):
+    values = [*A, n]
+    return pytest.mark.parametrize("n", values)
+needs = P("n", A)
+@pytest.fixture(params=A)
+def fix(request): ...
+@P("n", A, ids=name)
+def test_first(n): ...
+@P("n", all_of(7))
+def test_called(n): ...
+@each(8)
+def test_each(n): ...
+@P("n", E)
+def test_held(n): ...
+@P("n", [len(each) for each in E])
+def test_lengths(n): ...
+@P("n", F)
+def test_copied(n): ...
+@P("n", C)
+def test_other_name(n): ...
+@P("n", D)
+def test_unpacked(n): ...
+def test_fixture(fix): ...
+A.append(4)
+A += [5]
+@P("n", [*A])
+def test_grown(n): ...
+@P("n", C)
+def test_grown_by_another_name(n): ...
+@P("n", [len(each) for each in E])
+def test_grown_inside(n): ...
+@P("n", all_of(9))
+def test_called_again(n): ...
+A.append(6)
+A = ["new"]
+A.append("newer")
+@P("n", A, ids=name)
+def test_second(n): ...
+@P("n", B)
+def test_before(n): ...
+@needs
+def test_needs(n): ...
+A = A + ["newest"]
+@P("n", A)
+def test_third(n): ...
+@each("each")
+def test_each_again(n): ...
+N = 1
+M = N
+N += 1
+@P("n", [M, N])
+def test_number(n): ...
+N += 1
+@P("n", [N])
+def test_next_number(n): ...
+class TestC:
+    A = ["class"]
+    @P("n", A)
+    def test_one(self, n): ...
+    A = A + ["body"]
+    @P("n", A)
+    def test_two(self, n): ...
+    N = N + 10
+    @P("n", [N])
+    def test_outer(self, n): ...
+@P("n", TestC.A[:2])
+def test_of_class(n): ...
+@P("n", FAR)
+def test_far(n): ...
+@P("n", far())
+def test_far_function(n): ...
+def late(): return K
+K = [1]
+@P("k", late())
+def test_late(k): ...
+K = [2, 3]
+@P("k", late())
+def test_later(k): ...
+def G(): return ["def"]
+@P("g", G())
+def test_def(g): ...
+G = ["constant"]
+@P("g", G)
+def test_constant(g): ...
+both = pytest.mark.parametrize("m", ["one"])
+@both
+def test_both(m): ...
+both = pytest.mark.parametrize("m", ["two"])
+@both
+def test_both_again(m): ...
+W = ["w"]
+class TestW:
+    W = ["in class"]
+    pytestmark = P("w", W)
+    W = ["below"]
+    def test_w(self, w): ...
+    @P("v", W)
+    def test_v(self, v, w): ...
+W = ["below all"]
+N = 100
+A = ["last"]
+"""
+OTHER = """
+NEAR = ["imported"]
+FAR = [1]
+def far(): return FAR + [9]
+FAR = [2, 3]
+FAR.append(4)
+"""
+
+
+def test_a_name_means_what_it_was_set_to_above(pytester: pytest.Pytester) -> None:
+    """What is evaluated when a file is imported sees what has been set above; a function sees what is set when it is called."""
+    collected = collected_of(pytester, LINES, other=OTHER)
+    assert sorted(listed_in(LINES, other=OTHER)) == collected
+
+
+MEMBERS = """
+import enum, pytest
+class I(enum.IntEnum):
+    A = (0,)
+    B = ("10", 2)
+    C = True
+    D = "7"
+class F(enum.IntFlag):
+    A = (4,)
+class S(str, enum.Enum):
+    A = ("x",)
+    B = (b"y", "ascii")
+    C = 5
+class T(enum.StrEnum):
+    A = ("t",)
+class G(float, enum.Enum):
+    A = ("1.5",)
+class P(enum.Enum):
+    A = (1, 2)
+ALL = list(I) + list(F) + list(S) + list(T) + list(G) + list(P)
+@pytest.mark.parametrize("m", ALL)
+def test_member(m): ...
+@pytest.mark.parametrize("v", [m.value for m in ALL])
+def test_value(v): ...
+class N(str, enum.Enum):
+    def __new__(cls, value, more):
+        made = str.__new__(cls, value)
+        made._value_ = value
+        return made
+    A = ("z", 1)
+"""
+
+
+def test_members_are_made_of_what_is_written(pytester: pytest.Pytester) -> None:
+    """A member that is a number or a string is what its type makes of what is written; where the class says how, only a run can tell."""
+    assert sorted(listed_in(MEMBERS)) == collected_of(pytester, MEMBERS)
+    own = listed_in(f"{MEMBERS}@pytest.mark.parametrize('m', N)\ndef test_own(m): ...\n")
+    assert "what the members of `N` are is known when it runs" in own["test_own"].family
 
 
 def test_marks_of_one_case() -> None:

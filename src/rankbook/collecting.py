@@ -53,6 +53,8 @@ class Rules(Struct, frozen=True):
 
 MAINS = ("unittest.main", "torch.testing._internal.common_utils.run_tests")
 """What the main guard of a file calls to have its tests run, or those of them that the command line names."""
+GENERATING_HOOK = "pytest_generate_tests"
+"""Function of a file, of a conftest file or of a class that parametrises tests."""
 _PROMPT = ">>> "
 """What an example begins with."""
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

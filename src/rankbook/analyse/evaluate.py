@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+import re
+import sys
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +27,8 @@ _DEPTH = 40
 """Expressions within expressions, constants and calls that are followed."""
 _STEPS = 60_000
 """Nodes that one question may look at."""
+_END = sys.maxsize
+"""A line behind all lines."""
 FAILS = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError, MemoryError)
 """What reading an expression that would fail when it runs may raise."""
 _MARK = "pytest.mark."
@@ -31,6 +36,12 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
 _SCALARS = frozenset({"str", "int", "float", "bytes", "bool", "IntEnum", "StrEnum", "IntFlag"})
 """Bases that make a member, or an object, a string or a number too."""
+_CONVERSIONS: Mapping[str, Callable[..., Value]] = {
+    **dict.fromkeys(("int", "IntEnum", "IntFlag"), int),
+    **dict.fromkeys(("str", "StrEnum"), str),
+    "float": float,
+}
+"""What makes a member of the value that is written, by its base: a tuple is taken for several arguments."""
 _PLAIN_TEXTS = frozenset({"IntEnum", "StrEnum", "IntFlag"})
 """Enumerations whose members are written as their values."""
 _TUPLES = frozenset({"tuple", "list"})
@@ -41,6 +52,8 @@ _JOINS: Mapping[tuple[type, str], Callable[[Value, Value], Value]] = {
     (dict, "update"): lambda value, more: {**value, **more},
 }
 """What a module may do to its constants."""
+_GROWING = (list, dict, frozenset)
+"""Values that what is added to them leaves the same objects."""
 _OBJECTS = frozenset({
     "object", "torch.tensor", "torch.randn", "torch.rand", "torch.zeros", "torch.ones", "torch.empty", "torch.full", "torch.arange",
     "torch.Generator", "torch.Tensor", "datetime.timedelta", "datetime.datetime", "pathlib.Path", "pathlib.PurePath",
@@ -64,14 +77,36 @@ class Frame(Struct, frozen=True):
 
     path: str
     line: int = 0
+    """Line that is run then; 0 where all of the file has been run before."""
     names: Mapping[str, Value] | None = None
     """Names that a loop, a lambda or a call binds."""
     owner: Class | None = None
     """Class in whose body it stands."""
+    caller: tuple[str, int] | None = None
+    """File and line that are run when the function is called in which it stands; None where it stands in none."""
+
+    @property
+    def now(self) -> tuple[str, int]:
+        """The file that is being imported, and the line of it that is run."""
+        return self.caller or (self.path, self.line)
+
+    def comes_to(self, path: str) -> int:
+        """Give the line of a file before which all has been run."""
+        own, line = self.now
+        return line if line and own == path else _END
 
     def within(self, names: Mapping[str, Value]) -> Frame:
         """Give the frame of an inner scope."""
         return replace(self, names={**(self.names or {}), **names})
+
+
+class _Time(NamedTuple):
+    """When a name is looked at."""
+
+    line: int
+    """What stands above has been run when the name is looked up."""
+    later: int
+    """What stands above has been run when the object is looked at that was found: it may have grown."""
 
 
 class Evaluator:
@@ -89,7 +124,7 @@ class Evaluator:
         """Names that the functions set that were called."""
         self._steps = 0
         self._depth = 0
-        self._open: set[tuple[str, str]] = set()
+        self._open: set[tuple[str, str, _Time]] = set()
         """Constants that are being evaluated."""
 
     def of(self, text: str, frame: Frame) -> Value:
@@ -119,6 +154,10 @@ class Evaluator:
             raise Fails("it is known when it runs") from error
         finally:
             self._depth -= 1
+
+    def kept(self, node: ast.expr, frame: Frame) -> Value:
+        """Give the value of a node as it is looked at when all of its file has been run: what it holds may have grown since."""
+        return self.value(node, frame.within(self._grown(node, frame, _END)))
 
     def spend(self) -> None:
         """Count a step.
@@ -156,7 +195,7 @@ class Evaluator:
         return self.assumed[choice]
 
     def call(self, called: Value, arguments: list[Value], frame: Frame) -> Value:
-        """Call a lambda, a partial or a function whose body is one `return`."""
+        """Call a lambda, a partial or a function whose body is one `return`, from where the frame is."""
         return self._called(called, arguments, {}, frame)
 
     def _scalar(self, node: ast.expr, frame: Frame) -> Value:
@@ -297,20 +336,19 @@ class Evaluator:
                 return self._named(name, frame)
             except _Nowhere:
                 pass
-        return self._of_thing(self.value(node.value, frame), node.attr)
+        return self._of_thing(self.value(node.value, frame), node.attr, frame)
 
     def _named(self, name: str, frame: Frame) -> Value:
         own = self._in_class(name, frame)
-        if own is not None:
-            return self.of(own.value, frame)
+        if own:
+            return self._gone_through(name, own, Frame(frame.path, owner=frame.owner), _Time(_END, _END))
         if name in self._assignments(frame.path):
-            is_open = (frame.path, name) in self._open
-            return self._earlier(frame.path, name) if is_open else self.assigned(frame.path, name)
+            return self._assigned_above(name, frame)
         full = self.draft.names.full(frame.path, name)
         if full.startswith("torch.") and full.removeprefix("torch.") in DTYPES:
             return Thing("dtype", DTYPES[full.removeprefix("torch.")])
         place = self.draft.names.find(frame.path, name)
-        return self._of_place(place) if place is not None else self._elsewhere(name, full)
+        return self._of_place(place, frame) if place is not None else self._elsewhere(name, full)
 
     def _elsewhere(self, name: str, full: str) -> Thing:
         """Give what no known file defines: Python's own names, and objects that compiled code makes."""
@@ -322,30 +360,53 @@ class Evaluator:
             return Thing("mark", full)
         raise _Nowhere(f"`{name}` is defined in no known file")
 
-    def _earlier(self, path: str, name: str) -> Value:
+    def _assigned_above(self, name: str, frame: Frame) -> Value:
+        """Give the value of a constant where it is assigned above, and what the name means there where it is not."""
+        path, line = frame.path, self._come_to(frame)
+        if any(each.line < line for each in self._assignments(path)[name]):
+            is_open = (path, name, _Time(line, line)) in self._open
+            return self._earlier(path, name, frame) if is_open else self.assigned(path, name, line)
+        try:
+            return self._earlier(path, name, frame)
+        except Unknown:
+            if (path, name, _Time(_END, _END)) in self._open:
+                raise
+        return self.assigned(path, name)
+
+    def _come_to(self, frame: Frame) -> int:
+        """Give the line of a file before which all has been run; in a loop, what stands below may have been run too."""
+        line = frame.comes_to(frame.path)
+        for loop in self.draft.modules[frame.path].loops if line != _END else ():
+            end = loop.line + loop.text.count("\n") + 1
+            if loop.line < line < end:
+                return end
+        return line
+
+    def _earlier(self, path: str, name: str, frame: Frame) -> Value:
         """Give what a name means before it is assigned anew: `f = partial(f, 2)`."""
         module = self.draft.modules[path]
         own: list[Class | Function] = [*module.functions, *module.classes]
         for definition in own:
             if definition.qualname == name:
-                return self._of_place(Place(path, definition))
+                return self._of_place(Place(path, definition), frame)
         entry = self.draft.names.bindings(path).get(name)
         origin = self.draft.names.target(path, "." * entry.level + entry.module) if entry and entry.name else None
         place = self.draft.names.find(origin, entry.name) if origin and entry and entry.name else None
         if place is None:
             raise Unknown(f"`{name}` is defined in no known file" if origin or (entry and entry.name) else "it is defined by itself")
-        return self._of_place(place)
+        return self._of_place(place, frame)
 
-    def _in_class(self, name: str, frame: Frame) -> Constant | None:
+    def _in_class(self, name: str, frame: Frame) -> list[Constant]:
+        """Give the assignments of a name above, in the body of the class."""
         if frame.owner is None or (frame.names and name in frame.names):
-            return None
-        found = [each for each in frame.owner.attributes if each.name == name and each.value != name]
-        return found[0] if len(found) == 1 else None
+            return []
+        line = frame.line or _END
+        return [each for each in frame.owner.attributes if each.name == name and each.value != name and each.line < line]
 
-    def _of_place(self, place: Place) -> Value:
+    def _of_place(self, place: Place, frame: Frame) -> Value:
         definition = place.definition
         if isinstance(definition, Constant):
-            return self.assigned(place.path, definition.name)
+            return self.assigned(place.path, definition.name, frame.comes_to(place.path))
         kind = "class" if isinstance(definition, Class) else "function"
         return Thing(kind, definition.name, path=place.path, definition=definition)
 
@@ -359,19 +420,35 @@ class Evaluator:
 
         return self.draft.remember(("assignments", path), table)
 
-    def assigned(self, path: str, name: str) -> Value:
-        """Give the value of a module's constant; of several assignments, and of what is added to it, a run chooses."""
-        found = self.draft.remember(("constant", path, name), lambda: self._remembered(path, name))
+    def assigned(self, path: str, name: str, line: int = _END) -> Value:
+        """Give the value of a module's constant at a line; of several assignments, and of what is added to it, a run chooses."""
+        return self._at(path, name, _Time(line, line))
+
+    def _at(self, path: str, name: str, time: _Time) -> Value:
+        lines = self._lines(path)
+        times = bisect_left(lines, time.line), bisect_left(lines, time.later)
+        found = self.draft.remember(("constant", path, name, times), lambda: self._remembered(path, name, time))
         if isinstance(found, Unknown):
             raise Unknown(*found.args)
-        return self._assigned(path, name) if found is None else found[0]
+        return self._assigned(path, name, time) if found is None else found[0]
 
-    def _remembered(self, path: str, name: str) -> tuple[Value] | Unknown | None:
+    def _lines(self, path: str) -> list[int]:
+        """Give the lines at which a module sets or changes a name that means more than one thing in it."""
+
+        def table() -> list[int]:
+            module, changes = self.draft.modules[path], self._changes(path)
+            defined = {*(each.qualname for each in module.functions), *(each.qualname for each in module.classes)}
+            others = defined | self.draft.names.bindings(path).keys()
+            return sorted({change.line for name, each in changes.items() if len(each) > 1 or name in others for change in each})
+
+        return self.draft.remember(("changing lines", path), table)
+
+    def _remembered(self, path: str, name: str, time: _Time) -> tuple[Value] | Unknown | None:
         """Give the value of a constant on which nothing has an influence; None when something has."""
         outer = self.assumed, self._steps, self._depth
         self.assumed, self._steps, self._depth = {}, 0, 0
         try:
-            return (self._assigned(path, name),)
+            return (self._assigned(path, name, time),)
         except Undecided:
             return None
         except Unknown as error:
@@ -379,27 +456,41 @@ class Evaluator:
         finally:
             self.assumed, self._steps, self._depth = outer
 
-    def _assigned(self, path: str, name: str) -> Value:
-        if (path, name) in self._open:
+    def _assigned(self, path: str, name: str, time: _Time) -> Value:
+        if (path, name, time) in self._open:
             raise Unknown("it is defined by itself")
-        self._open.add((path, name))
+        self._open.add((path, name, time))
         try:
-            return self._chosen(path, name)
+            return self._gone_through(name, self._changes(path).get(name, []), Frame(path), time)
         finally:
-            self._open.discard((path, name))
+            self._open.discard((path, name, time))
 
-    def _chosen(self, path: str, name: str) -> Value:
-        """Go through the assignments of a constant, and through what is added to it, as a run does."""
-        changes = self._changes(path).get(name, [])
-        starts = [index for index, each in enumerate(changes) if isinstance(each, Constant) and not each.guard and not _uses(each, name)]
+    def _gone_through(self, name: str, changes: Sequence[Constant | Expression], within: Frame, time: _Time) -> Value:
+        """Go through the assignments of a name, and through what is added to it, as a run does."""
+        ends = [index for index, each in enumerate(changes, start=1) if each.line < time.line or (each.line < time.later and _adds(each))]
+        starts = [index for index, each in enumerate(changes) if each.line < time.line and _is_start(each)]
         found: list[Value] = []
-        for change in changes[starts[-1] if starts else 0 :]:
-            guard = parsed(change.guard) if change.guard else None
-            if guard is None or self.truth(guard, Frame(path, change.line)):
-                found = [self._changed(path, name, change, found)]
+        for change in changes[starts[-1] if starts else 0 : ends[-1] if ends else 0]:
+            guard, frame = parsed(change.guard) if change.guard else None, replace(within, line=change.line)
+            if guard is None or self.truth(guard, frame):
+                if change.line >= time.line and not (found and isinstance(found[0], _GROWING) and _adds(change)):
+                    break
+                found = [self._changed(name, change, found, frame, time.later)]
         if not found:
             raise _Nowhere(f"`{name}` is defined in no known file")
         return found[0]
+
+    def _grown(self, node: ast.expr | None, frame: Frame, later: int) -> dict[str, Value]:
+        """Give what the value of a node holds as it is at a later line, by name: `B = [A]`, and then `A.append(1)`."""
+        line, lines, found = self._come_to(frame), self._lines(frame.path), {}
+        names = _held(node) if bisect_left(lines, line) < bisect_left(lines, later) else frozenset()
+        for name in names - (frame.names or {}).keys():
+            if any(each.line < line for each in self._assignments(frame.path).get(name, ())) and not self._in_class(name, frame):
+                try:
+                    found[name] = self._at(frame.path, name, _Time(line, later))
+                except Unknown as error:
+                    found[name] = unknown(error)
+        return found
 
     def _changes(self, path: str) -> Mapping[str, list[Constant | Expression]]:
         """Give the assignments of a module's names, with the calls that change what they hold, in the order of their lines."""
@@ -414,14 +505,16 @@ class Evaluator:
 
         return self.draft.remember(("changes", path), table)
 
-    def _changed(self, path: str, name: str, change: Constant | Expression, before: list[Value]) -> Value:
-        frame = Frame(path, change.line, names={name: before[0]} if before else None)
+    def _changed(self, name: str, change: Constant | Expression, before: list[Value], frame: Frame, later: int) -> Value:
+        frame = frame.within({name: before[0]}) if before else frame
+        text = change.value if isinstance(change, Constant) else next(iter(change.arguments), "")
+        frame = frame.within(self._grown(parsed(text), frame, later))
         if isinstance(change, Constant):
             more = change.value.removeprefix(f"{name} + ")
             if before and isinstance(before[0], list) and more != change.value:  # a list takes any more values
                 return bounded([*before[0], *entries(self.of(more, frame))])
             value = self.of(change.value, frame)
-            if self._is_shared(path, change) and not isinstance(value, (str, int, float, Thing)):
+            if self._is_shared(frame.path, change) and not isinstance(value, (str, int, float, Thing)):
                 raise Unknown(f"`{name}` is one of several names that are assigned together")
             return value
         added = change.name.rpartition(".")[2]
@@ -434,7 +527,7 @@ class Evaluator:
 
     # Classes, functions and objects
 
-    def _of_thing(self, value: Value, name: str) -> Value:
+    def _of_thing(self, value: Value, name: str, frame: Frame) -> Value:
         if not isinstance(value, Thing):
             return Thing("function", name, body=("method", value, name))
         read = _ATTRIBUTES.get((value.kind, name))
@@ -444,18 +537,20 @@ class Evaluator:
         if name in fields:
             return fields[name]
         if value.kind == "class" and isinstance(value.definition, Class):
-            return self._class_attribute(value, value.definition, name)
+            return self._class_attribute(value, value.definition, name, frame)
         raise Unknown(f"`.{name}` is known when it runs")
 
-    def _class_attribute(self, thing: Thing, definition: Class, name: str) -> Value:
+    def _class_attribute(self, thing: Thing, definition: Class, name: str, frame: Frame) -> Value:
         members = self._members(thing)
         for member in members or ():
             if member.name == f"{thing.name}.{name}":
                 return member
         for ancestor in lineage_of(self.draft, thing.path, definition):
             facts = ancestor.facts
-            for found in [each for each in facts.attributes if each.name == name] if facts else ():
-                return self.of(found.value, Frame(ancestor.path, found.line, owner=facts))
+            found = [each for each in facts.attributes if each.name == name] if facts else []
+            if found:
+                time = _Time(_END, frame.comes_to(ancestor.path))
+                return self._gone_through(name, found, Frame(ancestor.path, owner=facts), time)
             if facts and any(each.name == name for each in facts.methods):
                 return Thing("function", name)
         raise Unknown(f"`{thing.name}.{name}` is defined in no known file")
@@ -476,12 +571,25 @@ class Evaluator:
         scalar, bases = None, self._bases(thing)
         fields: tuple[tuple[str, Value], ...] = ()
         if bases & _SCALARS:
-            scalar = self.of(attribute.value, Frame(thing.path, attribute.line, owner=definition))
+            scalar = self._converted(thing, definition, self.of(attribute.value, Frame(thing.path, attribute.line, owner=definition)))
         if any(each.name in ("__str__", "__format__") for each in definition.methods):
             fields = (("__str__", None),)
         elif bases & _PLAIN_TEXTS:
             fields = (("__str__", str(scalar)),)
         return Thing("member", f"{thing.name}.{attribute.name}", scalar, thing.path, definition, fields)
+
+    def _converted(self, thing: Thing, definition: Class, written: Value) -> Value:
+        """Give the string or number that a member is."""
+        lineage = lineage_of(self.draft, thing.path, definition)
+        is_made = any(each.name == "__new__" for ancestor in lineage if ancestor.facts for each in ancestor.facts.methods)
+        convert = next((_CONVERSIONS[ancestor.last] for ancestor in lineage if ancestor.last in _CONVERSIONS), None)
+        value = scalar_of(written)
+        arguments = value if isinstance(value, tuple) else (value,)
+        if convert is not None and not is_made and all(isinstance(each, (str, bytes, int, float)) for each in arguments):
+            return convert(*arguments)
+        if isinstance(value, tuple):
+            raise Unknown(f"what the members of `{thing.name}` are is known when it runs")
+        return written
 
     def _member_value(self, member: Thing) -> Value:
         if member.scalar is not None:
@@ -609,11 +717,11 @@ class Evaluator:
             return self._called(inner, [*first, *arguments], {**named, **keywords}, frame)
         if called.kind in ("lambda", "closure"):
             node, outer = called.body
-            return self._followed(node, outer, arguments, keywords)
+            return self._followed(node, outer, arguments, keywords, frame.now)
         if called.kind == "class":
             return self._constructed(called, arguments, keywords)
         if called.kind == "function" and isinstance(called.definition, Function):
-            return self._returned(called.path, called.definition, arguments, keywords)
+            return self._returned(Frame(called.path, called.definition.line), called.definition, arguments, keywords, frame.now)
         return self._put(called, arguments)
 
     def _put(self, called: Thing, arguments: list[Value]) -> Value:
@@ -666,20 +774,29 @@ class Evaluator:
         fields = _fields({**dict(zip(named, arguments, strict=False)), **keywords})
         return Thing("object", thing.name, path=thing.path, definition=thing.definition, fields=fields)
 
-    def _returned(self, path: str, function: Function, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    def _returned(
+        self, frame: Frame, function: Function, arguments: list[Value], keywords: dict[str, Value], caller: tuple[str, int]
+    ) -> Value:
         if function.returns is None:
             node = statements.definition(function.text) if function.text else None
             if node is None:
                 raise Unknown(f"what `{function.name}` returns is known when it runs")
-            return self._followed(node, Frame(path, function.line), arguments, keywords)
-        return self.of(function.returns, Frame(path, function.line, names=_bound(function.parameters, arguments, keywords)))
+            return self._followed(node, frame, arguments, keywords, caller)
+        return self.of(function.returns, replace(frame, names=_bound(function.parameters, arguments, keywords), caller=caller))
 
-    def _followed(self, node: _Definition | ast.Lambda, frame: Frame, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    def _followed(
+        self,
+        node: _Definition | ast.Lambda,
+        frame: Frame,
+        arguments: list[Value],
+        keywords: dict[str, Value],
+        caller: tuple[str, int],
+    ) -> Value:
         """Follow a function whose node is known: what a lambda stands for, or the statements of another."""
+        bound, inner = self._bound_lambda(node.args, frame, arguments, keywords), replace(frame, caller=caller)
         if isinstance(node, ast.Lambda):
-            return self.value(node.body, frame.within(self._bound_lambda(node.args, frame, arguments, keywords)))
-        names = {**(frame.names or {}), **self._bound_lambda(node.args, frame, arguments, keywords)}
-        return statements.follow(self, replace(frame, names=None), names, node.body)
+            return self.value(node.body, inner.within(bound))
+        return statements.follow(self, replace(inner, names=None), {**(frame.names or {}), **bound}, node.body)
 
     def _bound_lambda(self, given: ast.arguments, frame: Frame, arguments: list[Value], keywords: dict[str, Value]) -> dict[str, Value]:
         positional = [argument.arg for argument in (*given.posonlyargs, *given.args)]
@@ -719,10 +836,36 @@ _BUILTINS = {
 """What each name of Python itself is."""
 
 
+def _is_start(change: Constant | Expression) -> bool:
+    """Tell whether what a name held before makes no difference any more."""
+    return isinstance(change, Constant) and not change.guard and not _uses(change, change.name)
+
+
 def _uses(constant: Constant, name: str) -> bool:
     """Tell whether an assignment rests on what the name held before."""
     node = parsed(constant.value)
     return node is not None and any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
+
+
+def _adds(change: Constant | Expression) -> bool:
+    """Tell whether a change may leave a name at the same object: a call, or `X += [1]`."""
+    return isinstance(change, Expression) or re.match(rf"{change.name} \S+ \(", change.value) is not None
+
+
+def _held(node: ast.expr | None) -> frozenset[str]:
+    """Give the names of objects that the value of an expression holds, or is."""
+    if isinstance(node, ast.Name):
+        return frozenset({node.id})
+    parts: list[ast.expr] = []
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        parts = node.elts
+    elif isinstance(node, ast.Dict):
+        parts = node.values
+    elif isinstance(node, ast.IfExp):
+        parts = [node.body, node.orelse]
+    elif isinstance(node, ast.Call) and _dotted(node.func) not in FUNCTIONS:
+        parts = [*node.args, *(each.value for each in node.keywords)]
+    return frozenset().union(*map(_held, parts))
 
 
 def _fields(named: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:

@@ -7,15 +7,18 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from rankbook.analyse import statements
 from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.analyse.evaluate import Frame
 from rankbook.analyse.names import top_level_imports
 from rankbook.analyse.values import parsed
+from rankbook.collecting import GENERATING_HOOK
 from rankbook.model import Expression, Function
 
 _SCOPES = ("session", "package", "module", "class", "function")
 """From the widest to the narrowest."""
-_HOOK = "pytest_generate_tests"
+_READ = frozenset({"fixturenames", "config", "function", "cls", "module", "definition"})
+"""What a hook may read of what it is given without parametrising a test."""
 _MARKS = frozenset({"pytest.fixture", "pytest_asyncio.fixture"})
 _STARS = 4
 """Files that `import *` is followed through."""
@@ -69,14 +72,41 @@ def fixtures_of(draft: Draft, path: str, lineage: tuple[Ancestor, ...] = ()) -> 
     return draft.remember(("all fixtures", path, *((each.path, each.name, each.facts and each.facts.line) for each in lineage)), find)
 
 
-def generates_tests(draft: Draft, path: str) -> bool:
-    """Tell whether a file, or a conftest file that bears on it, parametrises tests by the hook `pytest_generate_tests`."""
+def parametrised_by_hooks(draft: Draft, path: str, lineage: tuple[Ancestor, ...] = ()) -> tuple[frozenset[str] | None, ...]:
+    """Give what each hook `pytest_generate_tests` that bears on a file parametrises; None for one of which only a run can tell.
 
-    def find() -> bool:
-        files = (draft.modules[each] for each in (*_conftests(draft, path), path))
-        return any(function.qualname == _HOOK for module in files for function in module.functions)
+    Args:
+        draft: the tree.
+        path: file in which the test is collected.
+        lineage: its classes.
+    """
 
-    return draft.remember(("hooks", path), find)
+    def find() -> tuple[frozenset[str] | None, ...]:
+        places = (draft.names.find(each, GENERATING_HOOK) for each in (*_conftests(draft, path), path))
+        return tuple(_parametrised(place.definition) for place in places if place is not None and isinstance(place.definition, Function))
+
+    own = (each for ancestor in lineage if ancestor.facts for each in ancestor.facts.methods if each.name == GENERATING_HOOK)
+    return (*draft.remember(("hooks", path), find), *map(_parametrised, own))
+
+
+def _parametrised(hook: Function) -> frozenset[str] | None:
+    """Give the names that a hook parametrises by `metafunc.parametrize("name", ...)`; None where they may be others too."""
+    node = statements.definition(hook.text) if hook.text else None
+    if node is None:
+        return None
+    found: list[str] = []
+    told: list[ast.expr] = []
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "parametrize":
+            names = [*part.args, *(each.value for each in part.keywords if each.arg == "argnames")][:1]
+            told += [part.func.value] * len(names)
+            for each in names:
+                nodes = each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each]
+                found += [_string(each) for each in nodes]
+        elif isinstance(part, ast.Attribute) and part.attr in _READ:
+            told.append(part.value)
+    is_open = any(isinstance(part, ast.Name) and part.id == "metafunc" and part not in told for part in ast.walk(node))
+    return None if is_open or "" in found else frozenset(name.strip() for each in found for name in each.split(","))
 
 
 def of_file(draft: Draft, path: str, stars: int = _STARS) -> dict[str, Fixture]:

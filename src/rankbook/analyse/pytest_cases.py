@@ -8,10 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
-from rankbook.analyse.fixtures import Fixture, fixtures_of, generates_tests
+from rankbook.analyse.fixtures import Fixture, fixtures_of, parametrised_by_hooks
 from rankbook.analyse.operations import MOST, entries
 from rankbook.analyse.rules import expression
 from rankbook.analyse.things import Case, Thing, Unknown, Value, known, member_text
@@ -38,6 +39,15 @@ class Axis(Struct, frozen=True):
     frame: Frame
     text: str
 
+    @property
+    def is_fixture(self) -> bool:
+        """Whether a fixture has it: the names are no node."""
+        return not isinstance(self.names, ast.AST)
+
+    def read(self, evaluator: Evaluator, node: ast.expr) -> Value:
+        """Give its values or ids: a fixture copies them, a mark holds them until all tests are collected."""
+        return evaluator.value(node, self.frame) if self.is_fixture else evaluator.kept(node, self.frame)
+
 
 class _Row(Struct, frozen=True):
     name: str
@@ -61,18 +71,25 @@ def generated(draft: Draft, frame: Frame, function: Function, path: str, lineage
     marks = list(_marks(draft, frame, function, path, lineages))
     axes = [_axis(each) for each in marks if each.last == "parametrize"]
     axes = [*_fixture_axes(draft, frame, function, lineages, marks), *axes]
+    if _is_open(draft, frame, function, lineages, marks):
+        raise Unknown("a hook `pytest_generate_tests` parametrises it")
     if not axes:
         return None
-    if generates_tests(draft, frame.path) and _is_open(draft, frame, function, lineages, marks):
-        raise Unknown("a hook `pytest_generate_tests` parametrises it")
     return variants(draft, frame, lambda evaluator: _variants(evaluator, axes))
 
 
-def _is_open(draft: Draft, frame: Frame, function: Function, lineages: Lineages, marks: Iterable[Decorator]) -> bool:
-    """Tell whether a test asks for something that is no fixture of the tree, and that no mark gives."""
-    known = fixtures_of(draft, frame.path, tuple(ancestor for lineage in lineages for ancestor in lineage))
+def _is_open(draft: Draft, frame: Frame, function: Function, lineages: Lineages, marks: Sequence[Decorator]) -> bool:
+    """Tell whether a test asks for what a hook parametrises; where that is not told, for what no fixture of the tree and no mark gives."""
+    lineage = tuple(ancestor for each in lineages for ancestor in each)
+    hooks = parametrised_by_hooks(draft, frame.path, lineage)
+    if not hooks:
+        return False
+    known = fixtures_of(draft, frame.path, lineage)
     given = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
-    return any(name not in given and name not in known and name not in _BUILT_IN for name in function.requested)
+    wanted = _wanted(known, marks, function)
+    asked = {*wanted, *(name for fixture in _closure(known, wanted, given) if fixture.name not in given for name in fixture.asks)} - given
+    unexplained = asked - known.keys() - _BUILT_IN
+    return any(unexplained if names is None else asked & names for names in hooks)
 
 
 _BUILT_IN = frozenset({
@@ -111,13 +128,13 @@ def _marks(draft: Draft, frame: Frame, function: Function, path: str, lineages: 
         yield from _mark(draft, Frame(path, owner=holder.facts if holder else None), written)
     for ancestor in (each for lineage in lineages for each in reversed(lineage)):
         if ancestor.facts is not None:
-            inner = Frame(ancestor.path, ancestor.facts.line)
+            inside = Frame(ancestor.path, owner=ancestor.facts)
             for each in ancestor.facts.attributes:
                 if each.name == "pytestmark":
                     for written in _listed(each.value, each.line):
-                        yield from _mark(draft, inner, written)
+                        yield from _mark(draft, inside, written)
             for written in reversed(ancestor.facts.decorators):
-                yield from _mark(draft, inner, written)
+                yield from _mark(draft, Frame(ancestor.path), written)
     module: Module = draft.modules[frame.path]
     for written in module.marks:
         yield from _mark(draft, Frame(frame.path), written)
@@ -129,7 +146,7 @@ def _listed(text: str, line: int) -> Iterable[Expression]:
 
 
 def _mark(draft: Draft, frame: Frame, written: Expression) -> Iterator[Decorator]:
-    for meant in decorators_meant(draft, frame, written) if written.name else ():
+    for meant in decorators_meant(draft, replace(frame, line=written.line), written) if written.name else ():
         if meant.name.rpartition(".")[0].endswith("mark"):
             yield meant
 
@@ -148,11 +165,15 @@ def _fixture_axes(draft: Draft, frame: Frame, function: Function, lineages: Line
     if not known:
         return
     taken = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
-    used = [name for each in marks if each.last == "usefixtures" and each.call for name in _strings(each.call.args)]
-    wanted = [*(fixture.name for fixture in known.values() if fixture.autouse), *used, *function.requested]
-    for fixture in _closure(known, wanted, taken):
+    for fixture in _closure(known, _wanted(known, marks, function), taken):
         if fixture.params is not None and fixture.name not in taken:
             yield Axis((fixture.name,), fixture.params, fixture.ids, fixture.frame, f"fixture {fixture.name}")
+
+
+def _wanted(known: dict[str, Fixture], marks: Sequence[Decorator], function: Function) -> list[str]:
+    """Give the names of what a test asks for: fixtures that are always there, those of its marks, its arguments."""
+    used = [name for each in marks if each.last == "usefixtures" and each.call for name in _strings(each.call.args)]
+    return [*(fixture.name for fixture in known.values() if fixture.autouse), *used, *function.requested]
 
 
 def _closure(known: dict[str, Fixture], wanted: Iterable[str], taken: set[str]) -> list[Fixture]:
@@ -199,7 +220,7 @@ def _variants(evaluator: Evaluator, axes: list[Axis]) -> list[Variant]:
 
 def _rows(evaluator: Evaluator, axis: Axis) -> list[_Row]:
     names, is_single = _argument_names(evaluator, axis)
-    listed = evaluator.listed(evaluator.value(axis.values, axis.frame))
+    listed = evaluator.listed(axis.read(evaluator, axis.values))
     cases = [each if isinstance(each, Case) else Case((each,) if is_single else each, None) for each in listed]
     if not cases:
         return [_Row(_EMPTY, (), ())]
@@ -216,10 +237,9 @@ def _values(names: list[str], case: Case) -> list[Value]:
 
 
 def _argument_names(evaluator: Evaluator, axis: Axis) -> tuple[list[str], bool]:
-    value = evaluator.value(axis.names, axis.frame) if isinstance(axis.names, ast.AST) else list(axis.names)
+    value = list(axis.names) if axis.is_fixture else evaluator.value(axis.names, axis.frame)
     if not isinstance(value, str):
-        is_fixture = not isinstance(axis.names, ast.AST)
-        return [str(name) for name in entries(value)], is_fixture
+        return [str(name) for name in entries(value)], axis.is_fixture
     names = [name.strip() for name in value.split(",") if name.strip()]
     return names, len(names) == 1 and not value.rstrip().endswith(",")
 
@@ -227,7 +247,7 @@ def _argument_names(evaluator: Evaluator, axis: Axis) -> tuple[list[str], bool]:
 def _ids(evaluator: Evaluator, axis: Axis, names: list[str], cases: list[Case]) -> list[str]:
     given: Value = None
     if axis.ids is not None:
-        given = Thing("builtin", "str") if _is_text(axis.ids) else evaluator.value(axis.ids, axis.frame)
+        given = Thing("builtin", "str") if _is_text(axis.ids) else axis.read(evaluator, axis.ids)
     listed = None if given is None or isinstance(given, Thing) else entries(given)
     found = []
     for number, case in enumerate(cases):
@@ -237,7 +257,7 @@ def _ids(evaluator: Evaluator, axis: Axis, names: list[str], cases: list[Case]) 
         else:
             namer = given if isinstance(given, Thing) else None
             pairs = zip(names, entries(case.values), strict=True)
-            found.append("-".join(_id(evaluator, axis.frame, namer, (name, value), number) for name, value in pairs))
+            found.append("-".join(_id(evaluator, Frame(axis.frame.path), namer, (name, value), number) for name, value in pairs))
     return _unique(found)
 
 

@@ -265,7 +265,7 @@ def _parts(evaluator: Evaluator, each: Decorator) -> list[_Part]:
     if names == []:
         return [_Part()]
     namer = evaluator.value(given["name_fn"], each.frame) if "name_fn" in given else None
-    values = evaluator.listed(evaluator.value(given["arg_values"], each.frame))
+    values = evaluator.listed(evaluator.kept(given["arg_values"], each.frame))
     return [_part(evaluator, each.frame, (names, namer), number, value) for number, value in enumerate(values)]
 
 

@@ -18,7 +18,7 @@ from rankbook.analyse.names import Place
 from rankbook.analyse.rules import Evidence, expression
 from rankbook.analyse.things import Case, Choice, Fails, Thing, Undecided, Unknown, Value
 from rankbook.analyse.values import Values, parsed
-from rankbook.model import Constant, Expression, Function
+from rankbook.model import Class, Constant, Expression, Function
 from rankbook.requirements import Requirement
 
 _LONGEST = 80
@@ -186,7 +186,7 @@ def _returned(draft: Draft, path: str, function: Function, frame: Frame, written
         if name is not None and isinstance(argument, ast.Constant):
             names[name] = argument.value
     inner = decorator(draft, Frame(path, function.line), expression(made, function.line))
-    return replace(inner, frame=replace(inner.frame, names=names), text=written.text)
+    return replace(inner, frame=replace(inner.frame, names=names, caller=(frame.path, written.line)), text=written.text)
 
 
 def decorators_meant(draft: Draft, frame: Frame, written: Expression) -> tuple[Decorator, ...]:
@@ -194,9 +194,12 @@ def decorators_meant(draft: Draft, frame: Frame, written: Expression) -> tuple[D
     place = draft.remember(("marking", frame.path, written.name), lambda: _marking(draft, frame.path, written.name))
     if place is None:
         return (decorator(draft, frame, written),)
-    evaluator = Evaluator(draft)
+    evaluator, test = Evaluator(draft), Thing("test", "")
     try:
-        marks = applied(evaluator, place, frame, written, Thing("test", "")).body or ()
+        if isinstance(place.definition, Constant):
+            marks = evaluator.call(evaluator.of(written.text, frame), [test], frame).body
+        else:
+            marks = applied(evaluator, place, frame, written, test).body or ()
     except (Unknown, Undecided):
         return (Decorator("pytest.mark.parametrize", None, frame, written.text),)
     found = []
@@ -207,10 +210,14 @@ def decorators_meant(draft: Draft, frame: Frame, written: Expression) -> tuple[D
 
 
 def _marking(draft: Draft, path: str, name: str) -> Place | None:
-    """Find the function of a decorator, if it puts parameters on tests by more than one `return`."""
+    """Find the function of a decorator, if it parametrises tests by more than one `return`, or a constant that is set more than once."""
     place = draft.names.find(path, name)
-    function = place.definition if place is not None else None
-    return place if isinstance(function, Function) and "parametrize" in function.text else None
+    if place is None or isinstance(place.definition, Class):
+        return None
+    if isinstance(place.definition, Function):
+        return place if "parametrize" in place.definition.text else None
+    set_to = [each.value for each in draft.names.assigned(place.path, place.definition.name)]
+    return place if len(set_to) > 1 and any("parametrize" in value for value in set_to) else None
 
 
 def applied(evaluator: Evaluator, place: Place, frame: Frame, written: Expression, to: Thing) -> Thing:

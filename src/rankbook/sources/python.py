@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from rankbook.bindings import CHANGERS, Bindings, Bound, bindings_of, changed_by, may_change, names_in
+from rankbook.collecting import GENERATING_HOOK
 from rankbook.embedding import UTF8, source_text
 from rankbook.garbage import uncollected
 from rankbook.model import Class, Constant, Expression, Function, Import, Keyword, Module, Source
@@ -445,6 +446,8 @@ class _Reader:
             self.defined.add(node.name)
             if not scope.in_class:
                 self.functions.append(draft)
+            if qualname == GENERATING_HOOK:
+                self.followed.add(qualname)
         self.keywords.append((node.lineno, self.function_kind(draft, scope), node.name, scope.qualname))
         scope.expressions += _of_signature(node)
         inner = _Scope("function", qualname, self.expressions_of(qualname), None, None, draft, scope.in_class, scope.in_main)
