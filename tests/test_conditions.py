@@ -1,6 +1,7 @@
 """What the conditions ask for under which tests are skipped: through functions of several statements, parameters and names of a test."""
 
 import gc
+import textwrap
 
 import pytest
 
@@ -16,7 +17,7 @@ from helpers import *
 
 def needs(text: str, helpers: str = "") -> list[list[str]]:
     """Say what each test of a file needs."""
-    files = {"test_it.py": HEAD + text, "helpers.py": helpers}
+    files = {"test_it.py": HEAD + text, "helpers.py": helpers, "near/inner.py": ""}
     project = analyse(parse_bytes(path, source.encode()) for path, source in files.items())
     return [[need.text for need in test.requirements] for test in project.tests["test_it.py"]]
 
@@ -235,6 +236,59 @@ try:
 except ImportError:
     HAS_ALL = False
 HAS_ALL = False
+try:
+    import rings
+    if version.parse(rings.__version__) < version.parse("2.2"):
+        raise ImportError("too old")
+    HAS_NEW = True
+except ImportError:
+    HAS_NEW = False
+HAS_PART = False
+try:
+    import rings
+    found = version.Version(rings.__version__)
+    if found < version.Version("2.3"):
+        raise ImportError
+    from rings.fast import ring
+    HAS_PART = True
+except Exception:
+    pass
+try:
+    import rings
+    if torch.cuda.is_available():
+        if rings.odd():
+            raise RuntimeError
+    for each in (1, 2):
+        if each > rings.most:
+            raise ImportError
+except ImportError:
+    NO_LOOP = True
+else:
+    NO_LOOP = False
+try:
+    import rings
+    if rings.odd():
+        raise RuntimeError
+except ImportError:
+    NO_ODD = True
+else:
+    NO_ODD = False
+try:
+    import rings as hoops
+    if rings.odd():
+        raise ImportError
+except ImportError:
+    hoops = None
+try:
+    from near.inner import ring
+    HAS_NEAR = True
+except ImportError:
+    HAS_NEAR = False
+try:
+    from near import inner
+    HAS_INNER = True
+except ImportError:
+    HAS_INNER = False
 """
 
 
@@ -245,11 +299,45 @@ HAS_ALL = False
         ("HAS_FAST", ["package not rings or rings < 2.1"]),
         ("not HAS_ODD", ["HAS_ODD"]),
         ("not HAS_ALL", ["HAS_ALL"]),
+        # What is raised by hand counts as well; what cannot be read of it leaves the flag as it is.
+        ("not HAS_NEW", ["package rings >= 2.2"]),
+        ("HAS_NEW", ["package not rings or rings < 2.2"]),
+        ("not HAS_PART", ["package rings >= 2.3", "package rings.fast"]),
+        ("HAS_PART", ["not HAS_PART"]),
+        ("NO_LOOP", ["not NO_LOOP"]),
+        ("NO_ODD", ["package rings"]),
+        ("helpers.hoops is None", ["helpers.hoops is not None"]),
+        # A part of a folder of the project's own is no package, though the folder has no `__init__.py`.
+        ("not HAS_NEAR", ["HAS_NEAR"]),
+        ("not HAS_INNER", ["HAS_INNER"]),
     ],
 )
 def test_flags_that_are_set_where_an_import_works(condition: str, expected: list[str]) -> None:
     """Such a flag asks for the package, and for what it is set to."""
     assert skipped(condition, TRIED) == expected
+
+
+TOO_OLD = """\
+try:
+    import rings
+    if rings.__version__ < "2.2":
+        raise ImportError("too old")
+except ImportError:
+    {skip}
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TOO_OLD.format(skip="pytest.skip('x', allow_module_level=True)") + "def test_x(): ...\n",
+        TOO_OLD.format(skip="pytestmark = pytest.mark.skip('x')") + "def test_x(): ...\n",
+        "def test_x():\n" + textwrap.indent(TOO_OLD.format(skip="pytest.skip('x')"), "    "),
+    ],
+)
+def test_what_is_raised_by_hand_where_an_import_is_tried(text: str) -> None:
+    """A version that is refused by an `ImportError` is needed where that skips."""
+    assert needs(text) == [["package rings >= 2.2"]]
 
 
 INSIDE = """\

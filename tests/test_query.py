@@ -269,6 +269,28 @@ def test_untested_without_a_module(ask, tmp_path) -> None:
     assert ask("apis", "--untested")[0] == 2
 
 
+def test_files_of_packages_are_told_by_where_they_lie(tmp_path, capsys) -> None:
+    """What the project holds itself goes by its path from the root, what lies elsewhere by its whole path."""
+    root = tmp_path / "it"
+    files = {
+        "pyproject.toml": "[tool.rankbook]\nsources = ['tests']\napis = ['own.core', 'far']\npackage-path = ['src', '../lib']\n",
+        "tests/test_x.py": "from own.core import Base\nimport far\nclass TestX(Base): ...\n",
+        "src/own/core.py": "class Base:\n    def test_x(self): ...\n\ndef unused(): ...\n",
+        "../lib/far.py": "def away(): ...\n",
+    }
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    assert main(["query", "apis", "--untested", "--root", str(root)]) == 0
+    said = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert said == [
+        ["far.away", "function", f"{tmp_path.resolve()}/lib/far.py:1"],
+        ["own.core.unused", "function", "src/own/core.py:4"],
+    ]
+    assert main(["query", "tests", "--format", "json", "--root", str(root)]) == 0
+    assert {found["path"] for found in json.loads(capsys.readouterr().out)} == {"src/own/core.py"}
+
+
 def test_ids_are_what_pytest_takes(ask, tmp_path) -> None:
     """The ids of the plain tests name exactly those tests to pytest."""
     _, printed = ask("tests", "--path", "suite/deep/**", "--format", "ids")

@@ -727,6 +727,44 @@ def test_a_parameter_that_names_a_gpu() -> None:
     assert not any(test.requirements for test in project(text).tests["test_it.py"])
 
 
+ATTRIBUTE = """\
+import helpers
+class Base(unittest.TestCase):
+    device = {device}
+    def make(self):
+        return torch.ones(2, device=self.device)
+class TestIt({base}):
+    {body}
+    def test_x(self):
+        {call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "call", "base", "body", "expected"),
+    [
+        ("'cuda'", "x = torch.ones(2, device=self.device)", "Base", "", 1),
+        ("torch.device('cuda', 1)", "x = torch.ones(2).to(self.device)", "Base", "", 1),
+        ("'cuda'", "x = self.make()", "Base", "", 1),
+        ("'cuda'", "torch.ones(2, device=self.device)", "helpers.Far", "", 1),
+        ("'cuda'", "pass", "Base", "def setUp(self):\n        self.make()", 1),
+        ("'cuda'", "torch.ones(2, device=self.device)", "Base", "device = 'cpu'", 0),
+        ("'cpu'", "torch.ones(2, device=self.device)", "Base", "", 0),
+        ("WHERE", "torch.ones(2, device=self.device)", "Base", "", 0),
+        ("'cuda'", "torch.ones(2, device=self.device)", "Base", "def setUp(self):\n        self.device = 'cpu'", 0),
+        ("'cuda'", "torch.ones(2, device=self.device)", "helpers.Set", "", 0),
+        ("'cuda'", "if x:\n            torch.ones(2, device=self.device)", "Base", "", 0),
+        ("'cuda'", "torch.ones(2, device=self.devices)", "Base", "", 0),
+    ],
+)
+def test_an_attribute_that_names_a_gpu(device: str, call: str, base: str, body: str, expected: int) -> None:
+    """A test whose class says `device = "cuda"` needs a GPU where it puts something there, unless that may be set otherwise."""
+    far = "class Far:\n    device = 'cuda'\nclass Set:\n    device = 'cuda'\n    def set(self): self.device = 'cpu'\n"
+    helpers = far if base == "helpers.Set" else far.partition("class Set")[0]
+    text = ATTRIBUTE.format(device=device, call=call, base=base, body=body)
+    assert needs(text, helpers=helpers).count("1 GPU") == expected
+
+
 COUNTING = """
 import helpers
 from helpers import gpus, gpus_at_most, memory, some_gpus, spare, twice

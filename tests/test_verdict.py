@@ -203,10 +203,11 @@ def test_the_facts_of_this_machine() -> None:
 
 
 def test_packages_are_looked_up_without_importing_them(tmp_path, monkeypatch) -> None:
-    """A package counts as there when Python would find it; its version is that of its distribution."""
+    """A package counts as there when Python would find it; its version is that of its distribution, or not known."""
     (tmp_path / "loud.py").write_text("raise SystemExit")
     monkeypatch.syspath_prepend(tmp_path)
     assert is_met(need("package", "loud"), machine.facts()) is True
+    assert is_met(need("package", "loud >= 2"), machine.facts()) is None
     assert is_met(need("package", "never_heard_of"), machine.facts()) is False
     assert is_met(need("package", "pytest >= 8"), machine.facts()) is True
     assert is_met(need("package", "yaml >= 5"), machine.facts()) is True

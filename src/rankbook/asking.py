@@ -11,6 +11,7 @@ from pathlib import Path
 from rankbook import query
 from rankbook.config import load
 from rankbook.document import survey_tree
+from rankbook.sources.packages import told_from
 from rankbook.terminal import one_line
 
 Say = Callable[[str], None]
@@ -60,7 +61,7 @@ def ask(chosen: Namespace, root: Path, say: Say) -> int:
     filters = tuple((flag, tuple(values)) for flag, values in given if values)
     question = query.Question(chosen.noun, filters, chosen.under, chosen.untested)
     query.check(question, apis)
-    found = query.answer(survey_tree(settings, apis), question)
+    found = query.answer(survey_tree(settings, apis), question, told_from(settings.root, settings.package_path))
     for line in FORMATS[chosen.format](found):
         say(line)
     return 0 if found.rows else 1

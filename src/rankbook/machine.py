@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rankbook.gpus import Gpu, inventory
-from rankbook.verdict import Machine
+from rankbook.verdict import UNVERSIONED, Machine
 from rankbook.words import SYSTEMS
 
 SECONDS = 20
@@ -163,7 +163,7 @@ def _package(name: str) -> str | None:
         return None
     if not there:
         return ""
-    return _version(name) or next((version for dist in _distributions().get(name, ()) if (version := _version(dist))), "") or "0"
+    return _version(name) or next((version for dist in _distributions().get(name, ()) if (version := _version(dist))), UNVERSIONED)
 
 
 @cache

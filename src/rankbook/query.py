@@ -84,17 +84,18 @@ def check(question: Question, apis: Sequence[str]) -> None:
         raise ConfigError("no module is named whose names tests should mention", right="write --under NAME, or set apis in [tool.rankbook]")
 
 
-def answer(project: Project, question: Question) -> Answer:
+def answer(project: Project, question: Question, told: Callable[[str], str] = str) -> Answer:
     """Answer a question from what is known of the suite.
 
     Args:
         project: the suite, surveyed.
         question: what is asked.
+        told: tells a reader where a file lies, those of packages too.
 
     Raises:
         ConfigError: the value of a filter cannot be read, or no public name is known that tests could mention.
     """
-    suite = _Suite(project)
+    suite = _Suite(project, told)
     if question.untested:
         return Answer(("name", "kind", "defined at"), tuple(_untested(suite, question.under)))
     noun = NOUNS[question.noun]
@@ -149,10 +150,12 @@ class _Suite:
 
     Args:
         project: the suite, surveyed.
+        told: tells a reader where a file lies.
     """
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, told: Callable[[str], str]) -> None:
         self.project = project
+        self.told = told
         self._apis: dict[str, Mapping[str, tuple[str, ...]]] = {}
 
     def candidates(self) -> Iterator[Candidate]:
@@ -293,25 +296,26 @@ class Noun(Struct, frozen=True):
     rows: _Rows
 
 
-def _tests(_suite: _Suite, chosen: list[Candidate], _question: Question) -> Iterator[Row]:
+def _tests(suite: _Suite, chosen: list[Candidate], _question: Question) -> Iterator[Row]:
     for each in chosen:
         test = each.test
         facts = {
             "id": each.id,
-            "path": test.path,
+            "path": suite.told(test.path),
             "line": test.line,
             "class": test.class_name,
             "harness": test.harness,
             "gpus": fewest_gpus(test.requirements),
-            "needs": [_need(need) for need in test.requirements],
+            "needs": [_need(need, suite.told) for need in test.requirements],
             "owners": list(each.owners),
             "marks": list(test.marks),
         }
         yield Row(each.id, (test.harness or "", ", ".join(each.needs)), facts)
 
 
-def _need(need: Requirement) -> dict[str, object]:
-    return {"kind": need.kind, "value": need.value, "text": need.text, "evidence": need.evidence, "path": need.path, "line": need.line}
+def _need(need: Requirement, told: Callable[[str], str]) -> dict[str, object]:
+    path = told(need.path)
+    return {"kind": need.kind, "value": need.value, "text": need.text, "evidence": need.evidence, "path": path, "line": need.line}
 
 
 def _files(_suite: _Suite, chosen: list[Candidate], _question: Question) -> Iterator[Row]:
@@ -359,8 +363,9 @@ def _untested(suite: _Suite, under: str) -> Iterator[Row]:
     names = mentioned(suite.project.surveys.values())
     for each in unmentioned(suite.project.public, names):
         if _is_under(each.name, under):
-            facts = {"name": each.name, "kind": each.kind, "path": each.path, "line": each.line}
-            yield Row(each.name, (each.kind, f"{each.path}:{each.line}"), facts)
+            path = suite.told(each.path)
+            facts = {"name": each.name, "kind": each.kind, "path": path, "line": each.line}
+            yield Row(each.name, (each.kind, f"{path}:{each.line}"), facts)
 
 
 NOUNS: Mapping[str, Noun] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterable, Iterator
 
 from rankbook import words
@@ -37,13 +38,35 @@ def tried(body: list[ast.stmt], errors: frozenset[str]) -> tuple[str, ...]:
         errors: names of the exceptions.
 
     Returns:
-        For each import `a` where that it fails means that the module is missing, and nothing else that is done fails so;
-        `from a import b` where more may be the matter.
+        For each import `a` where that it fails means that the module is missing, and nothing else that is done fails so, but for what
+        an `if` raises; `from a import b` where more may be the matter.
     """
     is_wide = not errors <= NARROW
     is_alone = all(_is_easy(statement, is_wide=is_wide) for statement in body)
     imports = (found for statement in body for found in _imports(statement))
     return tuple(f"from {module} import {names or '...'}" if names or not is_alone else module for module, names in imports)
+
+
+def may_raise(statement: ast.stmt, errors: frozenset[str]) -> bool:
+    """Tell whether a statement may raise such errors, by a `raise` or an `assert` of its own."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return False
+    return any(_is_among(_raised(node), errors) for node in ast.walk(statement) if isinstance(node, (ast.Raise, ast.Assert)))
+
+
+def _raised(node: ast.Raise | ast.Assert) -> str:
+    """Name what a statement raises; empty where it does not say so."""
+    if isinstance(node, ast.Assert):
+        return "AssertionError"
+    error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+    return "" if error is None else ast.unparse(error)
+
+
+def _is_among(name: str, errors: frozenset[str]) -> bool:
+    """Tell whether an exception may be one of some others, or of a kind of them; of one that is not Python's own, it may."""
+    kinds = [kind for error in errors if isinstance(kind := getattr(builtins, error, None), type)]
+    raised = getattr(builtins, name, None)
+    return not isinstance(raised, type) or issubclass(raised, tuple(kinds))
 
 
 def _imports(statement: ast.stmt) -> Iterator[tuple[str, str]]:
@@ -62,6 +85,8 @@ def _is_easy(statement: ast.stmt, *, is_wide: bool) -> bool:
             return True
         case ast.Assign(targets=[ast.Name()]) | ast.Return():
             value = statement.value
+        case ast.If(test=test, body=[ast.Raise()], orelse=[]):
+            value = test
         case _:
             return False
     if value is None or isinstance(value, (ast.Constant, ast.Name)):

@@ -10,6 +10,9 @@ from msgspec import Struct, field
 
 from rankbook.requirements import LOST, Requirement, gpu_range
 
+UNVERSIONED = "0"
+"""Stands for the version of a package that is there, and of which no version is known."""
+
 
 class Machine(Struct, frozen=True):
     """What is known of a machine; what is not known is None, and leaves verdicts open that ask for it."""
@@ -42,7 +45,7 @@ class Machine(Struct, frozen=True):
     devices: Mapping[str, bool] = field(default_factory=dict)
     """Devices other than CUDA's of which it is known whether they are there."""
     packages: Callable[[str], str | None] = field(default=lambda _name: None)
-    """Gives the version of an importable package: empty when it is not installed, None when that is not known."""
+    """Gives the version of an importable package: empty when it is not installed, `0` when it has none, None when nothing is known."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -190,7 +193,7 @@ def _package(value: str, machine: Machine) -> bool | None:
     version = machine.packages(name)
     if version is None or not wanted:
         return None if version is None else bool(version)
-    return bool(version) and compared(version, wanted)
+    return None if version == UNVERSIONED else bool(version) and compared(version, wanted)
 
 
 def _platform(value: str, machine: Machine) -> bool | None:

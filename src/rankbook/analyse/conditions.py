@@ -145,8 +145,9 @@ def _is_call(skip: Expression) -> bool:
 
 def _of_import(module: str, evidence: Evidence, values: Values) -> Requirement:
     """Say what fails to be imported: a package, or a part of one that the tree itself holds."""
-    top, evidence = _package(module), replace(evidence, text=f"import {module}")
-    return _verbatim(f"import {module}", evidence) if values.names.is_own(values.path, top) else made("package", top, evidence)
+    evidence = replace(evidence, text=f"import {module}")
+    is_own = values.names.is_own(values.path, module)
+    return _verbatim(f"import {module}", evidence) if is_own else made("package", _package(module), evidence)
 
 
 def _package(module: str) -> str:
@@ -461,7 +462,7 @@ def _of_failing(call: Expression, values: Values, evidence: Evidence, *, wanted:
     """Read whether modules cannot be imported; that a part of a package is missing says nothing of the package."""
     said = [module for module in map(values.of, call.arguments) if isinstance(module, str)]
     modules = [module.removeprefix("from ").partition(" ")[0] for module in said]
-    if not modules or any(values.names.is_own(values.path, _package(module)) or module.startswith(".") for module in modules):
+    if not modules or any(module.startswith(".") or values.names.is_own(values.path, module) for module in modules):
         raise Unread
     if wanted and any("." in module or " " in module for module in said):
         raise Unread
@@ -629,13 +630,21 @@ def _if_imported(values: Values, name: str) -> tuple[ast.expr, Values] | None:
         return None
     first, last = set_to
     tests = [None if each.guard is None else parsed(each.guard) for each in set_to]
-    kinds = [dotted(test) if isinstance(test, ast.Call) else each.guard for test, each in zip(tests, set_to, strict=True)]
+    kinds = [each.guard if test is None else _kind_of_import(test) for test, each in zip(tests, set_to, strict=True)]
     one, other = parsed(first.value), parsed(last.value)
     is_first = kinds[0] == "not_importable"
     test = tests[0] if is_first else tests[1]
     if one is None or other is None or test is None or kinds not in _TRIED:
         return None
     return (ast.IfExp(test, one, other) if is_first else ast.IfExp(test, other, one)), values.in_file(path)
+
+
+def _kind_of_import(test: ast.expr) -> str:
+    """Tell whether imports must work, or one must fail, and what stands beside them: `importable("a") and not (old)`."""
+    kind = {ast.And: "importable", ast.Or: "not_importable"}[type(test.op)] if isinstance(test, ast.BoolOp) else ""
+    first = test.values[0] if isinstance(test, ast.BoolOp) else test
+    name = dotted(first) if isinstance(first, ast.Call) else ""
+    return name if kind in ("", name) else ""
 
 
 _TRIED = ([None, "not_importable"], ["importable", "not_importable"], [None, "importable"], ["not_importable", "importable"])
@@ -660,7 +669,7 @@ def _tried_import(values: Values, name: str) -> tuple[str, str, str, bool] | Non
     entries = [entry for entry in values.names.bindings(path).values() if not entry.level]
     before = [entry for entry in entries if 0 < there[0].line - entry.line <= 2]
     package = _package(before[0].module) if before else ""
-    if not package or values.names.is_own(values.path, package):
+    if not package or values.names.is_own(path, before[0].module):
         return None
     is_sure = there[0].line - before[0].line == 1 and failed == [f"not_importable({before[0].module!r})"] and "." not in before[0].module
     return package, there[0].value, path, is_sure

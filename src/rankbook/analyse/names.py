@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property
+from itertools import accumulate, chain
 from typing import Any, NamedTuple, TypeVar
 
 from rankbook.analyse.reads import Reads
@@ -96,15 +97,20 @@ class Names:
         self._reads.ask(module.rpartition(".")[2])
         return self._target(path.rpartition("/")[0], module)
 
-    def is_own(self, path: str, package: str) -> bool:
-        """Tell whether the project itself holds a package, so that it cannot be missing.
+    def is_own(self, path: str, module: str) -> bool:
+        """Tell whether the project itself holds a module, or a package around it, so that no other package can be missing.
 
         Args:
             path: file that imports it.
-            package: first part of the module.
+            module: its full dotted name; its first parts may be folders without an `__init__.py`.
         """
-        target = self.target(path, package)
-        return target is not None and (not target.startswith(PACKAGES) or (self._is_own is not None and self._is_own(target)))
+        around = accumulate(module.split("."), "{}.{}".format)
+        taken = (f"{module}.{each.name}" for each in self._modules[path].imports if each.module == module and each.name and not each.level)
+        targets = (self.target(path, name) for name in chain(around, taken))
+        return any(target is not None and self._is_of_project(target) for target in targets)
+
+    def _is_of_project(self, path: str) -> bool:
+        return not path.startswith(PACKAGES) or (self._is_own is not None and self._is_own(path))
 
     def split(self, path: str, name: str) -> tuple[str, str, str] | None:
         """Split a full dotted name into the longest module that is known, and the rest; None when no part of it is.

@@ -30,8 +30,8 @@ _HARNESS_FILES = ("torch/testing/_internal/", "unittest/", "torch/_dynamo/")
 """Parts of paths in which the harnesses stand whose rows say all of them."""
 
 
-_CUDA = re.compile(r"(?:torch\.device\()?'cuda(?::\d+)?'\)?")
-"""Values of a parameter that name a GPU."""
+_CUDA = re.compile(r"""(?:torch\.device\()?['"]cuda(?::\d+)?['"](?:, *\d+)?\)?""")
+"""Values of a parameter, or of an attribute, that name a GPU."""
 _PER_GPU = re.compile(r"{0}|min\([\w.]+, *{0}\)|min\({0}, *[\w.]+\)".format(r"[\w.]*\bdevice_count\(\)"))
 """World sizes that are 0 without a GPU, so that no rank is started: `min(2, torch.cuda.device_count())`."""
 
@@ -103,7 +103,8 @@ def _of_function(draft: Draft, path: str, collected: Collected, device: str | No
         return (*(need for skip in function.skips for need in of_skip(skip, values)), *of_helpers(function, values))
 
     found = draft.remember(("decorator needs", *key, device), decorators)
-    found = (*found, *_of_gpu_calls(function.gpu_calls, draft, test.path, dict(test.case)))
+    plain = Values(draft.names, test.path, collected.lineage)
+    found = (*found, *_of_gpu_calls(function.gpu_calls, plain, dict(test.case)))
     return (*found, *skips()) if function.skips or function.asks else found
 
 
@@ -143,8 +144,8 @@ def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requ
     Of the skips of one that every test gets, only what can be read in full: it may ask what test it is.
     """
     for fixture in needy_fixtures(draft, path, collected):
-        yield from _of_gpu_calls(fixture.gpu_calls, draft, fixture.frame.path)
         plain = Values(draft.names, fixture.frame.path)
+        yield from _of_gpu_calls(fixture.gpu_calls, plain)
         values = inside(fixture.function, plain.with_bound(unknown(fixture.function, plain)))
         for skip in fixture.skips:
             try:
@@ -153,26 +154,30 @@ def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requ
                 continue
 
 
-def _of_gpu_calls(
-    calls: Iterable[Expression], draft: Draft, path: str, case: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[Requirement]:
+def _of_gpu_calls(calls: Iterable[Expression], values: Values, case: Mapping[str, str] = MappingProxyType({})) -> Iterator[Requirement]:
     """Give what a function needs by what it comes to: a GPU; NCCL too, where it joins a process group of that; what the settings say.
 
     Args:
         calls: what it comes to.
-        draft: the tree.
-        path: of its file.
-        case: values of its parameters, as text: some calls need a GPU only where a parameter names one.
+        values: reads attributes of its class, in its file.
+        case: values of its parameters, as text: some calls need a GPU only where a parameter names one, or an attribute.
     """
     for call in calls:
-        if call.name == GPU_CALL and not all(_CUDA.fullmatch(case.get(name, "")) for name in call.arguments):
+        if call.name == GPU_CALL and not all(_CUDA.fullmatch(case.get(name) or _attribute(name, values)) for name in call.arguments):
             continue
         if call.name not in (GPU_CALL, NCCL_CALL):
-            yield from of_call(call, Values(draft.names, path), FAILS)
+            yield from of_call(call, Values(values.names, values.path), FAILS)
             continue
-        yield Requirement("gpus", "1", call.text, path, call.line, otherwise=FAILS)
+        yield Requirement("gpus", "1", call.text, values.path, call.line, otherwise=FAILS)
         if call.name == NCCL_CALL:
-            yield Requirement("backend", "nccl", call.text, path, call.line, otherwise=FAILS)
+            yield Requirement("backend", "nccl", call.text, values.path, call.line, otherwise=FAILS)
+
+
+def _attribute(name: str, values: Values) -> str:
+    """Give what `self.device` is set to in the body of the class; empty where it may be something else, and for another name."""
+    owner, _, own = name.partition(".")
+    found = values.settled(own) if owner == "self" else None
+    return found[1].value if found is not None and isinstance(found[1], Constant) else ""
 
 
 def _unsaid(found: list[Requirement]) -> list[Requirement]:
@@ -316,7 +321,7 @@ def _of_ancestor(  # noqa: PLR0913, PLR0917 - one argument for each thing that t
             for skip in method.skips:
                 yield from of_skip(skip, within)
             yield from of_helpers(method, within)
-            yield from _of_gpu_calls(method.gpu_calls, draft, ancestor.path)
+            yield from _of_gpu_calls(method.gpu_calls, Values(draft.names, ancestor.path, lineage))
     for mark in _class_marks(facts):
         yield from of_decorator(mark, values)
     yield from _of_guard(facts, values)

@@ -17,8 +17,10 @@ from rankbook.sources.mentions import Mention
 from rankbook.sources.text import Text, dotted, string
 from rankbook.vocabulary import find
 
-WORDS = ("cuda", "nccl")
+WORDS = ("cuda", "nccl", "self.dev")
 """Of a file without these there is nothing to say."""
+_ATTRIBUTE = re.compile(r"\bself\.dev\w*")
+"""An attribute that may be a device."""
 _NCCL = "init_process_group"
 """Last part of the name of what joins a process group of NCCL."""
 _STARTS = frozenset({"spawn", "start_processes"})
@@ -126,6 +128,7 @@ class GpuCalls:
         self._own = taught.words(text.source)
         self._lines = sorted(_lines_with([*WORDS, *self._constants, *self._own], text.source))
         self._callers = self._callers_of_telling(mentions)
+        self._attributes = tuple(dict.fromkeys(_ATTRIBUTE.findall(text.source)))
         self._text = text
         self.most = 1 + ("nccl" in text.source) + len(self._own)
         """Calls to be found in a function."""
@@ -158,24 +161,30 @@ class GpuCalls:
     def told(self, held: Held) -> tuple[Expression, ...]:
         """Tell the first call that needs a GPU, the first that needs NCCL, and the first of each name of the project's own.
 
-        A call that needs a GPU where a parameter of the test names one has the parameter's name for its argument.
+        A call that needs one where a parameter of the test names it, or an attribute of its class, has the name of that for its argument:
+        `device`, `self.device`.
         """
         if self._is_feigned:
             return ()
         sure = tuple([self._told(call) for call in self.of(held, self.by_default(held.node))])
         if any(call.name in (GPU_CALL, NCCL_CALL) for call in sure):
             return sure
-        return (*sure, *(Expression(self._short(call), GPU_CALL, call.lineno, (name,)) for name, call in self._parametrised(held)))
+        named = [] if self._is_feigned_for(held) else [*_device_parameters(held.node), *self._attributes_of(held)]
+        return (*sure, *(Expression(self._short(call), GPU_CALL, call.lineno, (name,)) for name, call in self._with_names(held, named)))
 
     def _told(self, call: ast.Call) -> Expression:
         if self.own(dotted(call.func)) is not None:
             return self._text.expression(call)._replace(text=self._short(call))
         return Expression(self._short(call), NCCL_CALL if _joins(call, dotted(call.func)) else GPU_CALL, call.lineno)
 
-    def _parametrised(self, held: Held) -> Iterator[tuple[str, ast.Call]]:
-        """Yield the parameters whose values decide whether a test needs a GPU, each with the first such call."""
-        for name in [] if self._is_feigned_for(held) else _device_parameters(held.node):
-            walk = _Walk(self, held, [name], calls=False)
+    def _attributes_of(self, held: Held) -> tuple[str, ...]:
+        """Name the attributes of the file's classes that a method may take for a device."""
+        return self._attributes if held.holder and (held.qualname in self._callers or self.tells(held.node)) else ()
+
+    def _with_names(self, held: Held, names: Iterable[str]) -> Iterator[tuple[str, ast.Call]]:
+        """Yield the names whose values decide whether a function needs a GPU, each with the first such call."""
+        for name in names:
+            walk = _Walk(self, held, [name], calls="." in name)
             walk.statements(held.node.body)
             yield from ((name, call) for call in walk.found.values())
 
@@ -391,8 +400,8 @@ class _Walk:
         """Tell whether an expression names a GPU: `"cuda"`, `f"cuda:{rank}"`, `torch.device("cuda", 0)`, or a name for one of these."""
         if isinstance(node, ast.JoinedStr):
             node = next(iter(node.values), None)
-        if isinstance(node, ast.Name):
-            return node.id in self._devices
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            return dotted(node) in self._devices
         if isinstance(node, ast.Call):
             return self._file.resolve(dotted(node.func)) == "torch.device" and self._is_gpu(next(iter(node.args), None))
         return (string(node) or "").startswith("cuda")
@@ -416,6 +425,8 @@ class _Walk:
         if held is None or isinstance(held.node, ast.AsyncFunctionDef) or self._file.yields(held.node):
             return
         given = frozenset[str]() if is_start else self._given(call, held.node)
+        if name.startswith("self."):
+            given |= {device for device in self._devices if device.startswith("self.")}
         if inner is None:
             calls: Iterable[ast.Call] = self._file.of(held, given)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from rankbook.model import PACKAGES, Module
@@ -84,6 +84,24 @@ def package_folders(root: Path, names: tuple[str, ...]) -> tuple[Path, ...]:
     for name in names:
         folders += _installed() if name == INSTALLED else [(root / name).resolve()]
     return tuple(dict.fromkeys(folders))
+
+
+def told_from(root: Path, names: tuple[str, ...]) -> Callable[[str], str]:
+    """Give what tells a reader where a file lies: by its path from the root, and one of a package elsewhere by its whole path.
+
+    Args:
+        root: folder that relative names start from.
+        names: folders in which packages lie, or the word `installed`.
+    """
+    packages, top = Packages(package_folders(root, names)), root.resolve()
+
+    def told(path: str) -> str:
+        file = packages.file(path)
+        if file is None:
+            return path.removeprefix(PACKAGES)
+        return file.relative_to(top).as_posix() if file.is_relative_to(top) else str(file)
+
+    return told
 
 
 def folders_within(root: Path, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from rankbook.sources.gpu_calls import WORDS as GPU_WORDS
 from rankbook.sources.mentions import CALL, LOCAL_CALL, REFERENCE, SELF_CALL, SUPER_CALL, VARIABLE, Mention, Mentions
 from rankbook.sources.text import Text, dotted, leading_name, shortened, string
 from rankbook.syntax import applied, set_inside, syntax_tree, written_entries
-from rankbook.tried import IMPORT_ERRORS, caught, imported, tried
+from rankbook.tried import IMPORT_ERRORS, caught, imported, may_raise, tried
 
 _OWNERS = re.compile(r"^# Owner\(s\):[ \t]*\[(.*)\]", re.MULTILINE)
 _QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
@@ -75,6 +75,8 @@ class _Guard(Struct):
     """Modules whose failing import leads here."""
     imported: tuple[str, ...] = ()
     """Modules that are imported whole; `from a import b` where names are taken from one, which may fail too."""
+    raising: tuple[_Guard, ...] = ()
+    """Under what the statements that import raise by themselves what is caught."""
     text: str = ""
     """As it is rendered, once it is."""
 
@@ -575,7 +577,8 @@ class _Reader:
             self.marks, self.skips = written, []
             return
         # What is set under a condition may not be: of a skip that condition tells when, of another mark nothing does.
-        self.skips += [self.condition(entry, mark.name, scope) for entry, mark in zip(values, written, strict=True) if mark.name == _SKIP]
+        skips = [(entry, mark.name) for entry, mark in zip(values, written, strict=True) if mark.name == _SKIP]
+        self.skips += [condition for skip in skips for condition in self.conditions(*skip, scope)]
 
     def delete(self, node: ast.Delete, scope: _Scope) -> None:
         if scope.kind == "module":
@@ -605,13 +608,16 @@ class _Reader:
         failing = imported(node.body)
         there = scope
         if failing and scope.kind != "function":
-            there = scope.under(_Guard(scope.guard, None, negated=True, imported=tried(node.body, IMPORT_ERRORS)))
+            raising = tuple(self.raising(node.body, frozenset().union(*map(caught, node.handlers))))
+            there = scope.under(_Guard(scope.guard, None, negated=True, imported=tried(node.body, IMPORT_ERRORS), raising=raising))
         self.push(node.finalbody, scope)
         self.push_flags(node.orelse, scope, there)
         for handler in reversed(node.handlers):
             guard, errors = scope.guard, caught(handler) if failing else frozenset()
             if not errors.isdisjoint(IMPORT_ERRORS):
-                guard = _Guard(scope.guard, None, line=handler.lineno, failing=failing, imported=tried(node.body, errors))
+                raising = tuple(self.raising(node.body, errors))
+                missing = tried(node.body, errors)
+                guard = _Guard(scope.guard, None, line=handler.lineno, failing=failing, imported=missing, raising=raising)
             inner = scope.under(guard, is_fallback=True)
             if guard is scope.guard:
                 inner.caught = "Exception" if handler.type is None else self.text.of(handler.type)
@@ -624,6 +630,16 @@ class _Reader:
         last = max((number for number, each in enumerate(node.body, 1) if isinstance(each, (ast.Import, ast.ImportFrom))), default=0)
         self.push_flags(node.body[last:], inside, inside if there is scope else there)
         self.push(node.body[:last], inside)
+
+    def raising(self, body: list[ast.stmt], errors: frozenset[str], outer: _Guard | None = None) -> Iterator[_Guard]:
+        """Yield under what statements raise such errors; of a loop, or a context, only a run can tell."""
+        for node in body:
+            if isinstance(node, ast.If):
+                yield from self.raising(node.body, errors, _Guard(outer, node.test, line=node.lineno))
+                yield from self.raising(node.orelse, errors, _Guard(outer, node.test, negated=True, line=node.lineno))
+            elif may_raise(node, errors):
+                guard = _Guard(None, None, line=node.lineno, text=f"raised({', '.join(sorted(errors))})")
+                yield outer if outer is not None and isinstance(node, ast.Raise) else guard
 
     def push_flags(self, body: list[ast.stmt], scope: _Scope, there: _Scope) -> None:
         """Walk statements next of which those that set a flag stand under a condition."""
@@ -709,9 +725,15 @@ class _Reader:
     def ends(self, node: ast.expr, name: str, scope: _Scope) -> None:
         """Note a statement that ends the module or skips the test, under the condition that leads to it."""
         if scope.kind == "module" and name in _ENDS and not scope.in_main:
-            self.guards.append(self.condition(node, name, scope))
+            self.guards += self.conditions(node, name, scope)
         elif scope.function is not None and name in _SKIPS and _kind_of_skip(name) not in scope.swallowed:
-            scope.function.skips.append(self.condition(node, name, scope))
+            scope.function.skips += self.conditions(node, name, scope)
+
+    def conditions(self, node: ast.expr, name: str, scope: _Scope) -> list[Expression]:
+        """Write under what a statement comes to be run, of which each is enough."""
+        found = self.condition(node, name, scope)
+        raising = scope.guard.raising if scope.guard is not None and found.name == "ImportError" else ()
+        return [found, *(Expression(self.rendered(each), _guard_name(each), each.line) for each in raising)]
 
     def condition(self, node: ast.expr, name: str, scope: _Scope) -> Expression:
         guard = scope.guard
@@ -740,7 +762,10 @@ class _Reader:
 
     def part(self, guard: _Guard, *, alone: bool) -> str:
         if guard.test is None:
-            return f"{'' if guard.negated else 'not_'}importable({', '.join(map(repr, guard.imported))})"
+            modules, raising = ", ".join(map(repr, guard.imported)), [f"({self.rendered(each)})" for each in guard.raising]
+            if guard.negated:
+                return " and not ".join([f"importable({modules})", *raising])
+            return f"({' or '.join([f'not_importable({modules})', *raising])})" if raising else f"not_importable({modules})"
         text = self.text.of(guard.test)
         simple = isinstance(guard.test, (ast.Name, ast.Attribute, ast.Call, ast.Constant))
         if guard.negated:
