@@ -93,6 +93,15 @@ def gpu_range(value: str) -> tuple[int, int | None] | None:
 _GPUS = re.compile(r"(\d{1,6})|(==|<=|>=) (\d{1,6})|(\d{1,6}) to (\d{1,6})")
 
 
+def gpus_of_device(text: str) -> int:
+    """Count the GPUs that must be there for a device: 2 for `cuda:1`, 1 for `cuda`; 0 for one that is no GPU."""
+    numbered = _NUMBERED.fullmatch(text)
+    return int(numbered[1]) + 1 if numbered else int(text.startswith("cuda"))
+
+
+_NUMBERED = re.compile(r"cuda:(\d{1,6})")
+
+
 def of_text(text: str) -> Requirement:
     """Read a requirement from what `Requirement.text` says of it; what cannot be read is a condition.
 
