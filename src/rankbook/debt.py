@@ -28,7 +28,7 @@ from rankbook.terminal import one_line
 REAL = (Outcome.PASSED, Outcome.FAILED, Outcome.CRASHED, Outcome.HUNG)
 """Ways to end that leave evidence: it ran. Skipped, vacuous, degenerate and not run do not count."""
 NO_GPU = "no GPU"
-"""What tests need of which a page says that they need nothing."""
+"""What tests need of which a page says that they need nothing; those that want a machine without GPUs need `no GPU at all`."""
 EXPECTED = "expected to fail"
 """How the reason of a test begins that was expected to fail."""
 NOT_STARTED = "[NOTRUN]"
@@ -304,5 +304,5 @@ def requirement_of(text: str) -> Requirement:
     return Requirement(kind, text if kind == "condition" else text.removeprefix(kind).lstrip(" :,"), text)
 
 
-_GPUS = re.compile(r"(?:no GPU|(exactly |at most )?(\S.*?) GPUs?)( or none)?")
+_GPUS = re.compile(r"(?:no GPU(?: at all)?|(exactly |at most )?(\S.*?) GPUs?)( or none)?")
 _COMPARISONS = {"": "", "exactly ": "== ", "at most ": "<= "}

@@ -138,7 +138,7 @@ _NAMED_FORMS = (
 _GPUS_FORMS = tuple(
     (re.compile(form), value)
     for form, value in (
-        (r"no GPU", "<= 0"),
+        (r"no GPU(?: at all)?", "<= 0"),
         (r"(\d{1,6}) GPUs?", "{0}"),
         (r"exactly (\d{1,6}) GPUs?", "== {0}"),
         (r"at most (\d{1,6}) GPUs?", "<= {0}"),
@@ -158,7 +158,7 @@ def _gpus_text(value: str) -> str:
         return f"{value} GPUs"
     low, high = found
     if high == 0:
-        return "no GPU"
+        return "no GPU at all"
     if high is None:
         return _counted(low)
     if low == high:
