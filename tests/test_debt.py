@@ -138,6 +138,7 @@ MACHINES = {
     ("2 to 4 GPUs",): "2 GPUs",
     ("4 GPUs", "at most 2 GPUs"): "",
     ("number of devices GPUs",): "1 GPU",
+    ("device GPU with float8",): "1 GPU, device GPU with float8",
     ("disabled: it hangs", "x == 2"): "",
 }
 

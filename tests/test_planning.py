@@ -641,6 +641,10 @@ def test_words_of_a_choice():
         (["1 GPU or package torch_xla"], "1 GPU"),
         (["exactly 1 GPU", "2 GPUs"], ""),
         (["no GPU", "peer access"], ""),
+        (["device big GPU", "device GPU with float8"], "1 GPU, device GPU with float8, device big GPU"),
+        (["backend cpu:gloo,cuda:nccl"], "1 GPU, backend cpu:gloo,cuda:nccl"),
+        (["capability == 9.0", "capability < 9.0"], "1 GPU"),
+        (["no GPU at all", "device GPU with float8"], ""),
         (["environment BACKEND == mpi", "device xpu"], "CPU, device xpu, BACKEND=mpi"),
     ],
 )  # fmt: skip

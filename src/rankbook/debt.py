@@ -20,7 +20,7 @@ from rankbook.listing import Outcome, Run
 from rankbook.needs import Needs
 from rankbook.page_names import is_page_name
 from rankbook.required import BROKEN
-from rankbook.requirements import KINDS, Requirement, gpu_range
+from rankbook.requirements import KINDS, Requirement, gpus_of
 from rankbook.site import expected
 from rankbook.site.besides import Besides
 from rankbook.terminal import one_line
@@ -286,8 +286,7 @@ def smallest_machine(needs: Iterable[str]) -> str:
 
 def _gpus(needs: Iterable[str]) -> int:
     """Give the most GPUs that any need asks for."""
-    wanted = (gpu_range(need.value) for need in map(requirement_of, needs) if need.kind == "gpus")
-    return max((found[0] for found in wanted if found), default=0)
+    return max((found[0] for found in map(gpus_of, map(requirement_of, needs)) if found is not None), default=0)
 
 
 def requirement_of(text: str) -> Requirement:
