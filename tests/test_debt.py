@@ -132,11 +132,13 @@ MACHINES = {
     ("2 GPUs", "capability >= 9.0"): "2 GPUs with compute capability 9.0",
     ("at most 2 GPUs",): "CPU",
     ("no GPU",): "CPU",
+    ("no GPU at all",): "CPU",
     ("2 GPUs or none",): "2 GPUs",
     ("2 GPUs", "exactly 4 GPUs"): "4 GPUs",
     ("2 to 4 GPUs",): "2 GPUs",
     ("4 GPUs", "at most 2 GPUs"): "",
     ("number of devices GPUs",): "1 GPU",
+    ("device GPU with float8",): "1 GPU, device GPU with float8",
     ("disabled: it hangs", "x == 2"): "",
 }
 

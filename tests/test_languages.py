@@ -549,6 +549,50 @@ MY_API inline Tensor make(int a) { return Tensor(); }
     assert [shown(each) for each in module.definitions] == ["macro MY_API 1", "class Tensor 2", "method Tensor::f 2", "function make 4"]
 
 
+KERNELS = """\
+__global__ void __launch_bounds__(128, 1)
+    __cluster_dims__(1, 4, 1)
+        clustered(float* x) {
+  x[0] = 1;
+}
+static int plain(float* x) { return 1; }
+template <int N>
+C10_LAUNCH_BOUNDS_1(N) __global__ void bounded_before(float* x) { x[0] = 1; }
+__global__ void declared(float* x);
+__device__ void LAUNCH(1) helper(int x) {}
+template <int bit>
+__global__ void torn(float* x) {
+#if __CUDA_ARCH__ < 800
+  if constexpr (bit == 4) {
+    return;
+  } else {
+#endif
+    if (x[0] > 1) return;
+    x[0] = 1;
+#if __CUDA_ARCH__ < 800
+  }
+#endif
+}
+template <typename T>
+void start(T* x) {
+  x[0] = 1;
+"""
+
+
+def test_kernels_whose_heads_are_torn():
+    """A kernel is one whatever stands in its head or in its body that no grammar reads; what stands behind it is none."""
+    found = {each.name: each.kind for each in parse_bytes("a.cu", KERNELS.encode()).definitions if each.kind != "macro call"}
+    assert found == {
+        "clustered": "kernel",
+        "plain": "function",
+        "bounded_before": "kernel",
+        "declared": "kernel",
+        "helper": "function",
+        "torn": "kernel",
+        "start": "function",
+    }
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [

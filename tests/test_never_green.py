@@ -156,6 +156,20 @@ def test_listings_inside_a_markdown_source(book_of):
     assert "README.md::two" in book.page("suite/tests/index.html") + book.page("index.html")
 
 
+def test_debt_of_tests_that_want_no_gpu_at_all(book_of):
+    """What is skipped as soon as there is a GPU is told apart from what needs none, in debt and on the site."""
+    alone = "@pytest.mark.skipif(torch.cuda.is_available(), reason='x')\ndef test_alone():\n    pass\n"
+    book = book_of({"tests/test_d.py": f"import pytest\nimport torch\n\n\n{BOTH}\n\n{alone}"})
+    assert book.prove("-k", "test_a and not alone") == 0
+    assert book.debt()[1].splitlines()[:2] == [
+        "1 test needs no GPU; last run: never; smallest machine: CPU",
+        "1 test needs no GPU at all; last run: never; smallest machine: CPU",
+    ]
+    assert book.badges()
+    rows = re.findall(r"no GPU(?: at all)?(?=1 test)", book.page("index.html"))
+    assert sorted(rows) == ["no GPU", "no GPU at all"]
+
+
 def test_debt_counts_what_the_pages_show(book_of):
     """Tests without a run, and those whose source has changed since, owe one, whatever part was run last; those that are gone do not."""
     book = book_of({"tests/test_d.py": BOTH})

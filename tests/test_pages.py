@@ -581,9 +581,10 @@ def test_what_a_file_needs_stands_at_its_top(tmp_path):
             "test_off.py": "import pytest\n\n\n@pytest.mark.skip('no')\ndef test_it():\n    pass\n",
             "test_slow.py": SLOW,
             "test_third.py": "import x\ndef test_it(): pass\n",
+            "test_marked.py": "import pytest\n\n\n@pytest.mark.optional\ndef test_a(): pass\n\n\ndef test_b(): pass\n",
         },
     )
-    names = ("needs", "none", "off", "slow", "third")
+    names = ("needs", "none", "off", "slow", "third", "marked")
     tops = {name: (out / f"s/test_{name}.py_docs.md").read_text().partition("\n## ")[0].split("\n\n") for name in names}
     assert tops["needs"][-1].strip() == (
         "**2 tests**: each needs world size 2; some need 4 GPUs and backend nccl; 1 condition may skip some "
@@ -593,6 +594,8 @@ def test_what_a_file_needs_stands_at_its_top(tmp_path):
     assert tops["off"][-1].strip() == "**1 test**: it is disabled ([what says so](#what-it-needs))."
     assert tops["none"][-1].strip() == "**1 test**: nothing is needed beyond Python."
     assert tops["third"][-1].strip() == "**1 test**: no requirement was found."
+    described = "**2 tests**: no requirement was found, only what describes them ([what says so](#what-it-needs))."
+    assert tops["marked"][-1].strip() == described
 
 
 TREE = {

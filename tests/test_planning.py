@@ -292,7 +292,7 @@ def test_front_matter_without_an_end_is_none():
 REASONS = [
     (need("gpus", "2"), LAPTOP, "needs 2 GPUs, and this machine has none"),
     (need("gpus", "8"), NODE, "needs 8 GPUs, and this machine has 4"),
-    (need("gpus", "<= 0"), NODE, "needs no GPU, and this machine has 4"),
+    (need("gpus", "<= 0"), NODE, "needs no GPU at all, and this machine has 4"),
     (need("gpus", "WORLD_SIZE"), LAPTOP, "needs WORLD_SIZE GPUs, and this machine has none"),
     (need("backend", "nccl"), LAPTOP, "needs backend nccl, which this torch is built without"),
     (need("backend", "nccl or ucc"), LAPTOP, "needs backend nccl or ucc, and this torch is built with neither"),
@@ -532,7 +532,7 @@ def test_a_machine_that_lacks_what_was_promised():
 @pytest.mark.parametrize(
     ("promised", "covered", "others"),
     [
-        ("gpu=2", ["1 GPU", "2 GPUs", "exactly 2 GPUs", "1 to 4 GPUs"], ["4 GPUs", "no GPU", "at most 1 GPU"]),
+        ("gpu=2", ["1 GPU", "2 GPUs", "exactly 2 GPUs", "1 to 4 GPUs"], ["4 GPUs", "no GPU at all", "at most 1 GPU"]),
         ("gpu=2", ["device cuda", "1 GPU or package cupy"], ["device xpu", "backend nccl", "4 GPUs or package cupy"]),
         ("backend=nccl", ["backend nccl", "backend nccl or ucc"], ["backend ucc", "backend not nccl", "1 GPU"]),
         ("package=cupy", ["package cupy"], ["package cupy >= 1.0", "package scipy"]),
@@ -641,6 +641,10 @@ def test_words_of_a_choice():
         (["1 GPU or package torch_xla"], "1 GPU"),
         (["exactly 1 GPU", "2 GPUs"], ""),
         (["no GPU", "peer access"], ""),
+        (["device big GPU", "device GPU with float8"], "1 GPU, device GPU with float8, device big GPU"),
+        (["backend cpu:gloo,cuda:nccl"], "1 GPU, backend cpu:gloo,cuda:nccl"),
+        (["capability == 9.0", "capability < 9.0"], "1 GPU"),
+        (["no GPU at all", "device GPU with float8"], ""),
         (["environment BACKEND == mpi", "device xpu"], "CPU, device xpu, BACKEND=mpi"),
     ],
 )  # fmt: skip

@@ -74,6 +74,38 @@ def ask(tmp_path, capsys):
     return asked
 
 
+IMPLIED = """\
+import unittest
+
+from torch.testing._internal.common_cuda import PLATFORM_SUPPORTS_FP8, SM80OrLater
+
+
+@unittest.skipUnless(PLATFORM_SUPPORTS_FP8, "")
+def test_halves(): ...
+
+
+@unittest.skipUnless(SM80OrLater, "")
+def test_new(): ...
+
+
+@unittest.skipIf(SM80OrLater, "")
+def test_old(): ...
+
+
+@unittest.skipUnless(PLATFORM_SUPPORTS_FP8 or hasattr(unittest, "mock"), "")
+def test_either(): ...
+"""
+
+
+def test_gpus_that_other_needs_imply(tmp_path, capsys):
+    """What only a GPU can do, or is, needs one."""
+    (tmp_path / "test_it.py").write_text(IMPLIED)
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["test_it.py"]\n')
+    assert main(["query", "tests", "--format", "json", "--root", str(tmp_path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["gpus"] for each in found] == [1, 1, 0, 0]
+
+
 MARKED = {
     "marking.py": "import pytest\n\nhard = pytest.mark.hard\n\n\nclass Far:\n    pytestmark = [pytest.mark.far, pytest.mark.wide]\n",
     "test_marked.py": """\

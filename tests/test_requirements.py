@@ -141,8 +141,8 @@ def needs(text: str, **others: str) -> list[str]:
         ("skipIf(sys.version_info < (3, 12), '')", ["library Python >= 3.12"]),
         ("skipIf(torch.version.hip is not None, '')", ["platform not ROCm"]),
         ("skipUnless(os.environ.get('SLOW'), '')", ["environment SLOW set"]),
-        ("skipIf(TEST_CUDA and IS_WINDOWS, '')", ["no GPU or platform not Windows"]),
-        ("skipIf(TEST_CUDA, '')", ["no GPU"]),
+        ("skipIf(TEST_CUDA and IS_WINDOWS, '')", ["no GPU at all or platform not Windows"]),
+        ("skipIf(TEST_CUDA, '')", ["no GPU at all"]),
         ("skipIf(BACKEND == 'mpi', '')", ["BACKEND != 'mpi'"]),
         ("skipIf(x := weird(), '')", ["not (x := weird())"]),
         ("skipIf(True, 'broken')", ["disabled: broken"]),
@@ -216,7 +216,7 @@ def needs(text: str, **others: str) -> list[str]:
         ("require_multi_device", ["2 GPUs"]),
         ("require_single_device", ["exactly 1 GPU"]),
         ("require_non_multi_gpu", ["at most 1 GPU"]),
-        ("require_cpu", ["no GPU"]),
+        ("require_cpu", ["no GPU at all"]),
         ("require_deepspeed", ["package deepspeed"]),
         ("require_bnb", ["package bitsandbytes"]),
         ("require_tensorboard", ["package tensorboard or tensorboardX"]),
@@ -558,6 +558,7 @@ from torch.distributed import init_process_group as join
 from unittest import mock
 
 DEVICE = torch.device("cuda", 0)
+THIRD = torch.device("cuda", index=2)
 EITHER = "cuda"
 EITHER = "cpu"
 
@@ -610,7 +611,7 @@ def there(size, /, *, device):
         "assert Full().eval().cuda() is not None",
         "with_settings = config.patch('triton.multi_kernel', 1)\n    torch.ones(2).cuda()",
         "torch.ones(2, device='cuda')",
-        "nn.Linear(2, 2, device='cuda:1')",
+        "nn.Linear(2, 2, device='cuda:0')",
         "device = torch.device('cuda')\n    x = torch.ones(2)\n    x.to(device)",
         "x = torch.ones(2)\n    return x.to(device=DEVICE)",
         "rank = 0\n    with torch.no_grad():\n        torch.ones(2, device=f'cuda:{rank}')",
@@ -635,6 +636,41 @@ def there(size, /, *, device):
 def test_calls_that_fail_without_a_gpu(body: str) -> None:
     """A test that comes to one whatever happens needs a GPU, by its own statements or by those of a function of its file."""
     assert needs(f"{GPU_CALLS}def test_x():\n    {body}\n") == ["1 GPU"]
+
+
+@pytest.mark.parametrize(
+    ("body", "gpus"),
+    [
+        ("torch.ones(2, device='cuda:1')", 2),
+        ("torch.ones(2).cuda(1)", 2),
+        ("torch.ones(2).cuda(device='cuda:3')", 4),
+        ("torch.ones(2).to('cuda:1')", 2),
+        ("torch.ones(2).to(torch.device('cuda', 1))", 2),
+        ("torch.cuda.set_device(1)", 2),
+        ("torch.cuda.set_device('cuda:2')", 3),
+        ("torch.cuda.synchronize(device=1)", 2),
+        ("torch.ones(2, device=THIRD)", 3),
+        ("device = 'cuda:1'\n    x = torch.ones(2).cuda()\n    x.to(device)\n    torch.cuda.synchronize()", 2),
+        ("device = 'cuda:1'\n    device = 'cuda'\n    torch.ones(2, device=device)", 1),
+        ("make()\n    there(2, device='cuda:1')", 2),
+        ("def inner(size, device):\n        there(size, device=device)\n    inner(2, 'cuda:1')", 2),
+        ("if x:\n        torch.ones(2).cuda(1)\n    else:\n        torch.ones(2).cuda(2)", 2),
+        ("if x:\n        torch.ones(2).cuda(1)\n    else:\n        make()", 1),
+        ("if x:\n        torch.ones(2).cuda(1)\n    make()", 1),
+        ("rank = 1\n    torch.ones(2, device=f'cuda:{rank}')", 1),
+        ("torch.ones(2).cuda(x % 2)", 1),
+        ("torch.ones(2).cuda(-1)", 1),
+        ("torch.ones(2).cuda(True)", 1),
+        ("torch.cuda.Event(1)", 1),
+        ("mp.spawn(on_second, nprocs=2)", 2),
+        ("mp.spawn(on_second, nprocs=4)", 4),
+    ],
+)
+def test_gpus_of_an_index(body: str, gpus: int) -> None:
+    """A GPU that is named by its index, as a number, needs those before it; of one that only a run names, one is needed."""
+    second = "def on_second(rank):\n    run(rank, 2)\n    torch.ones(2).cuda(1)\n\n"
+    found = [need for need in needs(f"{GPU_CALLS}{second}def test_x():\n    {body}\n") if "GPU" in need]
+    assert found == [f"{gpus} GPU{'s' if gpus > 1 else ''}"]
 
 
 @pytest.mark.parametrize(
@@ -681,10 +717,10 @@ def test_calls_that_may_do_without_a_gpu(body: str) -> None:
 DEVICES = """\
 @pytest.mark.parametrize("size", [2])
 @pytest.mark.parametrize(("device", "dtype"), [
-    ("cpu", 1), ("cuda", 1), (torch.device("cuda", 1), 1), ("cuda:1", 1), (None, 1), pytest.param("cuda", 2, marks=[{mark}]),
+    ("cpu", 1), ("cuda", 1), (torch.device("cuda", 1), 1), ("cuda:2", 1), (None, 1), pytest.param("cuda", 2, marks=[{mark}]),
 ])
 {feigned}def test_x(device, dtype, size):
-    there(size, device=device)
+    {before}there(size, device=device)
 """
 
 
@@ -719,11 +755,11 @@ def test_conditions_that_must_not_hold(condition: str, expected: str) -> None:
 
 
 def test_a_parameter_that_names_a_gpu() -> None:
-    """Of a parametrised test those cases need a GPU whose parameter says so, and that something else does not save."""
-    text = GPU_CALLS + DEVICES.format(mark="pytest.mark.skipif(torch.cuda.device_count() < 2, reason='two')", feigned="")
+    """Of a parametrised test those cases need GPUs whose parameter says so, as many as it says, and that something else does not save."""
+    text = GPU_CALLS + DEVICES.format(mark="pytest.mark.skipif(torch.cuda.device_count() < 2, reason='two')", feigned="", before="")
     found = [[need.text for need in test.requirements] for test in project(text).tests["test_it.py"]]
-    assert found == [[], ["1 GPU"], ["1 GPU"], ["1 GPU"], [], ["2 GPUs"]]
-    text = GPU_CALLS + DEVICES.format(mark="", feigned="@mock.patch('torch.ones')\n")
+    assert found == [[], ["1 GPU"], ["2 GPUs"], ["3 GPUs"], [], ["2 GPUs"]]
+    text = GPU_CALLS + DEVICES.format(mark="", feigned="@mock.patch('torch.ones')\n", before="")
     assert not any(test.requirements for test in project(text).tests["test_it.py"])
 
 
@@ -744,7 +780,8 @@ class TestIt({base}):
     ("device", "call", "base", "body", "expected"),
     [
         ("'cuda'", "x = torch.ones(2, device=self.device)", "Base", "", 1),
-        ("torch.device('cuda', 1)", "x = torch.ones(2).to(self.device)", "Base", "", 1),
+        ("torch.device('cuda', 1)", "x = torch.ones(2).to(self.device)", "Base", "", 2),
+        ("'cuda:2'", "x = torch.ones(2).to(self.device)", "Base", "", 3),
         ("'cuda'", "x = self.make()", "Base", "", 1),
         ("'cuda'", "torch.ones(2, device=self.device)", "helpers.Far", "", 1),
         ("'cuda'", "pass", "Base", "def setUp(self):\n        self.make()", 1),
@@ -762,7 +799,22 @@ def test_an_attribute_that_names_a_gpu(device: str, call: str, base: str, body: 
     far = "class Far:\n    device = 'cuda'\nclass Set:\n    device = 'cuda'\n    def set(self): self.device = 'cpu'\n"
     helpers = far if base == "helpers.Set" else far.partition("class Set")[0]
     text = ATTRIBUTE.format(device=device, call=call, base=base, body=body)
-    assert needs(text, helpers=helpers).count("1 GPU") == expected
+    counted = [need for need in needs(text, helpers=helpers) if need.endswith((" GPU", " GPUs"))]
+    assert counted == ([f"{expected} GPU{'' if expected == 1 else 's'}"] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("torch.cuda.synchronize()", [1, 1, 2, 3, 1, 1]),
+        ("torch.ones(2).cuda(1)", [2, 2, 2, 3, 2, 2]),
+        ("if size:\n        return torch.ones(2, device=device)\n    else:\n        return torch.ones(2).cuda(3)", [0, 1, 1, 1, 0, 1]),
+    ],
+)
+def test_a_parameter_that_names_a_gpu_beside_others(before: str, expected: list[int]) -> None:
+    """What a test is sure to need each case needs, and one whose parameter names a later GPU needs more."""
+    tests = project(GPU_CALLS + DEVICES.format(mark="", feigned="", before=f"{before}\n    ")).tests["test_it.py"]
+    assert [sum(int(need.value) for need in test.requirements) for test in tests] == expected
 
 
 COUNTING = """
@@ -1029,7 +1081,7 @@ def test_class_marks_count() -> None:
     ("text", "expected"),
     [
         ("if IS_WINDOWS:\n    pytestmark = pytest.mark.skip(reason='no')\n", ["platform not Windows"]),
-        ("if TEST_CUDA:\n    pytestmark = pytest.mark.skip('no')\nelse:\n    pytestmark = pytest.mark.gpu(2)\n", ["no GPU"]),
+        ("if TEST_CUDA:\n    pytestmark = pytest.mark.skip('no')\nelse:\n    pytestmark = pytest.mark.gpu(2)\n", ["no GPU at all"]),
         ("try:\n    import foo\nexcept ImportError:\n    pytestmark = pytest.mark.skip('no')\n", ["package foo"]),
         ("pytestmark = pytest.mark.skip('no')\n", ["disabled: no"]),
         ("if IS_WINDOWS:\n    pytestmark = pytest.mark.skip('no')\npytestmark = [pytest.mark.gpu(2)]\n", ["2 GPUs"]),

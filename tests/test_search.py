@@ -313,7 +313,7 @@ def test_what_is_found(tree):
 
 @pytest.mark.parametrize(
     ("need", "first"),
-    [("2 GPUs", "2"), ("exactly 3 GPUs", "3"), ("2 to 4 GPUs", "2"), ("no GPU", "none"), ("1 GPU", "1"), ("N GPUs", None)],
+    [("2 GPUs", "2"), ("exactly 3 GPUs", "3"), ("2 to 4 GPUs", "2"), ("no GPU at all", "none"), ("1 GPU", "1"), ("N GPUs", None)],
 )
 def test_gpus_lead_to_the_machine_that_has_them(need, first):
     """A number of GPUs is a row of the page on hardware by the fewest that are needed; one that only a run can tell has none."""

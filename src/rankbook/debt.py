@@ -20,7 +20,7 @@ from rankbook.listing import Outcome, Run
 from rankbook.needs import Needs
 from rankbook.page_names import is_page_name
 from rankbook.required import BROKEN
-from rankbook.requirements import KINDS, Requirement, gpu_range
+from rankbook.requirements import KINDS, Requirement, gpus_of
 from rankbook.site import expected
 from rankbook.site.besides import Besides
 from rankbook.terminal import one_line
@@ -28,7 +28,7 @@ from rankbook.terminal import one_line
 REAL = (Outcome.PASSED, Outcome.FAILED, Outcome.CRASHED, Outcome.HUNG)
 """Ways to end that leave evidence: it ran. Skipped, vacuous, degenerate and not run do not count."""
 NO_GPU = "no GPU"
-"""What tests need of which a page says that they need nothing."""
+"""What tests need of which a page says that they need nothing; those that want a machine without GPUs need `no GPU at all`."""
 EXPECTED = "expected to fail"
 """How the reason of a test begins that was expected to fail."""
 NOT_STARTED = "[NOTRUN]"
@@ -286,8 +286,7 @@ def smallest_machine(needs: Iterable[str]) -> str:
 
 def _gpus(needs: Iterable[str]) -> int:
     """Give the most GPUs that any need asks for."""
-    wanted = (gpu_range(need.value) for need in map(requirement_of, needs) if need.kind == "gpus")
-    return max((found[0] for found in wanted if found), default=0)
+    return max((found[0] for found in map(gpus_of, map(requirement_of, needs)) if found is not None), default=0)
 
 
 def requirement_of(text: str) -> Requirement:
@@ -304,5 +303,5 @@ def requirement_of(text: str) -> Requirement:
     return Requirement(kind, text if kind == "condition" else text.removeprefix(kind).lstrip(" :,"), text)
 
 
-_GPUS = re.compile(r"(?:no GPU|(exactly |at most )?(\S.*?) GPUs?)( or none)?")
+_GPUS = re.compile(r"(?:no GPU(?: at all)?|(exactly |at most )?(\S.*?) GPUs?)( or none)?")
 _COMPARISONS = {"": "", "exactly ": "== ", "at most ": "<= "}

@@ -136,7 +136,7 @@ class Function(Struct, frozen=True):
     spawns: tuple[Expression, ...] = ()
     """Calls by which its body starts processes (`mp.spawn`); names of its own in the number of them are what they are set to."""
     gpu_calls: tuple[Expression, ...] = ()
-    """What it comes to whatever happens, and what fails where there is no GPU: the first such call, and the first of name `nccl`."""
+    """What it comes to whatever happens, and what fails without GPUs: the call that needs most, and the first of name `nccl`."""
     text: str = ""
     """All of it as written, of a module's function that is worth following: plain statements, or one that parametrises or sets names."""
     case_marks: tuple[tuple[str, int], ...] = ()

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rankbook import needs as stated
 from rankbook.lacks import reason
 from rankbook.listing import Listing
-from rankbook.requirements import FAILS, HARNESSES, LOST, Requirement, gpu_range
+from rankbook.requirements import FAILS, HARNESSES, LOST, Requirement, gpu_range, gpus_of
 from rankbook.verdict import Machine, is_met, verdict
 
 
@@ -207,18 +207,7 @@ def _ranges(wanted: Sequence[Requirement], inventory: int, environment: Mapping[
 
 def _range_of(need: Requirement, inventory: int, environment: Mapping[str, str]) -> tuple[int, int | None] | None:
     """Give the fewest and the most GPUs that a need asks for; None when it asks for none."""
-    choices = need.value.split(" or ")
-    if need.kind == "gpus":
-        return _range_of_gpus(need.value, inventory, environment)
-    if need.kind == "device" and all(choice == "cuda" or choice.startswith("GPU") for choice in choices):
-        return 1, None
-    if need.kind == "backend" and all("nccl" in choice and not choice.startswith("not ") for choice in choices):
-        return 1, None
-    if need.kind == "peer access":
-        return 2, None
-    if need.kind == "capability" and not need.value.startswith(("<", "!=", "not ")):
-        return 1, None
-    return None
+    return _range_of_gpus(need.value, inventory, environment) if need.kind == "gpus" else gpus_of(need)
 
 
 def _range_of_gpus(value: str, inventory: int, environment: Mapping[str, str]) -> tuple[int, int | None]:

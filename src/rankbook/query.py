@@ -14,7 +14,7 @@ from rankbook.errors import ConfigError
 from rankbook.globs import matcher
 from rankbook.machine import facts
 from rankbook.model import Project, Test
-from rankbook.requirements import Requirement, gpu_range
+from rankbook.requirements import Requirement, gpus_of
 from rankbook.terminal import aligned
 from rankbook.verdict import verdict
 
@@ -187,9 +187,9 @@ def fewest_gpus(needs: Iterable[Requirement]) -> int:
     """Count the GPUs without which a test does not run; a number that only a run knows counts as one."""
     fewest = 0
     for need in needs:
-        if need.kind == "gpus":
-            known = gpu_range(need.value)
-            fewest = max(fewest, known[0] if known else 1)
+        found = gpus_of(need) if need.otherwise or need.kind == "gpus" else None
+        if found is not None:
+            fewest = max(fewest, found[0])
         elif need.either:
             fewest = max(fewest, min(fewest_gpus(alternative) for alternative in need.either))
     return fewest

@@ -6,7 +6,7 @@ To teach rankbook a name, add a row to `NAMES` of `rankbook.words`; to teach it 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -93,6 +93,54 @@ def gpu_range(value: str) -> tuple[int, int | None] | None:
 _GPUS = re.compile(r"(\d{1,6})|(==|<=|>=) (\d{1,6})|(\d{1,6}) to (\d{1,6})")
 
 
+def gpus_of(need: Requirement) -> tuple[int, int | None] | None:
+    """Give the fewest and the most GPUs with which a need can be met, None for no limit.
+
+    A number that is not known before the run is at least one, and so is that of the GPUs for what only they have: a device, NCCL, a
+    capability. Peer access is between two.
+
+    Args:
+        need: of any kind but `one of`.
+
+    Returns:
+        None when it says nothing of GPUs.
+    """
+    if need.kind == "gpus":
+        return gpu_range(need.value.removesuffix(" or none")) or (1, None)
+    if not is_on(need, _ON_GPUS):
+        return None
+    return (2 if need.kind == "peer access" else 1), None
+
+
+def is_on(need: Requirement, table: Mapping[str, re.Pattern[str]]) -> bool:
+    """Tell whether only what a table has meets a need: each of the choices that it leaves.
+
+    Args:
+        need: of any kind.
+        table: patterns of values, by kind.
+    """
+    pattern = table.get(need.kind)
+    return pattern is not None and all(pattern.fullmatch(choice.strip()) for choice in need.value.split(" or "))
+
+
+_ON_GPUS = {
+    "device": re.compile(r"(?:cuda|gpu|hip|big gpu)\b.*", re.IGNORECASE),
+    "backend": re.compile(r".*\bcuda:.*|nccl|rccl|nvshmem", re.IGNORECASE),
+    "peer access": re.compile(r".*"),
+    "capability": re.compile(r"(?:>=?|==?)?\s*\d.*"),
+}
+"""By kind: values that only a machine with a GPU can meet."""
+
+
+def gpus_of_device(text: str) -> int:
+    """Count the GPUs that must be there for a device: 2 for `cuda:1`, 1 for `cuda`; 0 for one that is no GPU."""
+    numbered = _NUMBERED.fullmatch(text)
+    return int(numbered[1]) + 1 if numbered else int(text.startswith("cuda"))
+
+
+_NUMBERED = re.compile(r"cuda:(\d{1,6})")
+
+
 def of_text(text: str) -> Requirement:
     """Read a requirement from what `Requirement.text` says of it; what cannot be read is a condition.
 
@@ -129,7 +177,7 @@ _NAMED_FORMS = (
 _GPUS_FORMS = tuple(
     (re.compile(form), value)
     for form, value in (
-        (r"no GPU", "<= 0"),
+        (r"no GPU(?: at all)?", "<= 0"),
         (r"(\d{1,6}) GPUs?", "{0}"),
         (r"exactly (\d{1,6}) GPUs?", "== {0}"),
         (r"at most (\d{1,6}) GPUs?", "<= {0}"),
@@ -149,7 +197,7 @@ def _gpus_text(value: str) -> str:
         return f"{value} GPUs"
     low, high = found
     if high == 0:
-        return "no GPU"
+        return "no GPU at all"
     if high is None:
         return _counted(low)
     if low == high:

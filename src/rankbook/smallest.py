@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from rankbook.requirements import LOST, Requirement, gpu_range
+from rankbook.requirements import LOST, Requirement, gpus_of
 
 _AT_LEAST = re.compile(r"(.*?) ?>= (\d+(?:\.\d+)*)")
 _SET = re.compile(r"(\w+) == (\S+)(?: or .*)?")
@@ -69,19 +69,9 @@ def _plain(requirements: Iterable[Requirement]) -> Iterator[Requirement]:
 
 def _fewest_gpus(wanted: list[Requirement]) -> int | None:
     """Give the fewest GPUs that are enough; None when that is too many for some need."""
-    ranges = [gpu_range(need.value.removesuffix(" or none")) or (1, None) for need in wanted if need.kind == "gpus"]
-    least = max([*(low for low, _ in ranges), *map(_implied_gpus, wanted)], default=0)
+    ranges = [found for found in map(gpus_of, wanted) if found is not None]
+    least = max((low for low, _ in ranges), default=0)
     return None if any(high is not None and high < least for _, high in ranges) else least
-
-
-def _implied_gpus(need: Requirement) -> int:
-    """Give the GPUs without which a need that is not about their number cannot be met."""
-    if need.kind == "peer access":
-        return 2
-    is_cuda = need.kind == "device" and need.value == "cuda"
-    return int(
-        is_cuda or (need.kind == "backend" and need.value == "nccl") or bool(need.kind == "capability" and _AT_LEAST.match(need.value))
-    )
 
 
 def _gpus(wanted: list[Requirement], count: int) -> str:

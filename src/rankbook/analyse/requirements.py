@@ -20,7 +20,7 @@ from rankbook.analyse.pytest_cases import needy_fixtures
 from rankbook.analyse.rules import Evidence, Unread, expression
 from rankbook.analyse.values import Value, Values, parsed
 from rankbook.model import GPU_CALL, NCCL_CALL, Class, Constant, Expression, Function, Module, Test
-from rankbook.requirements import DEVICES, FAILS, HARNESSES, KINDS, Harness, Requirement, gpu_range
+from rankbook.requirements import DEVICES, FAILS, HARNESSES, KINDS, Harness, Requirement, gpu_range, gpus_of_device
 
 _Line = tuple[Ancestor, ...]
 _SET_UP = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"})
@@ -30,7 +30,7 @@ _HARNESS_FILES = ("torch/testing/_internal/", "unittest/", "torch/_dynamo/")
 """Parts of paths in which the harnesses stand whose rows say all of them."""
 
 
-_CUDA = re.compile(r"""(?:torch\.device\()?['"]cuda(?::\d+)?['"](?:, *\d+)?\)?""")
+_CUDA = re.compile(r"""(?:torch\.device\()?['"](cuda(?::\d+)?)['"](?:, *(\d{1,6}))?\)?""")
 """Values of a parameter, or of an attribute, that name a GPU."""
 _PER_GPU = re.compile(r"{0}|min\([\w.]+, *{0}\)|min\({0}, *[\w.]+\)".format(r"[\w.]*\bdevice_count\(\)"))
 """World sizes that are 0 without a GPU, so that no rank is started: `min(2, torch.cuda.device_count())`."""
@@ -163,14 +163,22 @@ def _of_gpu_calls(calls: Iterable[Expression], values: Values, case: Mapping[str
         case: values of its parameters, as text: some calls need a GPU only where a parameter names one, or an attribute.
     """
     for call in calls:
-        if call.name == GPU_CALL and not all(_CUDA.fullmatch(case.get(name) or _attribute(name, values)) for name in call.arguments):
+        given = {name: number for name in call.arguments if (number := _gpus_named(case.get(name) or _attribute(name, values)))}
+        if call.name == GPU_CALL and len(given) < len(call.arguments):
             continue
         if call.name not in (GPU_CALL, NCCL_CALL):
             yield from of_call(call, Values(values.names, values.path), FAILS)
             continue
-        yield Requirement("gpus", "1", call.text, values.path, call.line, otherwise=FAILS)
+        gpus = dict(call.keywords)["gpus"]
+        yield Requirement("gpus", str(given.get(gpus, gpus)), call.text, values.path, call.line, otherwise=FAILS)
         if call.name == NCCL_CALL:
             yield Requirement("backend", "nccl", call.text, values.path, call.line, otherwise=FAILS)
+
+
+def _gpus_named(text: str) -> int:
+    """Count the GPUs that must be there for a value, as it is written; 0 for one that names none."""
+    match = _CUDA.fullmatch(text)
+    return 0 if match is None else int(match[2]) + 1 if match[2] else gpus_of_device(match[1])
 
 
 def _attribute(name: str, values: Values) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from rankbook.model import Test
 from rankbook.report import plural
-from rankbook.requirements import KINDS, Requirement, gpu_range
+from rankbook.requirements import KINDS, Requirement, gpu_range, gpus_of, is_on
 
 ANY = "any"
 """Word for tests that run on GPUs, however many there are."""
@@ -22,14 +22,8 @@ UNKNOWN = "unknown"
 COLUMNS = 8
 """Classes of a table before it joins those with most GPUs."""
 
-_ON_GPUS = {
-    "device": re.compile(r"(?:cuda|gpu|hip|big gpu)\b.*", re.IGNORECASE),
-    "backend": re.compile(r".*\bcuda:.*|nccl|rccl|nvshmem", re.IGNORECASE),
-    "peer access": re.compile(r".*"),
-    "capability": re.compile(r"(?:>=?|==?)?\s*\d.*"),
-    "platform": re.compile(r"(?:ROCm|CUDA)\b.*"),
-}
-"""By kind: values that only a machine with a GPU can meet."""
+_FOR_GPUS = {"platform": re.compile(r"(?:ROCm|CUDA)\b.*")}
+"""By kind: values that speak of GPUs, and that a machine may meet without one."""
 _ON_OTHERS = {
     "device": re.compile(r"(?:xpu|hpu|mps|mtia|xla|npu|mlu|privateuse1|vulkan)\b.*", re.IGNORECASE),
     "backend": re.compile(r"xccl|hccl", re.IGNORECASE),
@@ -121,14 +115,18 @@ def _of(requirements: Iterable[Requirement]) -> Hardware:
     said += [min(map(_of, need.either), key=lambda hardware: order(hardware.key)) for need in needs if need.either]
     if any(map(is_elsewhere, needs)):
         return Hardware(word=OTHER)
-    if any(hardware.least or hardware.word for hardware in said) or not any(_is_on(need, _ON_GPUS) for need in needs):
+    if any(hardware.least or hardware.word for hardware in said) or not any(map(_is_on_gpus, needs)):
         return _joined(said)
     return Hardware(word=UNKNOWN)
 
 
 def is_elsewhere(need: Requirement) -> bool:
     """Whether only a machine with another kind of accelerator than a GPU meets a requirement."""
-    return _is_on(need, _ON_OTHERS)
+    return is_on(need, _ON_OTHERS)
+
+
+def _is_on_gpus(need: Requirement) -> bool:
+    return need.kind != "gpus" and (gpus_of(need) is not None or is_on(need, _FOR_GPUS))
 
 
 def asks_of(tests: Iterable[Test]) -> dict[str, dict[str, dict[str, int]]]:
@@ -190,11 +188,6 @@ def _gpus(value: str) -> Hardware:
         return Hardware(word=ANY)
     found = gpu_range(value)
     return Hardware(word=UNKNOWN) if found is None else Hardware(*found)
-
-
-def _is_on(need: Requirement, table: Mapping[str, re.Pattern[str]]) -> bool:
-    pattern = table.get(need.kind)
-    return pattern is not None and all(pattern.fullmatch(choice.strip()) for choice in need.value.split(" or "))
 
 
 def _numbers(least: int, most: int | None) -> str:

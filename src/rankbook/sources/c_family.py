@@ -28,6 +28,9 @@ _TEST_MACROS = frozenset({
 _MACRO = re.compile(r"[A-Z][A-Z0-9_]{2,}")
 _CONSTANT = frozenset({"const", "constexpr", "constinit", "__constant__"})
 _QUALIFIERS = frozenset({"type_qualifier", "storage_class_specifier", "__constant__"})
+_OF_HEAD = frozenset({"__global__", "launch_bounds", "primitive_type", "type_identifier", *_QUALIFIERS})
+"""What may stand in front of the name of a function, each as a node of its own."""
+_LAUNCHED = re.compile(rb"\b__global__\b")
 _DECLARATORS = frozenset({
     "pointer_declarator", "reference_declarator", "init_declarator", "array_declarator", "attributed_declarator",
     "parenthesized_declarator", "function_declarator",
@@ -216,10 +219,26 @@ def _arguments(walk: Walk, declarator: Node) -> list[str]:
 
 def _callable(walk: Walk, at: Place, name: str) -> str:
     start = at.node.start_byte
-    launched = any(child.type == "__global__" for child in at.node.children)
-    if launched or walk.data[max(0, start - 8) : start].rstrip().endswith(b"kernel"):  # the word is blank to the grammar
+    if _is_launched(at.node) or walk.data[max(0, start - 8) : start].rstrip().endswith(b"kernel"):  # the word is blank to the grammar
         return "kernel"
     return "method" if at.scope.kind in TYPES or "::" in name else "function"
+
+
+def _is_launched(node: Node) -> bool:
+    """Tell whether `__global__` stands in the head of a function, also where a macro in it has torn it into several nodes."""
+    before = node.prev_sibling
+    while before is not None and (before.type in _OF_HEAD or _is_unended(before)):
+        if _LAUNCHED.search(before.text or b""):
+            return True
+        before = before.prev_sibling
+    return any(child.type == "__global__" for child in node.children)
+
+
+def _is_unended(node: Node) -> bool:
+    """Tell whether the grammar has made up the end of a statement: what follows belongs to it."""
+    while node.children:
+        node = node.children[-1]
+    return node.is_missing
 
 
 def _whole(node: Node) -> Node:

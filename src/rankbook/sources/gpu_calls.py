@@ -10,9 +10,12 @@ import ast
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from sys import maxsize
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rankbook.model import GPU_CALL, NCCL_CALL, Expression
+from rankbook.requirements import gpus_of_device
 from rankbook.sources.mentions import Mention
 from rankbook.sources.text import Text, dotted, string
 from rankbook.vocabulary import find
@@ -30,6 +33,8 @@ _CUDA = frozenset({
     "get_device_properties", "get_device_capability", "get_device_name", "mem_get_info",
 })  # fmt: skip
 """Functions and classes of `torch.cuda` that do not work without a GPU."""
+_NO_PLACES = frozenset({"Event", "CUDAGraph"})
+"""Those of them whose first argument is no device."""
 _SET_UP = ("setup", "asyncsetup")
 """How the names of methods before each test begin, without `_` and in lower case."""
 _NO_FACTORIES = frozenset({"torch.device", "torch.autocast", "torch.compile", "torch.load"})
@@ -51,10 +56,25 @@ _LONGEST = 60
 """Characters of a call that is told with its arguments."""
 _DEPTH = 3
 """Functions that are followed from one to the next."""
+_OF_CASE = maxsize
+"""GPUs of a parameter that a case sets: as many as its value says."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Placed = ast.stmt | ast.expr
-_Found = tuple[ast.Call, ...]
+_Devices = Mapping[str, int]
+"""Names that stand for a GPU, with how many there must be for it: 2 for `cuda:1`."""
+_NO_DEVICES: _Devices = MappingProxyType({})
+
+
+class _Sure(NamedTuple):
+    """A call that a function comes to."""
+
+    call: ast.Call
+    gpus: int = 1
+    """How many there must be, where it needs GPUs."""
+
+
+_Found = tuple[_Sure, ...]
 
 
 class Taught:
@@ -130,12 +150,10 @@ class GpuCalls:
         self._callers = self._callers_of_telling(mentions)
         self._attributes = tuple(dict.fromkeys(_ATTRIBUTE.findall(text.source)))
         self._text = text
-        self.most = 1 + ("nccl" in text.source) + len(self._own)
-        """Calls to be found in a function."""
         self._may_feign = any(word in text.source for word in FEIGNING)
         self._is_feigned = any(self.feigns(node) and self.tells(node) for node in self._before_tests())
         """Whether a fixture or a set-up of the file puts something in the place of a GPU, for whichever of its tests."""
-        self._known: dict[tuple[ast.AST, frozenset[str]], _Found] = {}
+        self._known: dict[tuple[ast.AST, frozenset[tuple[str, int]]], _Found] = {}
         self._above = 0
 
     def _callers_of_telling(self, mentions: Iterable[Mention]) -> frozenset[str]:
@@ -159,34 +177,35 @@ class GpuCalls:
                 yield each.node
 
     def told(self, held: Held) -> tuple[Expression, ...]:
-        """Tell the first call that needs a GPU, the first that needs NCCL, and the first of each name of the project's own.
+        """Tell the first call that needs the most GPUs, the first that needs NCCL, and the first of each name of the project's own.
 
-        A call that needs one where a parameter of the test names it, or an attribute of its class, has the name of that for its argument:
-        `device`, `self.device`.
+        The keyword `gpus` says how many a call needs. One that needs a GPU where a parameter of the test names one, or an attribute of its
+        class, has the name of that for its argument, `device` or `self.device`, and for its keyword where the value says how many.
         """
         if self._is_feigned:
             return ()
-        sure = tuple([self._told(call) for call in self.of(held, self.by_default(held.node))])
-        if any(call.name in (GPU_CALL, NCCL_CALL) for call in sure):
-            return sure
-        named = [] if self._is_feigned_for(held) else [*_device_parameters(held.node), *self._attributes_of(held)]
-        return (*sure, *(Expression(self._short(call), GPU_CALL, call.lineno, (name,)) for name, call in self._with_names(held, named)))
+        sure = [self._told(each) for each in self.of(held, self.by_default(held.node))]
+        return (*sure, *(self._told(each, name) for name, each in self._named(held)))
 
-    def _told(self, call: ast.Call) -> Expression:
+    def _told(self, sure: _Sure, parameter: str = "") -> Expression:
+        call, short = sure.call, self._short(sure.call)
         if self.own(dotted(call.func)) is not None:
-            return self._text.expression(call)._replace(text=self._short(call))
-        return Expression(self._short(call), NCCL_CALL if _joins(call, dotted(call.func)) else GPU_CALL, call.lineno)
+            return self._text.expression(call)._replace(text=short)
+        name = NCCL_CALL if _joins(call, dotted(call.func)) else GPU_CALL
+        gpus = parameter if sure.gpus == _OF_CASE else str(sure.gpus)
+        return Expression(short, name, call.lineno, (parameter,) if parameter else (), (("gpus", gpus),))
+
+    def _named(self, held: Held) -> Iterator[tuple[str, _Sure]]:
+        """Yield the names whose values decide whether a function needs a GPU, each with the first such call."""
+        for name in [] if self._is_feigned_for(held) else [*_device_parameters(held.node), *self._attributes_of(held)]:
+            walk = _Walk(self, held, {name: _OF_CASE}, calls="." in name)
+            walk.statements(held.node.body)
+            if GPU_CALL in walk.found:
+                yield name, walk.found[GPU_CALL]
 
     def _attributes_of(self, held: Held) -> tuple[str, ...]:
         """Name the attributes of the file's classes that a method may take for a device."""
         return self._attributes if held.holder and (held.qualname in self._callers or self.tells(held.node)) else ()
-
-    def _with_names(self, held: Held, names: Iterable[str]) -> Iterator[tuple[str, ast.Call]]:
-        """Yield the names whose values decide whether a function needs a GPU, each with the first such call."""
-        for name in names:
-            walk = _Walk(self, held, [name], calls="." in name)
-            walk.statements(held.node.body)
-            yield from ((name, call) for call in walk.found.values())
 
     def own(self, name: str) -> str | None:
         """Give the name of the project's own that a call of a dotted name is of."""
@@ -204,15 +223,15 @@ class GpuCalls:
         last = f"….{call.func.attr}" if isinstance(call.func, ast.Attribute) else "…"
         return f"{dotted(call.func) or last}(…)"
 
-    def of(self, held: Held, devices: frozenset[str] = frozenset()) -> _Found:
+    def of(self, held: Held, devices: _Devices = _NO_DEVICES) -> _Found:
         """Give these calls themselves.
 
         Args:
             held: the function.
             devices: those of its parameters that stand for a GPU.
         """
-        node = held.node
-        known = self._known.get((node, devices))
+        node, key = held.node, (held.node, frozenset(devices.items()))
+        known = self._known.get(key)
         if known is None:
             calls = held.qualname in self._callers
             if not (calls or devices or self.tells(node)):
@@ -220,27 +239,28 @@ class GpuCalls:
             elif self._above > _DEPTH:
                 return ()
             else:
-                self._known[node, devices] = ()  # calls of itself come to nothing else
+                self._known[key] = ()  # calls of itself come to nothing else
                 self._above += 1
                 known = self._found(held, devices, calls=calls)
                 self._above -= 1
-            self._known[node, devices] = known
+            self._known[key] = known
         return known
 
-    def _found(self, held: Held, devices: frozenset[str], *, calls: bool) -> _Found:
+    def _found(self, held: Held, devices: _Devices, *, calls: bool) -> _Found:
         if self._is_feigned_for(held):
             return ()
-        walk = _Walk(self, held, self._constants.difference(_parameters(held.node)) | devices, calls=calls)
+        walk = _Walk(self, held, {**_without(self._constants, _parameters(held.node)), **devices}, calls=calls)
         walk.statements(held.node.body)
         return tuple(walk.found.values())
 
-    def by_default(self, node: _Function, given: Iterable[str] = ()) -> frozenset[str]:
+    def by_default(self, node: _Function, given: Iterable[str] = ()) -> _Devices:
         """Give the parameters that stand for a GPU where a call does not give them: `device="cuda"`."""
         if not (node.args.defaults or node.args.kw_defaults) or not self.tells(node):
-            return frozenset()
+            return _NO_DEVICES
         named = [*node.args.posonlyargs, *node.args.args]
         pairs = [*zip(named[::-1], node.args.defaults[::-1], strict=False), *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]
-        return frozenset(each.arg for each, default in pairs if (string(default) or "").startswith("cuda")).difference(given)
+        counted = {each.arg: _gpus_of_string(default) for each, default in pairs}
+        return _without({name: gpus for name, gpus in counted.items() if gpus}, given)
 
     def _is_feigned_for(self, held: Held) -> bool:
         around = self.classes.get(held.holder)
@@ -288,13 +308,13 @@ class _Walk:
         depth: functions that are yet followed.
     """
 
-    def __init__(self, file: GpuCalls, held: Held, devices: Iterable[str], *, calls: bool, depth: int = _DEPTH) -> None:
-        self.found: dict[str, ast.Call] = {}
+    def __init__(self, file: GpuCalls, held: Held, devices: _Devices, *, calls: bool, depth: int = _DEPTH) -> None:
+        self.found: dict[str, _Sure] = {}
         """By what each is told once of."""
         self._file = file
         self._held = held
         self._calls = calls
-        self._devices = set(devices)
+        self._devices = dict(devices)
         self._depth = depth
         self._inner: dict[str, _Function] = {}
         self._classes: dict[str, ast.ClassDef] = {}
@@ -305,7 +325,7 @@ class _Walk:
     def statements(self, body: Iterable[ast.stmt]) -> None:
         """Go along statements, until one may leave the function."""
         for node in body:
-            if self._left or len(self.found) == self._file.most:
+            if self._left:
                 return
             self._statement(node)
 
@@ -327,8 +347,13 @@ class _Walk:
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 if isinstance(target, ast.Name):
-                    (self._devices.add if self._is_gpu(node.value) else self._devices.discard)(target.id)
+                    self._set(target.id, self._gpus(node.value))
                     (self._hollow.add if self._is_hollow(node.value) else self._hollow.discard)(target.id)
+
+    def _set(self, name: str, gpus: int) -> None:
+        self._devices.pop(name, None)
+        if gpus:
+            self._devices[name] = gpus
 
     def _compound(self, node: ast.stmt) -> None:
         """Go past a statement of which only some parts are sure to be run."""
@@ -345,11 +370,15 @@ class _Walk:
     def _both(self, node: ast.If) -> None:
         """Take what both sides of a condition come to."""
         found = [self._side(node.body), self._side(node.orelse)]
-        for kind, call in found[0].items():
+        for kind, each in found[0].items():
             if kind in found[1]:
-                self.found.setdefault(kind, call)
+                self._take(kind, _lesser(each, found[1][kind]))
 
-    def _side(self, body: list[ast.stmt]) -> dict[str, ast.Call]:
+    def _take(self, kind: str, sure: _Sure) -> None:
+        """Keep of two calls of a kind the one that needs more GPUs, and the first where they need as many."""
+        self.found[kind] = max(self.found.get(kind, sure), sure, key=_gpus)
+
+    def _side(self, body: list[ast.stmt]) -> dict[str, _Sure]:
         walk = _Walk(self._file, self._held, self._devices, calls=self._calls, depth=self._depth)
         walk._inner, walk._classes, walk._hollow = dict(self._inner), dict(self._classes), set(self._hollow)
         walk.statements(body)
@@ -365,46 +394,56 @@ class _Walk:
             return
         for inner in ast.walk(node):
             if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-                self._devices.discard(inner.id)
+                self._set(inner.id, 0)
                 self._hollow.discard(inner.id)
 
     def _expressions(self, nodes: Iterable[ast.AST | None]) -> None:
         for node in nodes:
             for call in _calls(node):
-                if len(self.found) == self._file.most:
-                    return
                 self._call(call)
 
     def _call(self, call: ast.Call) -> None:
         name = dotted(call.func)
-        if self._file.own(name) is not None or _joins(call, name) or self._needs_gpu(call, name):
-            self.found.setdefault(self._file.kind(call), call)
+        gpus = 1 if self._file.own(name) is not None or _joins(call, name) else self._gpus_of_call(call, name)
+        if gpus:
+            self._take(self._file.kind(call), _Sure(call, gpus))
         elif self._depth:
             self._follow(call, name)
 
-    def _needs_gpu(self, call: ast.Call, name: str) -> bool:
-        function = call.func
+    def _gpus_of_call(self, call: ast.Call, name: str) -> int:
+        """Count the GPUs without which a call fails, as far as it names them; 0 for one that may do without."""
+        function, first = call.func, next(iter(call.args), None)
         if isinstance(function, ast.Attribute):
-            is_move = function.attr == "to" and self._is_gpu(next(iter(call.args), None) or _keyword(call, "device"))
-            if is_move or function.attr == "cuda":
-                return not self._is_hollow(function.value)
+            place = first or _keyword(call, "device")
+            gpus = 1 if function.attr == "cuda" else self._gpus(place) if function.attr == "to" else 0
+            if gpus:
+                return 0 if self._is_hollow(function.value) else max(gpus, self._placed(place))
             if function.attr == "from_pretrained":
-                return self._is_gpu(_keyword(call, "device_map"))
+                return self._gpus(_keyword(call, "device_map"))
         full = self._file.resolve(name) if name else ""
         if full.startswith("torch.cuda."):
-            return full.removeprefix("torch.cuda.") in _CUDA
+            last = full.removeprefix("torch.cuda.")
+            place = None if last in _NO_PLACES else first or _keyword(call, "device")
+            return max(1, self._placed(place)) if last in _CUDA else 0
         is_factory = full.startswith(("torch.nn.", "torch.testing.")) or (full.startswith("torch.") and full.count(".") == 1)
-        return is_factory and full not in _NO_FACTORIES and self._is_gpu(_keyword(call, "device"))
+        return self._gpus(_keyword(call, "device")) if is_factory and full not in _NO_FACTORIES else 0
 
-    def _is_gpu(self, node: ast.AST | None) -> bool:
-        """Tell whether an expression names a GPU: `"cuda"`, `f"cuda:{rank}"`, `torch.device("cuda", 0)`, or a name for one of these."""
+    def _placed(self, node: ast.AST | None) -> int:
+        """Count the GPUs that must be there for what stands for one, or for its index: 2 for `1`."""
+        return _gpus_of_index(node) or self._gpus(node)
+
+    def _gpus(self, node: ast.AST | None) -> int:
+        """Count the GPUs that must be there for what an expression names: `"cuda"`, `f"cuda:{rank}"`, `torch.device("cuda", 1)`.
+
+        A name may stand for one of these. What names no GPU gives 0.
+        """
         if isinstance(node, ast.JoinedStr):
-            node = next(iter(node.values), None)
+            return min(self._gpus(next(iter(node.values), None)), 1)
         if isinstance(node, (ast.Name, ast.Attribute)):
-            return dotted(node) in self._devices
+            return self._devices.get(dotted(node), 0)
         if isinstance(node, ast.Call):
-            return self._file.resolve(dotted(node.func)) == "torch.device" and self._is_gpu(next(iter(node.args), None))
-        return (string(node) or "").startswith("cuda")
+            return _gpus_of_made(node, self._gpus) if self._file.resolve(dotted(node.func)) == "torch.device" else 0
+        return _gpus_of_string(node)
 
     def _is_hollow(self, node: ast.AST | None) -> bool:
         """Tell whether an expression is a module without a parameter: `Model()`, `Model().eval()`, or a name for one."""
@@ -424,29 +463,61 @@ class _Walk:
         held = self._file.called(name) if inner is None else Held(self._held.holder, inner)
         if held is None or isinstance(held.node, ast.AsyncFunctionDef) or self._file.yields(held.node):
             return
-        given = frozenset[str]() if is_start else self._given(call, held.node)
+        given = _NO_DEVICES if is_start else self._given(call, held.node)
         if name.startswith("self."):
-            given |= {device for device in self._devices if device.startswith("self.")}
+            given = {**given, **{device: gpus for device, gpus in self._devices.items() if device.startswith("self.")}}
         if inner is None:
-            calls: Iterable[ast.Call] = self._file.of(held, given)
+            found: Iterable[_Sure] = self._file.of(held, given)
         else:
-            devices = self._devices.difference(_parameters(inner)) | given
+            devices = {**_without(self._devices, _parameters(inner)), **given}
             walk = _Walk(self._file, self._held, devices, calls=self._calls, depth=self._depth - 1)
             walk.statements(inner.body)
-            calls = walk.found.values()
-        for each in calls:
-            self.found.setdefault(self._file.kind(each), each)
+            found = walk.found.values()
+        for each in found:
+            self._take(self._file.kind(each.call), each)
 
-    def _given(self, call: ast.Call, node: _Function) -> frozenset[str]:
+    def _given(self, call: ast.Call, node: _Function) -> _Devices:
         """Give the parameters of a function that stand for a GPU in a call of it."""
         named = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
         if named[:1] in (["self"], ["cls"]):
             named = named[1:]
         if any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords):
-            return frozenset()
+            return _NO_DEVICES
         given = [*zip(named, call.args, strict=False), *((each.arg or "", each.value) for each in call.keywords)]
-        said = frozenset(name for name, value in given if self._is_gpu(value))
-        return said | self._file.by_default(node, (name for name, _ in given))
+        said = {name: gpus for name, value in given if (gpus := self._gpus(value))}
+        return {**said, **self._file.by_default(node, (name for name, _ in given))}
+
+
+def _gpus(sure: _Sure) -> int:
+    return sure.gpus
+
+
+def _lesser(one: _Sure, other: _Sure) -> _Sure:
+    """Give of two calls the one that needs fewer GPUs: just one where the value of a parameter says how many one of them needs."""
+    fewer, more = sorted((one, other), key=_gpus)
+    return fewer if more.gpus < _OF_CASE or fewer.gpus == _OF_CASE else fewer._replace(gpus=1)
+
+
+def _gpus_of_made(call: ast.Call, gpus: Callable[[ast.AST | None], int]) -> int:
+    """Count the GPUs that must be there for a device that a call makes: 2 for `torch.device("cuda", 1)`.
+
+    Args:
+        call: of `torch.device`.
+        gpus: counts those of an argument.
+    """
+    named = gpus(next(iter(call.args), None))
+    index = call.args[1] if len(call.args) > 1 else _keyword(call, "index")
+    return named and max(named, _gpus_of_index(index))
+
+
+def _gpus_of_string(node: ast.AST | None) -> int:
+    return gpus_of_device(string(node) or "")
+
+
+def _gpus_of_index(node: ast.AST | None) -> int:
+    """Count the GPUs that must be there for the index of one; 0 for what is not written as a number."""
+    index = node.value if isinstance(node, ast.Constant) else None
+    return index + 1 if isinstance(index, int) and not isinstance(index, bool) else 0
 
 
 def _sure(node: ast.stmt) -> Iterable[ast.stmt]:
@@ -530,16 +601,21 @@ def _device_parameters(node: _Function) -> list[str]:
     return [name for name in dict.fromkeys(names) if "dev" in name and name in own]
 
 
-def _constants(tree: ast.Module, resolve: Callable[[str], str]) -> frozenset[str]:
+def _without(devices: _Devices, names: Iterable[str]) -> _Devices:
+    others = set(names)
+    return {name: gpus for name, gpus in devices.items() if name not in others}
+
+
+def _constants(tree: ast.Module, resolve: Callable[[str], str]) -> _Devices:
     """Give the names of a module that stand for a GPU, of those that are set once."""
-    found: dict[str, bool] = {}
+    found: dict[str, int] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             name, value = node.targets[0].id, node.value
-            if isinstance(value, ast.Call) and resolve(_name(value.func)) == "torch.device" and value.args:
-                value = value.args[0]
-            found[name] = name not in found and (string(value) or "").startswith("cuda")
-    return frozenset(name for name in found if found[name])
+            made = value if isinstance(value, ast.Call) and resolve(_name(value.func)) == "torch.device" else None
+            counted = _gpus_of_string(value) if made is None else _gpus_of_made(made, _gpus_of_string)
+            found[name] = 0 if name in found else counted
+    return {name: gpus for name, gpus in found.items() if gpus}
 
 
 def _function_of(scope: str, held: Mapping[str, Held]) -> str:
