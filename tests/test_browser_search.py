@@ -264,8 +264,10 @@ def test_a_page_by_its_name(visit):
 
 
 def test_letters_of_other_languages(visit):
-    """A name that is not English is found."""
-    assert ask(visit(), "übergroß")[0][:2] == ("class", "ÜberGroß")
+    """A name that is not English is found, in capitals too."""
+    page = visit()
+    for query in ("übergroß", "ÜBERGROSS", "übergross"):
+        assert ask(page, query)[0][:2] == ("class", "ÜberGroß")
 
 
 def test_a_file_by_its_name(visit):

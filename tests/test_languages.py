@@ -1,6 +1,7 @@
 """The structure of files in other languages: through the reader, and through `rankbook gen`."""
 
 import importlib
+import json
 import re
 from itertools import pairwise
 
@@ -645,6 +646,49 @@ def test_many_definitions_are_bounded(tmp_path):
     page = (tmp_path / "out/a.c_docs.md").read_text()
     assert page.count("\n- function ") == 500
     assert "4,500 more definitions: see the [keywords](a.c_kw.md)." in page
+
+
+@pytest.mark.parametrize("pack", ["rankbook", "repository", "repo-book"])
+def test_keys_that_are_not_listed_are_counted(tmp_path, pack):
+    """Of a data file with more keys than a page lists, its pages and those of its folder say that there are more, and how many."""
+    many = {f"k{number}": {"inner": {"deep": 1}} for number in range(400)}
+    (tmp_path / "many.json").write_text(json.dumps(many))
+    (tmp_path / "few.json").write_text('{"a": 1}\n')
+    assert main(["gen", ".", "--root", str(tmp_path), "--out", "out", "--pack", pack]) == 0
+    pages = {path.name: path.read_text() for path in (tmp_path / "out").iterdir() if path.suffix == ".md"}
+    assert {name for name, page in pages.items() if "Only the first 400 of 1,200 keys are listed." in page} == {
+        "many.json_docs.md",
+        "many.json_kw.md",
+    }
+    assert "Of 1 long file only the first are counted." in pages["sub.md"]
+    assert "defines 400" not in pages["many.json_docs.md"] and "All keywords" not in pages["many.json_docs.md"]
+
+
+def test_keys_that_cannot_be_counted():
+    """The number of keys is one that they are at least, where a file is too long, or too broken, to be read to its end."""
+    flat = "".join(f"k{number} = 1\n" for number in range(1_000))
+    whole, broken = parse_bytes("a.toml", flat.encode()), parse_bytes("a.toml", f"{flat}= = [\n".encode())
+    assert (len(whole.definitions), whole.left_out, whole.is_cut) == (400, 600, False)
+    assert (len(broken.definitions), broken.left_out, broken.is_cut) == (400, 600, True)
+    assert parse_bytes("a.json", f"[{'0,' * 60_000}{{}}]".encode()).is_cut
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "expected"),
+    [
+        ("a.json", r"""{"\"": 1, "'": 2, "it's'": 3, "": {"": 4}, "\u0041\ud83d\ude00": 5}""", ['"', "'", "it's'", '""', '"".""', "A😀"]),
+        ("a.json", r"""{"a\n\u001b\\": 1, "a.b": {"c": 1}, "a": {"b": 2}, "\q\x": 3}""",
+         ["a\\n\\u001b\\", "a.b", "a.b.c", "a", "a.b", r"\q\x"]),
+        ("a.yaml", """"'": 1\n'"': 2\n'it''s': 3\n"a\\"b": 4\n'': 5\n""", ["'", '"', "it's", 'a"b', '""']),
+        ("a.yaml", '"\\x41\\N": 1\n&one b: 2\n!!str c: 3\n? [d,  e]\n: 4\n? "f\n  g \\\n h"\n: 5\n: 6\n',
+         [r"A\u0085", "b", "c", "[d, e]", "f g h", "null"]),
+        ("a.toml", """"'" = 1\n'"' = 2\n"a\\"b" = 3\n"" = 4\n'c\\n' = 5\n""", ["'", '"', 'a"b', '""', r"c\n"]),
+        ("a.toml", """a . "b".'c.d' = 1\n["x y"]\n[[t.'u v']]\n""", ['a.b."c.d"', "x y", 't."u v"']),
+    ],
+)  # fmt: skip
+def test_keys_in_quotes(name, source, expected):
+    """A key is what its language says that its spelling means; what cannot be shown is written as JSON writes it."""
+    assert [each.qualname for each in read(name, source).definitions] == expected
 
 
 @pytest.mark.parametrize("name", ["pool.cpp", "guide.rst", "ci.yaml"])

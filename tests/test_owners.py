@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from rankbook import searching
 from rankbook.cli import main
 from rankbook.codeowners import owners_of
+from rankbook.config import load
 from rankbook.site.addresses import Addresses
 from rankbook.site.markdown import render
 from rankbook.site.overviews import Overviews
+from rankbook.site.search_shards import INDEX
 from rankbook.stamps import body_of, stamp_of
 
 GITHUB = """\
@@ -154,3 +158,39 @@ def test_the_proof_leads_to_the_heading_of_an_owner(tmp_path, monkeypatch):
     assert {spot.page for spot in spots.values()} == {"suite-owners.md"}
     found = {owner: headings[spot.end] for owner, spot in spots.items()}
     assert found == {owner: owner if len(owner) < 240 else f"{owner[:240]} …" for owner in owners}
+
+
+NAMED = ["@ada", "ada", "数据", "группа", "a - b", "größe", "oncall: ring", "@acme/ring", "Owners", "bob", "bob_1", "eve"]
+"""Owners, the first of whom share a slug, or have none that a forge has, too."""
+LINKED = {"oncall: ring", "@acme/ring", "bob", "bob_1", "eve", "No owner"}
+"""Those whose headings have the same anchor everywhere."""
+
+
+@pytest.mark.parametrize("number", [1, 400], ids=["on one page", "on several"])
+def test_the_search_and_the_table_lead_to_the_headings_of_owners(tmp_path, monkeypatch, number):
+    """The search opens each owner at the heading that is the owner's own; a link of the table does where a forge has the same anchor."""
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["tests"]\nfindings = []\n')
+    (tmp_path / "tests").mkdir()
+    for place, owner in enumerate([*NAMED[:-1], *["eve"] * number]):
+        text = f"# Owner(s): {json.dumps([owner], ensure_ascii=False)}\n\ndef test_a():\n    pass\n"
+        (tmp_path / f"tests/test_{place}.py").write_text(text, encoding="utf-8")
+    (tmp_path / "tests/test_b.py").write_text("def test_b():\n    pass\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["gen"]) == 0
+    out = tmp_path / "docs/suite"
+    headings = {
+        f"{path.name}#{heading.anchor}": html.unescape(heading.text)
+        for path in out.glob("suite-owners*.md")
+        for heading in render(body_of(path), path.name, Addresses()).headings
+    }
+    searching.write(load(tmp_path), tmp_path / "site", base="suite")
+    shards = [path for path in (tmp_path / "site" / searching.FOLDER).iterdir() if path.name != INDEX]
+    places = {place for path in shards for place in json.loads(path.read_bytes()) if place.startswith("/suite-owners")}
+    found = [headings[re.sub(r"\.html", ".md", place[1:])] for place in places]
+    assert sorted(found) == sorted(NAMED)
+    table = re.findall(r"^\| (?:\[(.*?)\]\((.*?)\)|(.*?)) \|", (out / "suite-owners.md").read_text(encoding="utf-8"), re.MULTILINE)
+    spots = {(name or plain).strip("`"): spot for name, spot, plain in table[2:]}
+    assert spots.keys() == {*NAMED, "No owner"}
+    assert {name for name, spot in spots.items() if "#" in spot} == LINKED
+    assert all(headings[f"{'suite-owners.md' if spot[0] == '#' else ''}{spot}"] == name for name, spot in spots.items() if "#" in spot)
+    assert all(spot for spot in spots.values()) == (number > 1)

@@ -304,6 +304,21 @@ def test_options_of_the_project_hold_and_what_they_leave_out_is_told(tmp_path):
     }
 
 
+def test_a_failure_is_recorded_without_colours(tmp_path):
+    """A hook that asks pytest for colours has none in what is recorded, nor does what a test says itself; other characters stay."""
+    folder = write(tmp_path, {
+        "pyproject.toml": "[tool.rankbook]\nsources = ['tests']\ninclude = ['test_*.py']\n",
+        "tests/conftest.py": "def pytest_configure(config):\n    config.option.color = 'yes'\n",
+        "tests/test_a.py": "def test_hook():\n    assert {'a': 1} == {'a': 2}\n\n\n"
+        "def test_own():\n    raise ValueError('\\x1b[1;31mred\\x1b[0m\\x07')\n",
+    })  # fmt: skip
+    proved(folder)
+    found = ended(folder)
+    assert found["test_a.py::test_hook"].startswith("AssertionError: assert {'a': 1} == {'a': 2}\n")
+    assert "\x1b" not in found["test_a.py::test_hook"]
+    assert found["test_a.py::test_own"] == "ValueError: red\x07"
+
+
 def test_options_of_the_command_line_count_more(tmp_path):
     """What conftest files define may stand on the command line, too, also under xdist; `-m` there takes the place of the project's own."""
     folder = write(tmp_path, {

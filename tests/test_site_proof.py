@@ -33,6 +33,7 @@ from rankbook.site.proof import Proof
 from rankbook.site.rank_diagram import diagram, lanes
 from rankbook.site.standing import Standing
 from rankbook.standing import standing
+from rankbook.terminal import STEERING
 from tiny_site import build, write_project
 
 NOW, BEFORE = "aa" * 32, "bb" * 32
@@ -555,7 +556,9 @@ def test_a_ledger_that_cannot_be_read_is_told(tmp_path):
 # What is untrusted
 
 HOSTILE = (
-    st.text(alphabet="<>&\"'`|{}\\\n\x00\ud800aé", max_size=20) | st.just("<script>alert(1)</script>") | st.just('"><img src=x onerror=y>')
+    st.text(alphabet="<>&\"'`|{}\\\n\x00\x07\x1b\x9b\u202e\u2066\ud800aé", max_size=20)
+    | st.just("<script>alert(1)</script>")
+    | st.just('"><img src=x onerror=y>')
 )
 ELEMENTS = frozenset(
     (
@@ -582,7 +585,19 @@ def test_text_of_a_ledger_stays_text(tmp_path_factory, name, reason, machine, ow
             assert {tag for tag, _ in seen.tags} <= ELEMENTS
             assert not any(key.startswith("on") or key == "src" for _, values in seen.tags for key in values)
             assert all(re.match(r"#|[\w./%-]+\.html", values.get("href") or "#") for _, values in seen.tags)
-            part.encode(errors="xmlcharrefreplace")
+            assert STEERING.search(part) is None, part
+
+
+def test_what_steers_a_terminal_is_written_out(proof_of):
+    """Colours of a reason are gone from a page; other characters that no reader sees are named, also where a long one is cut."""
+    reason = f"ValueError: \x1b[1;31mred\x1b[0m\x00\x07\u202eback\u2066 {'long ' * 80}"
+    ends = tuple(RankEnd(f"rank {rank}", 1, 0.1, 1.0, doing="waits in \x1b[1mfoo\x1b[m\u2067") for rank in range(2))
+    proof = proof_of(a_run("test_\x1b[31m\u202e", Outcome.FAILED, reason=reason, ranks=2, receipt=Receipt(ends)))
+    for said in (proof.page(PAGE).last_run, proof.page("s/index.md").rollup):
+        assert r"ValueError: red\u0000\u0007\u202eback\u2066 long" in said
+        assert r"test_\u001b[31m\u202e</code>" in said
+        assert STEERING.search(said) is None
+    assert r"waits in foo\u2067" in proof.page(PAGE).last_run
 
 
 # What adds up

@@ -224,7 +224,7 @@ def test_pages_of_a_small_suite():
     assert (
         "| `slow` | 2 | 2 | [`test_one.py`](suite/deep/test_one.py_docs.md) (1), [`test_two.py`](suite/test_two.py_docs.md) (1) |" in marks
     )
-    assert "| `oncall: ring` | 2 | 3 | 1 | 1 | 1 |" in owners
+    assert "| [`oncall: ring`](#oncall-ring) | 2 | 3 | 1 | 1 | 1 |" in owners
     assert "## `module: deep`\n\n- [`suite/deep/test_one.py`](suite/deep/test_one.py_docs.md): 1 test, 8 GPUs\n" in owners
     assert "2 tests: 1 with no GPU, 1 with 2 GPUs" in owners
 

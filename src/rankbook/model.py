@@ -216,6 +216,10 @@ class Module(Struct, frozen=True):
     headings: tuple[Heading, ...] = ()
     definitions: tuple[Definition, ...] = ()
     """Of a file that is no Python source, in the order of its lines."""
+    left_out: int = 0
+    """Definitions that were found and are not among `definitions`, because a file has too many."""
+    is_cut: bool = False
+    """Whether the file is too long to be looked at to its end, so that it may define still more."""
     guards: tuple[Expression, ...] = ()
     """Conditions under which the module ends early (`sys.exit`, `pytest.skip`, `raise SkipTest`), as written."""
     marks: tuple[Expression, ...] = ()

@@ -34,7 +34,7 @@ from rankbook.pytest_settings import NAMED, PytestSettings, pytest_settings_of
 from rankbook.reports import PASSED, Report
 from rankbook.running import PHASES, Running
 from rankbook.tally import Register
-from rankbook.terminal import harmless, word
+from rankbook.terminal import harmless, uncoloured, unsteered, word
 
 ACTED_ON = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings", "flaky", "timeout", "forked"})
 """Marks that the listing's own pytest acts on; the outer one must not act on them again."""
@@ -656,7 +656,7 @@ class ListingItem(pytest.Item):
         else:
             return super().repr_failure(excinfo, style)
         again = f"run it again: pytest --doctest-glob='*.md' {self._argument()}"
-        page, reason, text = map(harmless, (self.job.listing.page, report.reason, report.text))
+        page, reason, text = map(unsteered, (self.job.listing.page, report.reason, report.text))
         return crash(page, report.line or self.line, reason, text, again)
 
     def _argument(self) -> str:
@@ -688,7 +688,7 @@ class ListingItem(pytest.Item):
             line=self.line,
             kind=self.job.kind.name,
             outcome=worst.outcome,
-            reason=worst.reason,
+            reason=uncoloured(worst.reason),
             duration=sum(entry.duration for entry in phases),
             ranks=max((entry.ranks for entry in phases), default=0),
             when=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),

@@ -6,7 +6,6 @@ import marshal
 import os
 import re
 import sqlite3
-import unicodedata
 import zlib
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
@@ -19,6 +18,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from rankbook import freshness, pages
+from rankbook.anchors import slug
 from rankbook.config import Settings
 from rankbook.counts import KEY, counted
 from rankbook.freshness import Manifest
@@ -50,7 +50,6 @@ _CASES = 100
 """Rows of a source that find its tests by their parameters."""
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(000[0-9a-f]{5}|0010[0-9a-f]{4}))")
 """What pytest writes in an id for a character that is not of ASCII."""
-_SLUG = re.compile(r"[^\w\s-]"), re.compile(r"[-\s]+")
 _Rows = tuple[str, ...]
 _Places = Mapping[str, _Rows]
 """Rows by what they lead to: a source, or `/` and the address of a page."""
@@ -179,7 +178,7 @@ def _api_rows(apis: Mapping[str, int], way: Way) -> dict[str, _Rows]:
         page = _suite_page(way, "suite-apis", shard.key)
         for name in shard.names:
             space = name.rpartition(".")[0]
-            anchor = f"#{_slug(space)}" if space else ""
+            anchor = f"#{slug(space)}" if space else ""
             found.setdefault(f"/{page}{anchor}", []).append(row("a", apis[name], _one_line(name)))
     return {page: tuple(sorted(rows)) for page, rows in found.items()}
 
@@ -193,9 +192,9 @@ def _suite_rows(suite: Mapping[str, FileRow], way: Way) -> dict[str, _Rows]:
     """
     found: dict[str, list[str]] = {}
     owners = Counter(owner for each in suite.values() for owner in each.owners)
-    homes = pages.pages_of_owners(suite)
+    spots = pages.spots_of_owners(suite)
     for owner, files in owners.items():
-        found.setdefault(f"/{way.below(homes[owner])}#{_slug(owner)}", []).append(row("w", files, _one_line(owner)))
+        found.setdefault(f"/{way.below(spots[owner].page)}#{spots[owner].anchor.site}", []).append(row("w", files, _one_line(owner)))
     tested = {path: each for path, each in suite.items() if each.tests}
     marks = marked(tested)
     for shard in pages.mark_shards(marks):
@@ -235,7 +234,7 @@ def _folders(path: str) -> Iterator[str]:
 
 def _row_of(page: str, heading: str, first: str) -> str:
     """Give the address of a row of a page about the whole suite: it is found by its first cell, below a heading."""
-    return f"/{page}?row={quote(first, safe='')}#{_slug(heading)}"
+    return f"/{page}?row={quote(first, safe='')}#{slug(heading)}"
 
 
 _OVERVIEWS: Mapping[str, tuple[tuple[str, str], Callable[[Any, Way], _Places]]] = {
@@ -243,12 +242,6 @@ _OVERVIEWS: Mapping[str, tuple[tuple[str, str], Callable[[Any, Way], _Places]]] 
     _SUITE: (("indexes", "suite rows"), _suite_rows),
 }
 """Where the store has what rows are made from, and what makes them."""
-
-
-def _slug(heading: str) -> str:
-    """Give the id of a heading, as the extension `toc` of Python-Markdown does."""
-    plain = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
-    return _SLUG[1].sub("-", _SLUG[0].sub("", plain).strip().lower())
 
 
 def _one_line(name: str) -> str:

@@ -17,13 +17,14 @@ from rankbook.errors import RankbookError
 from rankbook.git import asked
 from rankbook.ledger.recent import Brief, Extent, extent, has_only_grown, recent, unreadable
 from rankbook.ledger.recent import beside as recorded_beside
-from rankbook.listing import Outcome, Run
+from rankbook.listing import Outcome, RankEnd, Run
 from rankbook.page_names import is_page_name
 from rankbook.pytest_settings import NAMED, pytest_settings_of
 from rankbook.site.besides import CONFTEST
 from rankbook.site.fences import Fence, key_of
 from rankbook.site.history import Recorded, beat
 from rankbook.site.standing import Standing
+from rankbook.terminal import STEERING, unsteered
 
 if TYPE_CHECKING:
     from rankbook.jobs import Job
@@ -93,10 +94,30 @@ def _recorded(runs: Sequence[tuple[str, Brief]]) -> Recorded:
         version, torch = (words.setdefault(word, len(words)) for word in (run.version, run.torch))
         beats.setdefault(hardware, bytearray()).extend(beat(run.outcome, is_proof, version, torch, run.at, run.duration))
     packed = {hardware: bytes(data) for hardware, data in beats.items()}
-    proofs = tuple(run.run() for run in real.values())
-    without = other.run() if other is not None else None
+    proofs = tuple(_shown(run.run()) for run in real.values())
+    without = _shown(other.run()) if other is not None else None
     newest = without if without is not None and other is runs[-1][1] else proofs[-1]
     return Recorded(newest, proofs, tuple(run.version for run in real.values()), without, packed, tuple(words))
+
+
+def _shown(run: Run) -> Run:
+    """Give a run whose texts a page can show, whatever was printed: without colours, and with all that would steer a reader written out."""
+    said = f"{run.reason}{run.machine}{run.engine}{run.torch}{run.commit}"
+    if not run.receipt.ranks and STEERING.search(said) is None:  # as nearly all are
+        return run
+    return replace(
+        run,
+        reason=unsteered(run.reason),
+        machine=unsteered(run.machine),
+        engine=unsteered(run.engine),
+        torch=unsteered(run.torch),
+        commit=unsteered(run.commit),
+        receipt=replace(run.receipt, ranks=tuple(map(_of_rank, run.receipt.ranks))),
+    )
+
+
+def _of_rank(rank: RankEnd) -> RankEnd:
+    return replace(rank, name=unsteered(rank.name), doing=unsteered(rank.doing), called=unsteered(rank.called))
 
 
 def conftests_above(sources: Iterable[str]) -> list[str]:

@@ -14,6 +14,9 @@ STEERING = re.compile(
 )
 """Characters that move the cursor, colour, rename the window or turn the direction of what follows, and what nothing can encode."""
 
+_COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+"""Sequences that colour a terminal, or move its cursor."""
+
 
 def harmless(text: str) -> str:
     r"""Give a text in which nothing steers the terminal: ESC is written `\u001b`, as in JSON, so that JSON stays what it is.
@@ -22,6 +25,24 @@ def harmless(text: str) -> str:
         text: one or several lines.
     """
     return STEERING.sub(_written, text) if not (text.isascii() and text.isprintable()) else text
+
+
+def uncoloured(text: str) -> str:
+    """Give a text without what colours a terminal, or moves its cursor.
+
+    Args:
+        text: what a program has said.
+    """
+    return _COLOURS.sub("", text) if "\x1b" in text else text
+
+
+def unsteered(text: str) -> str:
+    """Give a harmless text of what was printed for a terminal: what only coloured it is gone, not written out.
+
+    Args:
+        text: what a program has said.
+    """
+    return harmless(uncoloured(text))
 
 
 def _written(match: re.Match[str]) -> str:

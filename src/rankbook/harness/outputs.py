@@ -22,13 +22,13 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from rankbook.listing import ExpectedOutput, Listing
+from rankbook.terminal import uncoloured
 
 MOST = 256 * 1024
 """Bytes of an output beyond which only its head and tail are kept: no page shows as much."""
 PLAIN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 ANYTHING = "..."
 
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _UNSHOWN = re.compile(r"[^\t\x20-\x7e\xa0-\U0010ffff]|[\u2028\u2029\ufeff]")
 """Characters that Markdown, or a line of a page, does not keep."""
 _TOKEN = re.compile(
@@ -81,7 +81,7 @@ def as_shown(text: str) -> str:
 
     No colours; of a line that was written over by carriage returns the last state; no spaces at the ends of lines; no blank lines around.
     """
-    lines = [_UNSHOWN.sub("\N{REPLACEMENT CHARACTER}", line.rpartition("\r")[2].rstrip()) for line in _lines(_COLOUR.sub("", text))]
+    lines = [_UNSHOWN.sub("\N{REPLACEMENT CHARACTER}", line.rpartition("\r")[2].rstrip()) for line in _lines(uncoloured(text))]
     return "\n".join((*lines, "")).lstrip("\n") if any(lines) else ""
 
 

@@ -30,6 +30,8 @@ from rankbook.requirements import Requirement
 
 _MOST_DEFINITIONS = 500
 """Definitions that the page of a file lists; its keyword page lists all."""
+_OF_KEYS = frozenset({"json", "yaml", "toml"})
+"""Languages whose definitions are keys."""
 _FENCES = {language.name: language.fences[0] for language in LANGUAGES}
 
 
@@ -302,6 +304,16 @@ class FileView:
         """Number of definitions by what they are called, most first."""
         counts = Counter(each.kind for each in self.module.definitions)
         return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    @property
+    def cut(self) -> str:
+        """That not all is listed of what a file defines that is no Python source, as a sentence; empty when it is."""
+        module = self.module
+        listed, noun = len(module.definitions), "keys" if self.source.language in _OF_KEYS else "definitions"
+        if module.left_out:
+            least = "at least " if module.is_cut else ""
+            return f"Only the first {listed:,} of {least}{listed + module.left_out:,} {noun} are listed."
+        return f"The file is too long to be read to its end: it may hold {noun} that are not listed." if module.is_cut else ""
 
     @property
     def is_structured(self) -> bool:

@@ -57,6 +57,8 @@ class FileRow(Struct, frozen=True):
     """By file of the tree that it imports: the first line that names it."""
     codeowners: str = ""
     """The file of the repository that gives its owners; empty when it names them itself."""
+    is_cut: bool = False
+    """Whether it defines more than is listed of it."""
 
     @property
     def name(self) -> str:
@@ -77,6 +79,8 @@ class Totals(Struct):
     """Number of files by what they need."""
     keywords: Counter[str] = field(default_factory=Counter)
     """Number of keywords by kind."""
+    cut: int = 0
+    """Number of files that define more than is listed of them."""
     most_tests: tuple[FileRow, ...] = ()
     """The five files with most tests."""
     most_imported: tuple[FileRow, ...] = ()
@@ -95,6 +99,7 @@ class Totals(Struct):
         self.extensions[row.extension] += 1
         self.needs.update(row.needs)
         self.keywords.update(row.keywords)
+        self.cut += row.is_cut
         self._most((row,), (row,))
 
     def add_folder(self, other: Totals) -> None:
@@ -103,6 +108,7 @@ class Totals(Struct):
         self.files += other.files
         self.test_files += other.test_files
         self.tests += other.tests
+        self.cut += other.cut
         for mine, theirs in (
             (self.types, other.types),
             (self.extensions, other.extensions),
@@ -292,6 +298,7 @@ def file_row(module: Module, survey: Survey, imported_by: int) -> FileRow:
         apis=sum(bool(use.tests) for use in survey.uses),
         imports=dict(survey.import_lines),
         codeowners=module.codeowners,
+        is_cut=module.is_cut or module.left_out > 0,
     )
 
 

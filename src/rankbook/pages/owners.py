@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from markupsafe import Markup
 from msgspec import Struct
 
+from rankbook.anchors import Anchor, in_order, of_owners
+from rankbook.pages.contents import page_of_suite
 from rankbook.pages.folders import FileRow
 from rankbook.pages.hardware import by_gpus, read
 from rankbook.pages.indexes import Part, Section
@@ -15,12 +18,20 @@ from rankbook.pages.places import Places
 from rankbook.pages.text import code, markdown, url
 from rankbook.report import plural
 
+_FIRST = page_of_suite("suite-owners")
 NOBODY = ""
 """Owner of a file with tests that names none."""
 _NOT_NAMED = "No owner"
 
 Owned = Mapping[tuple[str, str], FileRow]
 """Rows of files by owner and path; a file with several owners is there for each."""
+
+
+class Spot(NamedTuple):
+    """Where the files of an owner are listed."""
+
+    page: str
+    anchor: Anchor
 
 
 class OwnersView(Struct, frozen=True):
@@ -43,8 +54,21 @@ def owner_of(name: str) -> str:
     return name.partition("\n")[0]
 
 
+def spots_of(pages: Mapping[str, Iterable[str]]) -> dict[str, Spot]:
+    """Tell where the files of each owner are listed, the first place where there are several.
+
+    Args:
+        pages: names of the index, as `owner_of` takes them, by page.
+    """
+    found: dict[str, Spot] = {}
+    for page, names in pages.items():
+        for owner, anchor in of_owners({owner_of(name) for name in names}).items():
+            found.setdefault(owner, Spot(page, anchor))
+    return found
+
+
 def owners_view(
-    owned: Owned, sections: tuple[Section, ...], parts: tuple[tuple[str, tuple[Part, ...]], ...], pages: Mapping[str, str]
+    owned: Owned, sections: tuple[Section, ...], parts: tuple[tuple[str, tuple[Part, ...]], ...], places: Mapping[str, Spot]
 ) -> OwnersView:
     """Sum up who owns how much.
 
@@ -52,14 +76,12 @@ def owners_view(
         owned: the files.
         sections: the files of each owner, when they stand on this page.
         parts: pages that list them.
-        pages: by owner, the first page that lists its files, when that is another one.
+        places: by owner, where its files are listed, the first place where there are several.
     """
     by_owner: dict[str, list[FileRow]] = {}
     for owner, path in sorted(owned, key=lambda key: (not key[0], key)):
         by_owner.setdefault(owner, []).append(owned[owner, path])
-    counted = [
-        Counted(_linked(owner, pages.get(owner)), added(row.hardware for row in rows), len(rows)) for owner, rows in by_owner.items()
-    ]
+    counted = [Counted(_linked(owner, places[owner]), added(row.hardware for row in rows), len(rows)) for owner, rows in by_owner.items()]
     named_by = sorted({row.codeowners for (owner, _), row in owned.items() if owner})
     return OwnersView(matrix(counted), sections, parts, named_by=markdown(", or else those whom ".join(map(_naming, named_by))))
 
@@ -76,7 +98,7 @@ def owner_sections(owned: Owned, names: Iterable[str], places: Places) -> Iterat
     for name in names:
         owner, _, path = name.partition("\n")
         by_owner.setdefault(owner, []).append(owned[owner, path])
-    for owner in sorted(by_owner, key=lambda owner: (not owner, owner.casefold(), owner)):
+    for owner in in_order(by_owner):
         lines = (f"- {places.path(row.path)}: {_told(row)}\n" for row in by_owner[owner])
         yield Section(_label(owner), markdown("".join(lines)))
 
@@ -85,8 +107,11 @@ def _naming(codeowners: str) -> str:
     return f"{code(codeowners)} names" if codeowners else "a file names in its line `# Owner(s):`"
 
 
-def _linked(owner: str, page: str | None) -> Markup:
-    return markdown(f"[{_label(owner)}]({url(page)})") if page else _label(owner)
+def _linked(owner: str, place: Spot) -> Markup:
+    """Write an owner as a link to a heading, or to the page where its anchor on the site is not the one on a forge."""
+    page = "" if place.page == _FIRST else url(place.page)
+    end = f"#{place.anchor.everywhere}" if place.anchor.everywhere else ""
+    return markdown(f"[{_label(owner)}]({page}{end})") if page or end else _label(owner)
 
 
 def _label(owner: str) -> Markup:

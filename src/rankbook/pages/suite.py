@@ -19,7 +19,7 @@ from rankbook.pages.indexes import IndexView, Part, Section, parts_of
 from rankbook.pages.marks_index import MOST as MOST_MARKED
 from rankbook.pages.marks_index import Marked, heading_of, mark_sections, marked
 from rankbook.pages.names import Links
-from rankbook.pages.owners import NOBODY, Owned, OwnersView, owner_of, owner_sections, owners_view
+from rankbook.pages.owners import NOBODY, Owned, OwnersView, Spot, owner_sections, owners_view, spots_of
 from rankbook.pages.places import Places
 from rankbook.pages.render import Book, Page, finished_page, page_title
 from rankbook.pages.shards import LIMIT, UNCUT, Cut, Range, Shard, cut, folders, keys, letters, parts, split
@@ -193,13 +193,13 @@ def _hardware_pages(book: Book, rows: Mapping[str, FileRow]) -> Iterator[Page]:
         yield _filled(book, "suite-hardware", links, HardwareView(files=files, part=_named("suite-hardware", shard)))
 
 
-def pages_of_owners(rows: Mapping[str, FileRow]) -> dict[str, str]:
-    """Tell which page about the whole suite lists the files of an owner, the first where there are several.
+def spots_of_owners(rows: Mapping[str, FileRow]) -> dict[str, Spot]:
+    """Tell where the files of each owner are listed, the first place where there are several.
 
     Args:
         rows: one per file of the tree, by path.
     """
-    return _first_pages(_owner_shards(_owned(rows)))
+    return _spots(_owner_shards(_owned(rows)))
 
 
 def mark_shards(found: Marked) -> list[Shard]:
@@ -220,8 +220,8 @@ def _owner_shards(owned: Owned) -> list[Shard]:
     return split({f"{owner}\n{path}": 1 for owner, path in owned}, _owner_and_folders)
 
 
-def _first_pages(shards: Sequence[Shard]) -> dict[str, str]:
-    return {owner_of(name): page_of_suite("suite-owners", shard.key) for shard in reversed(shards) for name in shard.names}
+def _spots(shards: Sequence[Shard]) -> dict[str, Spot]:
+    return spots_of({page_of_suite("suite-owners", shard.key): shard.names for shard in shards})
 
 
 def _owners_pages(book: Book, rows: Mapping[str, FileRow]) -> Iterator[Page]:
@@ -231,7 +231,7 @@ def _owners_pages(book: Book, rows: Mapping[str, FileRow]) -> Iterator[Page]:
     only = len(shards) == 1
     sections = tuple(owner_sections(owned, shards[0].names, Places(links))) if only else ()
     listed = () if only else (("", tuple(parts_of("suite-owners", shards))),)
-    yield _filled(book, "suite-owners", links, owners_view(owned, sections, listed, {} if only else _first_pages(shards)))
+    yield _filled(book, "suite-owners", links, owners_view(owned, sections, listed, _spots(shards)))
     for shard in () if only else shards:
         links = _links("suite-owners", shard.key)
         sections = tuple(owner_sections(owned, shard.names, Places(links)))

@@ -10,13 +10,12 @@ from __future__ import annotations
 import hashlib
 import html
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from rankbook.anchors import slug, unique
 from rankbook.errors import RankbookError
 from rankbook.site.addresses import Addresses
 
@@ -48,9 +47,6 @@ _ADDRESS = re.compile(
 )
 """Where a link leads: to a line of a listing of the book, as nearly all do, or elsewhere; or the address of a picture."""
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|\w+);")
-_NOT_A_WORD = re.compile(r"[^\w\s-]")
-_SPACES = re.compile(r"[-\s]+")
-_COUNTED = re.compile(r"^(.*)_([0-9]+)$")
 _FOREIGN = re.compile(r"[a-z]+:|//", re.IGNORECASE)
 """Addresses on another server, from which no page loads a picture."""
 _SAFE = re.compile(r"(?:https?|mailto):|[^:/?#]*(?:[/?#]|\Z)", re.IGNORECASE)
@@ -327,19 +323,3 @@ class _Headings:
         anchor = unique(slug(_ENTITY.sub(lambda entity: html.unescape(entity[0]), text) if "&" in text else text), self._taken)
         self.found.append(Heading(int(level), anchor, text))
         return f"<h{level} id={anchor}>{inner}<a class=headerlink href=#{anchor}>¶</a></h{level}>"
-
-
-@lru_cache(maxsize=4096)
-def slug(text: str) -> str:
-    """Make the anchor of a heading from its text, as Python-Markdown does."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
-    return _SPACES.sub("-", _NOT_A_WORD.sub("", plain).strip().lower())
-
-
-def unique(anchor: str, taken: set[str]) -> str:
-    """Give an anchor that is not taken yet, by a number at its end, and take it."""
-    while anchor in taken or not anchor:
-        match = _COUNTED.match(anchor)
-        anchor = f"{match[1]}_{int(match[2]) + 1}" if match else f"{anchor}_1"
-    taken.add(anchor)
-    return anchor

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from posixpath import basename
 from typing import NamedTuple
 from urllib.parse import quote
 
+from rankbook import anchors
 from rankbook.front_matter import Stamp
-from rankbook.site.markdown import slug, unique
 
 _OWNERS, _HARDWARE = "suite-owners", "suite-hardware"
 """Kinds of these pages."""
-_LONGEST = 240
-"""Characters of a name that such a page shows."""
 _COUNTED = re.compile(r"(\d+) × ")
 """The number of GPUs of one name, as a machine is called."""
 
@@ -42,7 +40,7 @@ class Overviews:
                 pages[stamp.page].append(path)
             owners.update(stamp.owners)
         self._first = {kind: next((path for path in paths if basename(path) == f"{kind}.md"), "") for kind, paths in pages.items()}
-        self._anchors = _anchors(owners) if len(pages[_OWNERS]) == 1 else {}
+        self._anchors = anchors.of_owners(owners) if len(pages[_OWNERS]) == 1 else {}
         """Of the owners; of an index of several pages the first one has a row for each, which leads on."""
 
     def owner(self, name: str) -> Spot | None:
@@ -50,7 +48,7 @@ class Overviews:
         page = self._first[_OWNERS]
         if not page:
             return None
-        return Spot(page, f"#{self._anchors[name]}" if name in self._anchors else _row(_shown(name), "owners"))
+        return Spot(page, f"#{self._anchors[name].site}" if name in self._anchors else _row(anchors.shown(name), "owners"))
 
     def hardware(self, name: str) -> Spot | None:
         """Tell where it is said how many tests a machine with so many GPUs is enough for."""
@@ -64,18 +62,6 @@ class Overviews:
         """Where all files with tests are listed, with what these need of a machine."""
         page = self._first[_HARDWARE]
         return Spot(page, "#by-file") if page else None
-
-
-def _anchors(owners: Iterable[str]) -> dict[str, str]:
-    """Give the anchors of the headings of a page that has one for each owner, below its title."""
-    taken = {"owners"}
-    return {name: unique(slug(_shown(name)), taken) for name in sorted(owners, key=lambda name: (name.casefold(), name))}
-
-
-def _shown(name: str) -> str:
-    """Write a name as such a page does."""
-    line = " ".join(name.split())
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST].rstrip()} …"
 
 
 def _row(first: str, heading: str) -> str:

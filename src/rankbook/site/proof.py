@@ -30,7 +30,7 @@ from rankbook.site.rollup import NAMED, Broken, Flaky, Owed, Place, Slow, Summar
 from rankbook.site.runs_table import anchor, last_run
 from rankbook.site.standing import Standing
 from rankbook.site.whereabouts import in_source
-from rankbook.terminal import word
+from rankbook.terminal import harmless, word
 
 COMMAND = "pytest --doctest-glob='*.md' {}"
 """What runs the listings of a folder."""
@@ -203,7 +203,7 @@ class Proof:
             return None
         commands = {} if self._prefix + path in self._standing.inside else commands or {}
         view = self._view(path, stamp, fences, commands, names)
-        table = last_run(view.entries, view.never, COMMAND.format(word(self._prefix or "./")))
+        table = harmless(last_run(view.entries, view.never, COMMAND.format(word(self._prefix or "./"))))
         if stamp is None:
             return PageProof(last_run=_unsearched(table), rollup=self.front(path))
         own = f"{self._prefix}{posixpath.dirname(path)}".rstrip("/")
@@ -464,7 +464,7 @@ class Proof:
         ways = Ways(test, lambda name: way(told.owner(name)), lambda name: way(told.hardware(name)), way(told.files))
         is_book = not folder or bool(stamp and not stamp.source)
         found = self._totals[folder] if self._standing.items else _NOTHING
-        return rollup(found, ways, COMMAND.format(word(f"{where}/")), is_whole=is_book)
+        return harmless(rollup(found, ways, COMMAND.format(word(f"{where}/")), is_whole=is_book))
 
     @cached_property
     def _overviews(self) -> Overviews:

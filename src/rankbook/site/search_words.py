@@ -29,7 +29,7 @@ def words(name: str) -> list[str]:
     if not name.islower():
         name = _CAMEL.sub(r"\1\2 ", name).lower()
     if not name.isascii():
-        name = _NOT_BASIC.sub("\ufffd", name)
+        name = _NOT_BASIC.sub("\ufffd", name.replace("ß", "ss"))  # as its capitals are written
     return [word for word in _BETWEEN.split(name) if word]
 
 

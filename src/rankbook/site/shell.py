@@ -220,7 +220,7 @@ def _place(name: str) -> str:
 
 
 def _own_headings(title: str) -> list[Heading]:
-    from rankbook.site.markdown import slug
+    from rankbook.anchors import slug
 
     texts = ((1, title), (2, _FIRST), (3, _INNER), (2, _LAST))
     return [Heading(level, slug(html.unescape(text)), text) for level, text in texts]

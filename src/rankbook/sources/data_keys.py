@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,48 +14,129 @@ from tree_sitter import Node
 from rankbook.model import Heading, Keyword, Module, Source
 from rankbook.sources import outline, prose
 from rankbook.sources.outline import Grammar, Handler, Place, Scope, Walk, inside
+from rankbook.terminal import one_line
 
 _DEEPEST = 3
 """Levels of keys that are listed."""
 _MOST_KEYS = 400
 """Different keys of a file that are listed."""
 _MOST_CELLS = 2000
+_BARE = re.compile(r"[\w-]+", re.ASCII)
+"""A part of a dotted key that needs no quotes."""
+_BREAK = re.compile(r"[ \t]*(?:\r?\n[ \t]*)+")
+"""Where a scalar goes on in a further line."""
+_ESCAPE = re.compile(r"(\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|\r?\n[ \t]*|[^\r\n]))")
+_ESCAPED = {
+    **dict(zip("0abtnvfre", "\0\a\b\t\n\v\f\r\x1b", strict=True)),
+    **dict(zip('"/\\ \tN_LP', '"/\\ \t\x85\xa0\u2028\u2029', strict=True)),
+}
+"""What stands for what behind a backslash in YAML; JSON and TOML know some of these, with the same meaning."""
 
 
 def _pair(walk: Walk, at: Place) -> None:
-    inner = at.node.named_children
-    key = at.node.child_by_field_name("key") or (inner[0] if inner else None)
-    value = at.node.child_by_field_name("value") or (inner[-1] if len(inner) > 1 else None)
-    _define(walk, "key", walk.text(key).strip("\"'"), at, (value,) if value is not None else ())
+    key, value = at.node.child_by_field_name("key"), at.node.child_by_field_name("value")
+    # YAML's null may be written as nothing.
+    _define(walk, "key", _decoded(walk, key) if key is not None else "null", at, (value,) if value is not None else ())
 
 
-def _table(walk: Walk, at: Place) -> None:
-    inner = at.node.named_children
-    _define(walk, "table", walk.text(inner[0]) if inner else "", at, tuple(inner[1:]))
+def _headed(kind: str) -> Handler:
+    """Handle what begins with its key, in a grammar that does not name it."""
+
+    def handle(walk: Walk, at: Place) -> None:
+        inner = at.node.named_children
+        if inner:
+            _define(walk, kind, _decoded(walk, inner[0]), at, tuple(inner[1:]))
+
+    return handle
 
 
-def _define(walk: Walk, kind: str, name: str, at: Place, body: tuple[Node, ...]) -> None:
+def _decoded(walk: Walk, node: Node) -> str:
+    """Give the text that a key stands for; one that is no scalar as it is written, on one line."""
+    if node.type == "dotted_key":
+        return ".".join(reversed([_part(walk, part) for part in _parts(node)]))
+    if node.type == "flow_node" and node.named_children:
+        node = node.named_children[-1]  # before it may stand an anchor and a tag
+    text = walk.written(node)
+    decode = _SCALARS.get(node.type)
+    if decode is None or len(text) < 2 or text[-1] != text[0]:
+        return " ".join(text.split())
+    return decode(text[1:-1]) if node.type != "quoted_key" or text[0] == '"' else text[1:-1]
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    """Yield the parts of a dotted key, the last first."""
+    while node.type == "dotted_key" and node.named_children:
+        node, *_, last = node.named_children
+        yield last
+    yield node
+
+
+def _part(walk: Walk, node: Node) -> str:
+    """Give a part of a dotted key, within quotes where it needs them."""
+    part = _decoded(walk, node)
+    return part if _BARE.fullmatch(part) else json.dumps(part, ensure_ascii=False)
+
+
+def _double_quoted(text: str) -> str:
+    if "\\" not in text:
+        return _folded(text)
+    pieces = _ESCAPE.split(text)
+    pieces[::2] = map(_folded, pieces[::2])
+    pieces[1::2] = map(_meant, pieces[1::2])
+    # JSON writes a character beyond U+FFFF as two.
+    return "".join(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+def _meant(escape: str) -> str:
+    """Give what an escape means; one that means nothing as it is written."""
+    digits = escape[2:]
+    if digits and escape[1] in "xuU":
+        code = int(digits, base=16)
+        return chr(code) if code <= sys.maxunicode else escape
+    return "" if escape[1] in "\r\n" else _ESCAPED.get(escape[1], escape)
+
+
+def _single_quoted(text: str) -> str:
+    return _folded(text.replace("''", "'"))
+
+
+def _folded(text: str) -> str:
+    """Join the lines of a scalar: a line end is a space, and of several all but one stay."""
+    return _BREAK.sub(lambda match: "\n" * (match[0].count("\n") - 1) or " ", text) if "\n" in text else text
+
+
+_SCALARS: Mapping[str, Callable[[str], str]] = {
+    "string": _double_quoted,
+    "double_quote_scalar": _double_quoted,
+    "single_quote_scalar": _single_quoted,
+    "quoted_key": _double_quoted,
+}
+"""What is made of the text between the quotes, by type of node."""
+
+
+def _define(walk: Walk, kind: str, key: str, at: Place, body: tuple[Node, ...]) -> None:
     """Note a key once, however many entries of a list have it."""
-    qualname = f"{at.scope.qualname}.{name}" if at.scope.qualname else name
-    inner = body if at.scope.depth + 1 < _DEEPEST else ()
-    if qualname in walk.seen:
-        walk.push(inner, Scope(qualname, kind, at.scope.depth + 1))
-    elif len(walk.seen) < _MOST_KEYS:
-        walk.seen.add(qualname)
+    name = one_line(key) or '""'
+    scope = at.scope
+    inner = body if scope.depth + 1 < _DEEPEST else ()
+    known = f"{scope.qualname}\0{key}"
+    if known not in walk.seen and len(walk.definitions) < _MOST_KEYS:
         # A comment in a list is about one entry, and the key stands for all.
-        walk.define(kind, name, replace(at, comment="") if at.scope.kind == "list" else at, body=inner)
+        walk.define(kind, name, replace(at, comment="") if scope.kind == "list" else at, body=inner)
+    else:
+        walk.left_out += known not in walk.seen
+        walk.push(inner, Scope(f"{scope.qualname}.{name}" if scope.qualname else name, kind, scope.depth + 1))
+    walk.seen.add(known)
 
 
 def _list(walk: Walk, at: Place) -> None:
-    walk.push(outline.children(at.node), replace(at.scope, kind="list"))
+    walk.enter(at.node, replace(at.scope, kind="list"))
 
 
 _KEYS: Mapping[str, Handler] = {
     "pair": _pair,
     "block_mapping_pair": _pair,
     "flow_pair": _pair,
-    "table": _table,
-    "table_array_element": _table,
     **dict.fromkeys(
         (
             "document", "stream", "object", "inline_table", "block_node", "flow_node", "block_mapping", "flow_mapping",
@@ -65,7 +148,7 @@ _KEYS: Mapping[str, Handler] = {
 }  # fmt: skip
 
 YAML = Grammar("yaml", _KEYS)
-TOML = Grammar("toml", _KEYS)
+TOML = Grammar("toml", {**_KEYS, "pair": _headed("key"), "table": _headed("table"), "table_array_element": _headed("table")})
 JSON = Grammar("json", _KEYS)
 
 
@@ -90,7 +173,9 @@ def _notebook(module: Module, text: str) -> Module:
             about = about or (inner.docstring if inner.docstring and "<" not in inner.docstring else None)
             found += [replace(each, line=numbers.of(lines[each.line - 1])) for each in inner.headings if each.line <= len(lines)]
     keywords = tuple(Keyword("section", each.text, each.line) for each in found)
-    return replace(module, docstring=about, headings=tuple(found), keywords=outline.keywords_of(keywords), definitions=())
+    return replace(
+        module, docstring=about, headings=tuple(found), keywords=outline.keywords_of(keywords), definitions=(), left_out=0, is_cut=False
+    )
 
 
 def _lines(written: Any) -> list[str]:

@@ -132,16 +132,27 @@ class Walk:
         self.keywords: list[Keyword] = []
         self.seen: set[str] = set()
         """Names that are listed once only."""
+        self.left_out = 0
+        """Definitions that are not listed."""
+        self.is_cut = False
+        """Whether there is more that was not looked at."""
         self._stack: list[tuple[Handler, Place]] = []
 
     def run(self, root: Node) -> None:
         """Walk a tree from its root."""
-        self.push(children(root), Scope())
+        self.enter(root, Scope())
         for _ in range(_MOST_NODES):
             if not self._stack or len(self.definitions) >= MOST_DEFINITIONS:
                 break
             handler, place = self._stack.pop()
             handler(self, place)
+        self.is_cut |= bool(self._stack) or (self.left_out > 0 and root.has_error)
+
+    def enter(self, node: Node, scope: Scope, comment: str = "") -> None:
+        """Put the nodes in a node on the stack, in the same way."""
+        nodes = children(node)
+        self.is_cut |= len(nodes) < node.child_count
+        self.push(nodes, scope, comment)
 
     def push(self, nodes: Iterable[Node], scope: Scope, comment: str = "") -> None:
         """Put nodes on the stack so that the first of them is walked next, each with the comment right above it."""
@@ -218,6 +229,8 @@ class Walk:
             imports=tuple(sorted(self.imports, key=lambda entry: entry.line)),
             keywords=keywords_of(self.keywords),
             definitions=definitions_of(self.definitions),
+            left_out=self.left_out,
+            is_cut=self.is_cut,
             environment=keywords_of(environment),
         )
 
@@ -238,7 +251,7 @@ def keywords_of(found: Iterable[Keyword]) -> tuple[Keyword, ...]:
 
 def inside(walk: Walk, at: Place) -> None:
     """Handle a node that only holds others."""
-    walk.push(children(at.node), at.scope, at.comment)
+    walk.enter(at.node, at.scope, at.comment)
 
 
 def children(node: Node) -> Sequence[Node]:

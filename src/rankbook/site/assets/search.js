@@ -20,11 +20,12 @@
   const words = (name) => name
     .replace(/([a-z0-9])(?=[A-Z])|([A-Z])(?=[A-Z][a-z])/g, "$1$2 ")
     .toLowerCase()
+    .replaceAll("ß", "ss")
     .replace(/[\u{10000}-\u{10ffff}]|[\ud800-\udfff]/gu, "\ufffd")
     .split(/[^0-9a-z\x80-\uffff]+/)
     .filter(Boolean);
   const joined = (name) => words(name).join("");
-  const flat = (text) => text.toLowerCase().replace(/[^0-9a-z\x80-\uffff]+/g, "");
+  const flat = (text) => text.toLowerCase().replaceAll("ß", "ss").replace(/[^0-9a-z\x80-\uffff]+/g, "");
 
   // What is read: the index once, each shard once.
   const read = async (file) => {
