@@ -710,6 +710,20 @@ def test_as_pytest_collects(pytester: pytest.Pytester) -> None:
     assert sorted(listed_in(PYTEST, conftest=CONFTEST)) == sorted(collected)
 
 
+@pytest.mark.parametrize(("setting", "told"), [("", True), ("skip", True), ("xfail", False)])
+def test_a_test_without_cases_is_skipped(tmp_path: Path, setting: str, told: bool) -> None:
+    """An empty set of parameters skips its test for a reason that pytest gives, unless the project has it do something else."""
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\n{f'empty_parameter_set_mark = {setting}' if setting else ''}\n")
+    text = "import pytest\n@pytest.fixture(params=[])\ndef size(request): ...\n@pytest.mark.parametrize('c', [1, 2])\n"
+    text += "@pytest.mark.parametrize('a, b', [])\ndef test_a(a, b, c): ...\ndef test_size(size): ...\n"
+    modules = {"test_it.py": parse_bytes("test_it.py", text.encode())}
+    found = survey(Draft(modules, frozenset(modules), rules=rules_of(tmp_path)), "test_it.py").tests
+    needs = {test.name: [(need.text, need.line) for need in test.requirements] for test in found}
+    none = [("disabled: got empty parameter set for (a, b)", 5)] if told else []
+    size = [("disabled: got empty parameter set for (size)", 3)] if told else []
+    assert needs == {"test_a[NOTSET-1]": none, "test_a[NOTSET-2]": none, "test_size[NOTSET]": size}
+
+
 def test_marks_of_one_case() -> None:
     """What is said of one case is needed by that case alone."""
     text = "import pytest\n@pytest.mark.parametrize('a', [1, pytest.param(2, marks=pytest.mark.gpu(4))])\ndef test_a(a): ...\n"
