@@ -56,20 +56,20 @@ def test_x(kind):
 @pytest.mark.parametrize(
     ("kind", "condition", "expected"),
     [
-        ("Ring", "kind is Ring", ["disabled"]),
+        ("Ring", "kind is Ring", ["disabled: x"]),
         ("Ring", "kind is not Circle", []),
         ("Ring", "kind == Tree", []),
-        ("helpers.Tree", "kind == helpers.Tree", ["disabled"]),
-        ("Ring", "kind in [Tree, Ring]", ["disabled"]),
-        ("Ring", "kind not in (Tree, Way)", ["disabled"]),
+        ("helpers.Tree", "kind == helpers.Tree", ["disabled: x"]),
+        ("Ring", "kind in [Tree, Ring]", ["disabled: x"]),
+        ("Ring", "kind not in (Tree, Way)", ["disabled: x"]),
         ("Ring", "kind in (Tree, unknown)", ["kind not in (Tree, unknown)"]),
         ("Way.LONG", "kind == Way.SHORT", []),
-        ("Way.LONG", "kind != Way.SHORT", ["disabled"]),
-        ("Way.LONG", "kind == Way.LONG", ["disabled"]),
+        ("Way.LONG", "kind != Way.SHORT", ["disabled: x"]),
+        ("Way.LONG", "kind == Way.LONG", ["disabled: x"]),
         ("Way.LONG", "kind == Way.FAR", ["kind != Way.FAR"]),
         ("Way.LONG", "kind is Level.LOW", ["kind is not Level.LOW"]),
         ("Level.LOW", "kind is Level.HIGH", []),
-        ("torch.half", "kind == torch.float16", ["disabled"]),
+        ("torch.half", "kind == torch.float16", ["disabled: x"]),
         ("torch.half", "kind in {torch.float32, torch.bfloat16}", []),
         ("Ring", "kind is torch.half", ["kind is not torch.half"]),
         # One of several that always holds is enough; one that never does says nothing.
@@ -81,6 +81,21 @@ def test_x(kind):
 def test_parameters_that_are_classes_members_and_data_types(kind: str, condition: str, expected: list[str]) -> None:
     """What a test is given decides whether it is skipped, as far as two names are known to be one thing, or two."""
     assert needs(EACH.format(kind=kind, condition=condition), KINDS) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("skip", "told"),
+    [
+        ("pytest.skip(reason=REASON)", "disabled: it is not supported"),
+        ("raise unittest.SkipTest('no')", "disabled: no"),
+        ("pytest.skip(f'no {kind}')", "disabled: f'no {kind}'"),
+        ("raise unittest.SkipTest", "disabled"),
+    ],
+)
+def test_the_reason_of_a_skip_under_a_condition(skip: str, told: str) -> None:
+    """Where a case is skipped for sure, the skip says why."""
+    test = f"@pytest.mark.parametrize('kind', [None])\ndef test_it(kind):\n    if kind is None:\n        {skip}\n"
+    assert needs(f"REASON = 'it is not supported'\n{test}") == [[told]]
 
 
 WHERE = """\

@@ -312,6 +312,56 @@ def test_parameters_of_helpers_with_statements() -> None:
     assert found["test_c"].family == "one test for each case of `device(*read())`: its cases are known when it runs"
 
 
+CHOSEN_FROM = """\
+import enum, functools, pytest, torch
+from elsewhere import read
+class Kind(enum.StrEnum):
+    ONE = "one"
+    TWO = "two"
+class Runner:
+    def run(self): ...
+class Other:
+    def run(self): ...
+ALL = [pytest.param(1, id="a"), pytest.param(2, id="b", marks=pytest.mark.slow), pytest.param(3, id="c"), pytest.param(read(), id="d")]
+NAMED = {Kind.ONE: "x", "two": "y"}
+def pick(*, exclude=()):
+    excluded = set(exclude)
+    return [p for p in ALL if p.id not in excluded]
+"""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "names"),
+    [
+        ("[p for p in ALL if p.id != 'b']", ["a", "c", "d"]),
+        ("pick(exclude=('b', 'd'))", ["a", "c"]),
+        ("[p for p in ALL[:3] if p.values[0] != 2]", ["a", "c"]),
+        ("[p for p in ALL if p.values[0] != 2]", None),
+        ("[p for p in ALL if not p.marks]", None),
+        ("[p for p in ALL[2:] if not p.marks]", ["c", "d"]),
+        ("[p.values[0] for p in ALL[:2]]", ["1", "2"]),
+        ("[n for n in [1, 2] if n.denominator != 2]", None),
+        ("[k for k in Kind if k != 'one']", ["two"]),
+        ("[k.value for k in Kind if k in ['one']]", ["one"]),
+        ("[k.value for k in ['two', Kind.ONE] for k in [Kind(k)]]", None),
+        ("[NAMED['one'], NAMED[Kind.TWO]]", ["x", "y"]),
+        ("[n for n in 'ab' if n not in [read()]]", None),
+        ("[n for n in 'ab' if n not in ['a', read()]]", None),
+        ("[n for n in 'ab' if (n, read()) != ('a', 1)]", None),
+        ("[n for n in 'ab' if (n, read()) != ('c', 1)]", ["a", "b"]),
+        ("[n for n in 'ab' if (n, Runner.run) == (n, Other.run)]", None),
+        ("[n for n in 'ab' if (n, functools.partial(read, 1)) == (n, functools.partial(read, 2))]", None),
+        ("[n for n in 'ab' if (n, pytest.mark.slow(1)) == (n, pytest.mark.slow(2))]", None),
+        ("[len({torch.ones(1), torch.ones(2)})]", None),
+        ("[n for n in [torch.half, torch.int] if n != torch.float16]", ["n0"]),
+    ],
+)
+def test_values_that_a_comparison_chooses(chosen: str, names: list[str] | None) -> None:
+    """What is compared is known to be equal, or known not to be; where it is neither, which cases there are is known when it runs."""
+    text = f"{CHOSEN_FROM}@pytest.mark.parametrize('n', {chosen})\ndef test_n(n): ...\n"
+    assert names_of(text) == (["test_n"] if names is None else [f"test_n[{name}]" for name in names])
+
+
 def test_a_text_that_is_not_known_names_no_case() -> None:
     """A value that is a text gives a case its name: where only a run can tell it, the cases have none on the page."""
     text = "import pathlib, pytest\n@pytest.mark.parametrize('p', ['a', str(pathlib.Path('b/c'))])\ndef test_p(p): ...\n"
@@ -839,6 +889,20 @@ def test_members_are_made_of_what_is_written(pytester: pytest.Pytester) -> None:
     assert sorted(listed_in(MEMBERS)) == collected_of(pytester, MEMBERS)
     own = listed_in(f"{MEMBERS}@pytest.mark.parametrize('m', N)\ndef test_own(m): ...\n")
     assert "what the members of `N` are is known when it runs" in own["test_own"].family
+
+
+@pytest.mark.parametrize(("setting", "told"), [("", True), ("skip", True), ("xfail", False)])
+def test_a_test_without_cases_is_skipped(tmp_path: Path, setting: str, told: bool) -> None:
+    """An empty set of parameters skips its test for a reason that pytest gives, unless the project has it do something else."""
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\n{f'empty_parameter_set_mark = {setting}' if setting else ''}\n")
+    text = "import pytest\n@pytest.fixture(params=[])\ndef size(request): ...\n@pytest.mark.parametrize('c', [1, 2])\n"
+    text += "@pytest.mark.parametrize('a, b', [])\ndef test_a(a, b, c): ...\ndef test_size(size): ...\n"
+    modules = {"test_it.py": parse_bytes("test_it.py", text.encode())}
+    found = survey(Draft(modules, frozenset(modules), rules=rules_of(tmp_path)), "test_it.py").tests
+    needs = {test.name: [(need.text, need.line) for need in test.requirements] for test in found}
+    none = [("disabled: got empty parameter set for (a, b)", 5)] if told else []
+    size = [("disabled: got empty parameter set for (size)", 3)] if told else []
+    assert needs == {"test_a[NOTSET-1]": none, "test_a[NOTSET-2]": none, "test_size[NOTSET]": size}
 
 
 def test_marks_of_one_case() -> None:

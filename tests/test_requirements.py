@@ -570,6 +570,44 @@ class Full(nn.Module):
     def __init__(self):
         self.layer = nn.Linear(2, 2)
 
+class Sized(nn.Module):
+    def __init__(self, size, inner=None, full=False, **more):
+        super().__init__()
+        self.size, self.scale = size, size**-0.5
+        self.inner = inner
+        self.act = nn.Sequential(nn.ReLU(), *[nn.Dropout(0.1) for _ in range(size)])
+        self.plain = [nn.Linear(2, 2)]
+        self.layer = nn.Linear(2, 2) if full else nn.Identity()
+        if full:
+            self.scale = nn.Parameter(torch.ones(2))
+        self.register_buffer("none", None)
+
+class Held(Empty):
+    def __init__(self):
+        super().__init__()
+        layers = []
+        for size in range(2):
+            layers.append(nn.Linear(2, size))
+        self.layers = nn.ModuleList(layers)
+
+class Buffered(nn.Module):
+    def __init__(self):
+        self.register_buffer("mask", torch.ones(2))
+
+class Other(framework.Module):
+    def __init__(self):
+        self.layer = build()
+
+class OtherEmpty(framework.Module):
+    def forward(self, x):
+        return x
+
+class Batch:
+    def __init__(self):
+        self.moved = False
+    def to(self, device):
+        return self
+
 class Maker:
     @staticmethod
     def make():
@@ -631,6 +669,17 @@ def there(size, /, *, device):
         "there(2, device='cuda:0')",
         "there(2, device=DEVICE)",
         "def inner(size, device):\n        there(size, device=device)\n    inner(2, 'cuda')",
+        "Sized(2, nn.Linear(2, 2)).cuda()",
+        "layer = nn.PReLU()\n    Sized(2, inner=nn.Sequential(nn.ReLU(), layer)).eval().to('cuda')",
+        "Held().half().cuda()",
+        "Buffered().cuda()",
+        "nn.CrossEntropyLoss(torch.ones(2)).cuda()",
+        "nn.Sequential(OrderedDict([('one', nn.ReLU()), ('two', nn.Linear(2, 2))])).cuda()",
+        "nn.ReLU()(x).cuda()",
+        "Sized(2).forward(x).cuda()",
+        "Unseen().cuda()",
+        "Other().cuda()",
+        "class Inner(nn.Module):\n        def __init__(self):\n            self.layer = Held()\n    Inner().cuda()",
     ],
 )
 def test_calls_that_fail_without_a_gpu(body: str) -> None:
@@ -688,6 +737,17 @@ def test_gpus_of_an_index(body: str, gpus: int) -> None:
         "mock.patch.object(torch.Tensor, 'cuda')\n    torch.ones(2).cuda()",
         "Empty().cuda()",
         "model = Empty()\n    model.eval().to('cuda')",
+        "Sized(2).cuda().to(torch.bfloat16)",
+        "size = x\n    Sized(size, nn.ReLU(), full=False).to('cuda')",
+        "nn.ReLU().cuda()",
+        "nn.MSELoss().cuda()",
+        "nn.CrossEntropyLoss(weight=None, reduction='sum').cuda()",
+        "nn.Sequential(nn.Identity(), nn.modules.activation.GELU()).eval().to('cuda')",
+        "nn.Sequential(OrderedDict([('one', nn.ReLU())])).cuda()",
+        "nn.LayerNorm(2, elementwise_affine=False).cuda()",
+        "Batch().to('cuda')",
+        "OtherEmpty().to('cuda')",
+        "class Inner(Sized):\n        pass\n    model = Inner(2)\n    def inner():\n        model.cuda()\n    inner()",
         "generated()",
         "f = lambda: torch.ones(2).cuda()",
         "f = [torch.ones(2).cuda() for _ in x]",

@@ -26,6 +26,8 @@ class Rules(Struct, frozen=True):
     """Whether pytest is always told to collect the examples of docstrings, too: `--doctest-modules`."""
     pythonpath: tuple[str, ...] = ()
     """Folders that pytest puts on the path, below the root or absolute."""
+    skips_empty_sets: bool = True
+    """Whether pytest skips a test whose set of parameters is empty."""
 
     def holds_doctests(self, path: str, text: str) -> bool:
         """Tell whether pytest collects examples of the docstrings of a file of Python."""
@@ -80,6 +82,7 @@ def _rules(table: Mapping[str, Any]) -> Rules:
         functions=_words(table.get("python_functions")) or USUAL.functions,
         doctests=DOCTESTS in given_always(table),
         pythonpath=_words(table.get("pythonpath")),
+        skips_empty_sets=table.get("empty_parameter_set_mark") in (None, "", "skip"),
     )
 
 

@@ -77,6 +77,8 @@ class Expression(NamedTuple):
     """Keyword arguments as written."""
     guard: str | None = None
     """Of a statement that calls: condition of the `if` in which it stands, as written."""
+    reason: str = ""
+    """Of a condition under which a test is skipped: what the skip says of it, as written."""
 
 
 class Import(NamedTuple):

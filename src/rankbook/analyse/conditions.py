@@ -120,7 +120,7 @@ def of_skip_in_full(skip: Expression, values: Values) -> Iterable[Requirement]:
 
 
 def _of_skip(skip: Expression, values: Values, otherwise: str, read: Callable[..., tuple[Requirement, ...]]) -> Iterable[Requirement]:
-    evidence = Evidence(skip.text, values.path, skip.line, otherwise)
+    evidence = Evidence(skip.text, values.path, skip.line, otherwise, _reason(skip, values))
     if skip.name == "ImportError":
         said = (replace(evidence, text=f"import {module}") for module in skip.arguments if _package(module))
         return [_of_import(each.text.removeprefix("import "), each, values) for each in said]
@@ -131,7 +131,7 @@ def _of_skip(skip: Expression, values: Values, otherwise: str, read: Callable[..
         found, least = _of_import(name, evidence, values), values.of(dict(skip.keywords).get("minversion", "None"))
         return [replace(found, value=f"{found.value} >= {least}") if isinstance(least, str) and found.kind == "package" else found]
     if skip.name.rpartition(".")[2] in _UNCONDITIONAL and parsed(skip.text) is not None and _is_call(skip):
-        return [made("disabled", _reason(skip, values), evidence)]
+        return [made("disabled", evidence.reason, evidence)]
     return read(skip.text, values, evidence, wanted=False)
 
 
@@ -156,7 +156,8 @@ def _package(module: str) -> str:
 
 
 def _reason(skip: Expression, values: Values) -> str:
-    text = skip.arguments[0] if skip.arguments else dict(skip.keywords).get("reason", dict(skip.keywords).get("msg", ""))
+    named = dict(skip.keywords)
+    text = skip.reason or (skip.arguments[0] if skip.arguments else named.get("reason", named.get("msg", "")))
     value = values.of(text) if text else None
     return value if isinstance(value, str) else text
 

@@ -17,7 +17,7 @@ from rankbook.analyse import statements
 from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.names import Place
-from rankbook.analyse.operations import FUNCTIONS, binary, bounded, entries, index, method
+from rankbook.analyse.operations import FUNCTIONS, binary, bounded, distinct, entries, index, method
 from rankbook.analyse.things import DTYPES, Case, Choice, Fails, Thing, Undecided, Unknown, Value, known, scalar_of, text_of, unknown
 from rankbook.analyse.values import parsed
 from rankbook.model import Class, Constant, Expression, Function
@@ -233,7 +233,7 @@ class Evaluator:
         return tuple(self._elements(node, frame))
 
     def _set(self, node: ast.Set, frame: Frame) -> Value:
-        return frozenset(self._elements(node, frame))
+        return distinct(self._elements(node, frame))
 
     def _dict(self, node: ast.Dict, frame: Frame) -> Value:
         found: dict[Value, Value] = {}
@@ -304,7 +304,7 @@ class Evaluator:
         return bounded([self.value(node.elt, inner) for inner in self._loop(node.generators, frame)])
 
     def _set_comprehension(self, node: ast.SetComp, frame: Frame) -> Value:
-        return bounded(frozenset(self.value(node.elt, inner) for inner in self._loop(node.generators, frame)))
+        return bounded(distinct(self.value(node.elt, inner) for inner in self._loop(node.generators, frame)))
 
     def _dict_comprehension(self, node: ast.DictComp, frame: Frame) -> Value:
         return bounded({self.value(node.key, inner): self.value(node.value, inner) for inner in self._loop(node.generators, frame)})
@@ -529,7 +529,7 @@ class Evaluator:
 
     def _of_thing(self, value: Value, name: str, frame: Frame) -> Value:
         if not isinstance(value, Thing):
-            return Thing("function", name, body=("method", value, name))
+            return self._of_plain(value, name)
         read = _ATTRIBUTES.get((value.kind, name))
         if read is not None:
             return read(self, value)
@@ -539,6 +539,16 @@ class Evaluator:
         if value.kind == "class" and isinstance(value.definition, Class):
             return self._class_attribute(value, value.definition, name, frame)
         raise Unknown(f"`.{name}` is known when it runs")
+
+    def _of_plain(self, value: Value, name: str) -> Value:
+        """Give an attribute of a set of parameters, or a method of a plain value."""
+        if isinstance(value, Case) and name in ("id", "values"):
+            return value.name if name == "id" else value.values
+        if isinstance(value, Case) and name == "marks" and not value.marks:
+            return ()
+        if isinstance(value, Case) or not callable(getattr(type(value), name, None)):
+            raise Unknown(f"`.{name}` is known when it runs")
+        return Thing("function", name, body=("method", value, name))
 
     def _class_attribute(self, thing: Thing, definition: Class, name: str, frame: Frame) -> Value:
         members = self._members(thing)
@@ -552,7 +562,7 @@ class Evaluator:
                 time = _Time(_END, frame.comes_to(ancestor.path))
                 return self._gone_through(name, found, Frame(ancestor.path, owner=facts), time)
             if facts and any(each.name == name for each in facts.methods):
-                return Thing("function", name)
+                return Thing("function", name, body=("method", thing, name))
         raise Unknown(f"`{thing.name}.{name}` is defined in no known file")
 
     def _bases(self, thing: Thing) -> frozenset[str]:

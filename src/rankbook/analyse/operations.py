@@ -9,7 +9,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from rankbook.analyse.things import SAFE_NAME, Case, Thing, Unknown, Value, known, text_of
+from rankbook.analyse.things import SAFE_NAME, Case, Thing, Unknown, Value, known, scalar_of, text_of
 
 MOST = 2000
 """Entries of a collection, and variants of a test, that are listed."""
@@ -125,8 +125,8 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "list": lambda values=(): entries(values),
     "tuple": lambda values=(): tuple(entries(values)),
     "iter": entries,
-    "set": lambda values=(): frozenset(entries(values)),
-    "frozenset": lambda values=(): frozenset(entries(values)),
+    "set": lambda values=(): distinct(entries(values)),
+    "frozenset": lambda values=(): distinct(entries(values)),
     "dict": _dict,
     "zip": _zip,
     "enumerate": _enumerate,
@@ -223,6 +223,110 @@ def method(value: Value, name: str) -> Callable[..., Value]:
     return found
 
 
+def same(left: Value, right: Value) -> bool:
+    """Tell whether two values are equal.
+
+    Raises:
+        Unknown: only a run can tell, as of two objects.
+    """
+    if left is None or right is None:
+        return known(left) is known(right)
+    left, right = scalar_of(left), scalar_of(right)
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        return type(left) is type(right) and len(left) == len(right) and _all_same(zip(left, right, strict=True))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return len(left) == len(right) and all(holds(right, key) and same(value, entry(right, key)) for key, value in left.items())
+    if isinstance(left, frozenset) and isinstance(right, frozenset):
+        return len(left) == len(right) and all(holds(right, each) for each in left)
+    if _is_object(left) or _is_object(right):
+        raise Unknown("it compares objects")
+    return bool(left == right)
+
+
+def _all_same(pairs: Iterable[tuple[Value, Value]]) -> bool:
+    """Tell whether the values of each pair are equal; one that differs is enough, whatever is not known of the others."""
+    open_one: Unknown | None = None
+    for left, right in pairs:
+        try:
+            if not same(left, right):
+                return False
+        except Unknown as error:
+            open_one = error
+    if open_one is not None:
+        raise open_one
+    return True
+
+
+def holds(collection: Value, value: Value) -> bool:
+    """Tell whether a collection, or a text, holds a value; see `same`."""
+    collection = scalar_of(collection)
+    if isinstance(collection, (str, bytes, range)):
+        return known(scalar_of(value)) in collection
+    listed = collection if isinstance(collection, (list, tuple, dict, frozenset)) else entries(collection)
+    if isinstance(value, _SCALARS) and _SCALAR_TYPES.issuperset(map(type, listed)):
+        return value in listed
+    return not _all_differ(value, listed)
+
+
+def _all_differ(value: Value, others: Iterable[Value]) -> bool:
+    open_one: Unknown | None = None
+    for each in others:
+        try:
+            if same(each, value):
+                return False
+        except Unknown as error:
+            open_one = error
+    if open_one is not None:
+        raise open_one
+    return True
+
+
+def entry(table: dict[Value, Value], key: Value) -> Value:
+    """Give what a dictionary has for a key that is equal to one of its own.
+
+    Raises:
+        KeyError: it has none.
+    """
+    if isinstance(key, _SCALARS) and key in table:
+        return table[key]
+    return next(value for each, value in table.items() if same(each, key)) if holds(table, key) else table[key]
+
+
+def distinct(values: Iterable[Value]) -> frozenset[Value]:
+    """Give the set of some values.
+
+    Raises:
+        Unknown: two of them are objects that may be one.
+    """
+    listed = list(values)
+    found = frozenset(listed)
+    if len(found) < len(listed) and sum(map(_is_object, listed)) > sum(map(_is_object, found)):
+        raise Unknown("it compares objects")
+    return found
+
+
+def _is_one(left: Value, right: Value) -> bool:
+    """Tell whether two values are the same object, as far as `==` tells it."""
+    if left is None or right is None or isinstance(left, bool) or isinstance(right, bool):
+        return known(left) is known(right)
+    if _is_object(left) or _is_object(right):
+        raise Unknown("it compares objects")
+    return bool(left == right)
+
+
+def _is_object(value: Value) -> bool:
+    """Tell whether it is not known of a value what it equals: of a class, a function or a member of an enumeration its name tells it."""
+    if isinstance(value, Thing):
+        return value.kind not in _TOLD or (value.kind == "function" and value.body is not None)
+    return isinstance(value, Case)
+
+
+_TOLD = frozenset({"builtin", "class", "device", "dtype", "function", "member"})
+"""Kinds of things that are equal where they are called the same; methods are not."""
+_SCALARS = (str, int, float, complex, bytes, type(None))
+_SCALAR_TYPES = frozenset({str, int, float, complex, bytes, bool, type(None)})
+_COMPARISONS = frozenset({ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot})
+"""Operators that themselves say what they cannot compare."""
 _OPERATORS: Mapping[type[ast.AST], Callable[[Value, Value], Value]] = {
     ast.Sub: operator.sub,
     ast.Div: operator.truediv,
@@ -231,25 +335,17 @@ _OPERATORS: Mapping[type[ast.AST], Callable[[Value, Value], Value]] = {
     ast.BitAnd: operator.and_,
     ast.BitXor: operator.xor,
     ast.RShift: operator.rshift,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda left, right: left in right,
-    ast.NotIn: lambda left, right: left not in right,
-    ast.Is: lambda left, right: left is right if _is_single(left) or _is_single(right) else left == right,
-    ast.IsNot: lambda left, right: left is not right if _is_single(left) or _is_single(right) else left != right,
+    ast.Eq: same,
+    ast.NotEq: lambda left, right: not same(left, right),
+    ast.Lt: lambda left, right: scalar_of(left) < scalar_of(right),
+    ast.LtE: lambda left, right: scalar_of(left) <= scalar_of(right),
+    ast.Gt: lambda left, right: scalar_of(left) > scalar_of(right),
+    ast.GtE: lambda left, right: scalar_of(left) >= scalar_of(right),
+    ast.In: lambda left, right: holds(right, left),
+    ast.NotIn: lambda left, right: not holds(right, left),
+    ast.Is: _is_one,
+    ast.IsNot: lambda left, right: not _is_one(left, right),
 }
-
-
-_SAME: Mapping[type[ast.AST], bool] = {ast.Is: True, ast.Eq: True, ast.IsNot: False, ast.NotEq: False}
-"""What compares with `None`, and whether it is true of the same."""
-
-
-def _is_single(value: Value) -> bool:
-    return value is None or isinstance(value, bool)
 
 
 def binary(kind: type[ast.AST], left: Value, right: Value) -> Value:
@@ -263,15 +359,9 @@ def binary(kind: type[ast.AST], left: Value, right: Value) -> Value:
     Raises:
         Unknown: it is not defined for them, or the result would be too large.
     """
-    if (left is None or right is None) and kind in _SAME:
-        return (known(left) is known(right)) == _SAME[kind]
-    if _is_object(left) or _is_object(right):
+    if kind not in _COMPARISONS and (_is_object(left) or _is_object(right)):
         raise Unknown("it compares or joins objects")
     return bounded((_GROWING.get(kind) or _OPERATORS[kind])(left, right))
-
-
-def _is_object(value: Value) -> bool:
-    return isinstance(value, Case) or (isinstance(value, Thing) and value.kind in ("object", "lambda", "pattern", "text", "unknown"))
 
 
 def _added(left: Value, right: Value) -> Value:
@@ -315,6 +405,8 @@ _GROWING: Mapping[type[ast.AST], Callable[[Value, Value], Value]] = {
 
 def index(value: Value, key: Value) -> Value:
     """Give `value[key]`."""
-    if isinstance(value, (str, list, tuple, range, dict)):
-        return value[key]
+    if isinstance(value, dict):
+        return entry(value, known(key))
+    if isinstance(value, (str, list, tuple, range)):
+        return value[known(scalar_of(key))]
     raise Unknown("it takes an entry of an object")

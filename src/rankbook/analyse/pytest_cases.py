@@ -14,11 +14,12 @@ from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
 from rankbook.analyse.fixtures import Fixture, fixtures_of, parametrised_by_hooks
 from rankbook.analyse.operations import MOST, entries
-from rankbook.analyse.rules import expression
+from rankbook.analyse.rules import expression, short
 from rankbook.analyse.things import Case, Thing, Unknown, Value, known, member_text
 from rankbook.analyse.values import parsed
 from rankbook.analyse.variants import Decorator, Variant, decorators_meant, shown, variants, within
 from rankbook.model import Expression, Function, Module
+from rankbook.requirements import Requirement
 
 _LONGEST = 100
 """Characters of a string that stand in a name."""
@@ -38,6 +39,8 @@ class Axis(Struct, frozen=True):
     ids: ast.expr | None
     frame: Frame
     text: str
+    path: str
+    line: int
 
     @property
     def is_fixture(self) -> bool:
@@ -53,6 +56,7 @@ class _Row(Struct, frozen=True):
     name: str
     values: tuple[tuple[str, Value], ...]
     marks: tuple[str, ...]
+    needs: tuple[Requirement, ...] = ()
 
 
 def generated(draft: Draft, frame: Frame, function: Function, path: str, lineages: Lineages = ()) -> tuple[Variant, ...] | None:
@@ -69,7 +73,8 @@ def generated(draft: Draft, frame: Frame, function: Function, path: str, lineage
         Unknown: only a run can tell.
     """
     marks = list(_marks(draft, frame, function, path, lineages))
-    axes = [_axis(each) for each in marks if each.last == "parametrize"]
+    lines = {written.text: written.line for written in function.decorators}
+    axes = [_axis(each, path, lines.get(each.text, function.line)) for each in marks if each.last == "parametrize"]
     axes = [*_fixture_axes(draft, frame, function, lineages, marks), *axes]
     if _is_open(draft, frame, function, lineages, marks):
         raise Unknown("a hook `pytest_generate_tests` parametrises it")
@@ -151,13 +156,13 @@ def _mark(draft: Draft, frame: Frame, written: Expression) -> Iterator[Decorator
             yield meant
 
 
-def _axis(each: Decorator) -> Axis:
+def _axis(each: Decorator, path: str, line: int) -> Axis:
     named = {keyword.arg: keyword.value for keyword in each.call.keywords if keyword.arg} if each.call else {}
     given = dict(zip(("argnames", "argvalues", "indirect", "ids"), each.call.args if each.call else (), strict=False)) | named
     if "argnames" not in given or "argvalues" not in given:
         with within(each):
             raise Unknown("its cases are known when it runs")
-    return Axis(given["argnames"], given["argvalues"], given.get("ids"), each.frame, each.text)
+    return Axis(given["argnames"], given["argvalues"], given.get("ids"), each.frame, each.text, path, line)
 
 
 def _fixture_axes(draft: Draft, frame: Frame, function: Function, lineages: Lineages, marks: Sequence[Decorator]) -> Iterator[Axis]:
@@ -167,7 +172,8 @@ def _fixture_axes(draft: Draft, frame: Frame, function: Function, lineages: Line
     taken = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
     for fixture in _closure(known, _wanted(known, marks, function), taken):
         if fixture.params is not None and fixture.name not in taken:
-            yield Axis((fixture.name,), fixture.params, fixture.ids, fixture.frame, f"fixture {fixture.name}")
+            text, line = f"fixture {fixture.name}", fixture.function.line
+            yield Axis((fixture.name,), fixture.params, fixture.ids, fixture.frame, text, fixture.frame.path, line)
 
 
 def _wanted(known: dict[str, Fixture], marks: Sequence[Decorator], function: Function) -> list[str]:
@@ -214,7 +220,8 @@ def _variants(evaluator: Evaluator, axes: list[Axis]) -> list[Variant]:
     for combined in itertools.product(*rows):
         case = {name: shown(value) for row in combined for name, value in row.values}
         marks = tuple(mark for row in combined for mark in row.marks)
-        found.append(Variant("-".join(row.name for row in combined), tuple(case.items()), marks))
+        needs = tuple(need for row in combined for need in row.needs)
+        found.append(Variant("-".join(row.name for row in combined), tuple(case.items()), marks, needs))
     return found
 
 
@@ -223,10 +230,17 @@ def _rows(evaluator: Evaluator, axis: Axis) -> list[_Row]:
     listed = evaluator.listed(axis.read(evaluator, axis.values))
     cases = [each if isinstance(each, Case) else Case((each,) if is_single else each, None) for each in listed]
     if not cases:
-        return [_Row(_EMPTY, (), ())]
+        return [_Row(_EMPTY, (), (), _on_empty(evaluator, axis, names))]
     rows = [_values(names, case) for case in cases]
     ids = _ids(evaluator, axis, names, cases)
     return [_Row(name, tuple(zip(names, row, strict=True)), case.marks) for name, row, case in zip(ids, rows, cases, strict=True)]
+
+
+def _on_empty(evaluator: Evaluator, axis: Axis, names: list[str]) -> tuple[Requirement, ...]:
+    """Say why pytest skips a test that has no set of parameters, in its words; nothing where it is told to do something else."""
+    if not evaluator.draft.rules.skips_empty_sets:
+        return ()
+    return (Requirement("disabled", f"got empty parameter set for ({', '.join(names)})", short(axis.text), axis.path, axis.line),)
 
 
 def _values(names: list[str], case: Case) -> list[Value]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from sys import maxsize
 from types import MappingProxyType
@@ -18,6 +19,7 @@ from rankbook.model import GPU_CALL, NCCL_CALL, Expression
 from rankbook.requirements import gpus_of_device
 from rankbook.sources.mentions import Mention
 from rankbook.sources.text import Text, dotted, string
+from rankbook.sources.torch_modules import Modules
 from rankbook.vocabulary import find
 
 WORDS = ("cuda", "nccl", "self.dev")
@@ -318,8 +320,8 @@ class _Walk:
         self._depth = depth
         self._inner: dict[str, _Function] = {}
         self._classes: dict[str, ast.ClassDef] = {}
-        self._hollow: set[str] = set()
-        """Names of modules without a parameter: to move one does nothing."""
+        self._modules: dict[str, bool] = {}
+        """Names that stand for modules: whether each has something to move."""
         self._left = False
 
     def statements(self, body: Iterable[ast.stmt]) -> None:
@@ -348,7 +350,7 @@ class _Walk:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 if isinstance(target, ast.Name):
                     self._set(target.id, self._gpus(node.value))
-                    (self._hollow.add if self._is_hollow(node.value) else self._hollow.discard)(target.id)
+                    self._name_module(target.id, self._has_any(node.value))
 
     def _set(self, name: str, gpus: int) -> None:
         self._devices.pop(name, None)
@@ -380,7 +382,7 @@ class _Walk:
 
     def _side(self, body: list[ast.stmt]) -> dict[str, _Sure]:
         walk = _Walk(self._file, self._held, self._devices, calls=self._calls, depth=self._depth)
-        walk._inner, walk._classes, walk._hollow = dict(self._inner), dict(self._classes), set(self._hollow)
+        walk._inner, walk._classes, walk._modules = dict(self._inner), dict(self._classes), dict(self._modules)
         walk.statements(body)
         return walk.found
 
@@ -390,12 +392,12 @@ class _Walk:
 
     def _set_anew(self, node: ast.AST | None) -> None:
         """Forget what names stand for that something sets which is not sure to be run, or runs several times."""
-        if node is None or not (self._hollow or self._devices):
+        if node is None or not (self._modules or self._devices):
             return
         for inner in ast.walk(node):
             if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
                 self._set(inner.id, 0)
-                self._hollow.discard(inner.id)
+                self._modules.pop(inner.id, None)
 
     def _expressions(self, nodes: Iterable[ast.AST | None]) -> None:
         for node in nodes:
@@ -417,7 +419,7 @@ class _Walk:
             place = first or _keyword(call, "device")
             gpus = 1 if function.attr == "cuda" else self._gpus(place) if function.attr == "to" else 0
             if gpus:
-                return 0 if self._is_hollow(function.value) else max(gpus, self._placed(place))
+                return 0 if self._has_any(function.value) is False else max(gpus, self._placed(place))
             if function.attr == "from_pretrained":
                 return self._gpus(_keyword(call, "device_map"))
         full = self._file.resolve(name) if name else ""
@@ -445,15 +447,14 @@ class _Walk:
             return _gpus_of_made(node, self._gpus) if self._file.resolve(dotted(node.func)) == "torch.device" else 0
         return _gpus_of_string(node)
 
-    def _is_hollow(self, node: ast.AST | None) -> bool:
-        """Tell whether an expression is a module without a parameter: `Model()`, `Model().eval()`, or a name for one."""
-        while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            node = node.func.value
-        if isinstance(node, ast.Name):
-            return node.id in self._hollow
-        name = dotted(node.func) if isinstance(node, ast.Call) else ""
-        found = self._classes.get(name) or self._file.classes.get(name)
-        return found is not None and _has_no_parameter(found)
+    def _has_any(self, node: ast.AST | None) -> bool | None:
+        """Tell whether an expression is a module with something to move; None where that is not seen."""
+        return Modules(self._file.resolve, ChainMap(self._classes, self._file.classes)).has_any(node, self._modules)
+
+    def _name_module(self, name: str, has_any: bool | None) -> None:  # noqa: FBT001 - what is known of it
+        self._modules.pop(name, None)
+        if has_any is not None:
+            self._modules[name] = has_any
 
     def _follow(self, call: ast.Call, name: str) -> None:
         is_start = name.rpartition(".")[2] in _STARTS and bool(call.args)
@@ -469,8 +470,11 @@ class _Walk:
         if inner is None:
             found: Iterable[_Sure] = self._file.of(held, given)
         else:
-            devices = {**_without(self._devices, _parameters(inner)), **given}
+            own = set(_parameters(inner))
+            devices = {**_without(self._devices, own), **given}
             walk = _Walk(self._file, self._held, devices, calls=self._calls, depth=self._depth - 1)
+            walk._classes = self._classes
+            walk._modules = {name: self._modules[name] for name in self._modules.keys() - own}
             walk.statements(inner.body)
             found = walk.found.values()
         for each in found:
@@ -554,12 +558,6 @@ def _parts(node: ast.AST) -> list[ast.AST]:
     if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
         return [node.generators[0].iter]
     return list(ast.iter_child_nodes(node))
-
-
-def _has_no_parameter(node: ast.ClassDef) -> bool:
-    """Tell whether a module of torch sets no attribute, so that it has no parameter either."""
-    is_plain = all(_name(base).rpartition(".")[2] == "Module" for base in node.bases)
-    return is_plain and not any(isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) for inner in ast.walk(node))
 
 
 def _joins(call: ast.Call, name: str) -> bool:

@@ -745,7 +745,16 @@ class _Reader:
         if guard.failing:
             return Expression("except ImportError", "ImportError", guard.line, guard.failing)
         text = self.rendered(guard)
-        return Expression(f"{raised} and ({text})" if scope.caught else text, _guard_name(guard), guard.line)
+        said = f"{raised} and ({text})" if scope.caught else text
+        return Expression(said, _guard_name(guard), guard.line, reason=self.reason_of(node))
+
+    def reason_of(self, node: ast.expr) -> str:
+        """Give what a skip says of why it skips, as written; empty where it says nothing, or only an exit status."""
+        if not isinstance(node, ast.Call):
+            return ""
+        named = (keyword.value for keyword in node.keywords if keyword.arg in ("reason", "msg"))
+        said = next(iter(node.args), None) or next(named, None)
+        return "" if said is None or (isinstance(said, ast.Constant) and string(said) is None) else self.text.of(said)
 
     def guard_of(self, scope: _Scope) -> str | None:
         return None if scope.guard is None or scope.kind == "function" else self.rendered(scope.guard)
