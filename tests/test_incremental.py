@@ -205,6 +205,25 @@ def test_a_package_in_an_earlier_folder_is_seen(tmp_path):
         assert f"needs {gpus} GPUs" in page.read_text()
 
 
+def test_a_file_that_a_package_gets_is_seen_by_all_who_looked_for_it(tmp_path):
+    """A helper that a package gets late shows on the page of one who looked for it when others had, and after those have ceased to."""
+    (tmp_path / "lib/pk").mkdir(parents=True)
+    (tmp_path / "lib/pk/__init__.py").write_text("")
+    imports = {"a": "from pk.needs import four", "b": "from pk.needs import four", "c": "from pk.needs import *", "d": "import pk.needs"}
+    for name, line in imports.items():
+        put(tmp_path, f"test_{name}.py", f"{line}\n\n@{'pk.needs.' if name == 'd' else ''}four\ndef test_it(): ...\n")
+    chosen = settings(tmp_path, package_path=("lib",))
+    time.sleep(0.1)  # files as young as that are read again
+    document(chosen)
+    put(tmp_path, "test_a.py", "def test_it(): ...\n")
+    document(chosen)
+    (tmp_path / "lib/pk/needs.py").write_text("import unittest, torch\nfour = unittest.skipIf(torch.cuda.device_count() < 4, 'x')\n")
+    document(chosen)
+    pages = tree(tmp_path / "out")
+    assert [b"needs 4 GPUs" in pages[f"s/test_{name}.py_docs.md"] for name in imports] == [False, True, True, True]
+    assert pages == tree_of(tmp_path, package_path=("lib",))
+
+
 def test_what_comes_beside_packages_costs_no_run(tmp_path):
     """Where the project itself is a folder of `package-path`, what appears in it is no reason to read anything again."""
     (tmp_path / "pk").mkdir()
