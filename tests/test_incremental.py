@@ -224,6 +224,18 @@ def test_a_file_that_a_package_gets_is_seen_by_all_who_looked_for_it(tmp_path):
     assert pages == tree_of(tmp_path, package_path=("lib",))
 
 
+def test_a_file_of_a_package_that_changes_while_nobody_reads_it_is_read_again(tmp_path):
+    """What was known of a helper while a test used it is not told of it when one uses it again."""
+    helper = tmp_path / "lib/pk.py"
+    helper.parent.mkdir()
+    for number, uses in ((2, True), (2, False), (4, False), (4, True)):
+        helper.write_text(f"import unittest, torch\nmany = unittest.skipIf(torch.cuda.device_count() < {number}, 'x')\n")
+        put(tmp_path, "test_a.py", "from pk import many\n\n@many\ndef test_it(): ...\n" if uses else "def test_it(): ...\n")
+        time.sleep(0.1)  # a file as young as that would be read again anyhow
+        document(settings(tmp_path, package_path=("lib",)))
+        assert (f"needs {number} GPUs" in (tmp_path / "out/s/test_a.py_docs.md").read_text()) == uses
+
+
 def test_what_comes_beside_packages_costs_no_run(tmp_path):
     """Where the project itself is a folder of `package-path`, what appears in it is no reason to read anything again."""
     (tmp_path / "pk").mkdir()

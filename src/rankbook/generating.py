@@ -319,7 +319,10 @@ class _Run:
                 self.store.put("packages", path, facts)
         for path in gone | mute:
             self.store.put("surveys", path, None)
+        watched = self.knowledge.foreign()
         shown = self.knowledge.exchange({path: _gist(known) for path, known in before.items()}, after)
+        for path in set(watched).difference(self.knowledge.foreign()):
+            self.store.put("packages", path, None)  # nobody looks whether it changes
         if self.changes is not None:
             shown |= {path for path in doubtful if before.get(path) != self.store.get("surveys", path)}
         return Kept(self.store, "surveys", self.paths, Survey), shown
