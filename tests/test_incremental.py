@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from rankbook import freshness
-from rankbook.analyse import draft
+from rankbook import freshness, generating
+from rankbook.analyse import draft, survey
 from rankbook.config import load
 from rankbook.document import document
 from rankbook.pages import packs
@@ -44,10 +44,10 @@ def tree(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def cold(root, number):
+def cold(root, number, **more):
     """The pages of a run that knows nothing."""
     out = f"cold{number}"
-    document(settings(root, out))
+    document(settings(root, out, **more))
     pages = tree(root / out)
     shutil.rmtree(root / out)
     return pages
@@ -147,6 +147,133 @@ def test_pages_are_those_of_a_run_from_nothing(tmp_path, monkeypatch, seed):
         assert tree(tmp_path / "out") == cold(tmp_path, number), history
 
 
+SHARED = {
+    "s/base.py": """
+import torch
+from torch.testing._internal.common_distributed import MultiProcessTestCase, skip_if_lt_x_gpu
+
+SIZE = 2
+many = skip_if_lt_x_gpu(SIZE)
+
+class Base(MultiProcessTestCase):
+    world_size = SIZE
+
+    def test_base(self):
+        torch.distributed.all_reduce(None)
+
+def helper():
+    torch.distributed.barrier()
+""",
+    "s/conftest.py": """
+import pytest
+import torch
+
+@pytest.fixture
+def pair():
+    if torch.cuda.device_count() < 2:
+        pytest.skip("small")
+    torch.distributed.broadcast(None)
+""",
+    "lib/pk/__init__.py": """
+from pk.needs import four
+
+OTHER = 3
+""",
+    "lib/pk/needs.py": """
+import unittest
+import torch
+
+four = unittest.skipIf(torch.cuda.device_count() < 4, "x")
+
+class Away:
+    def test_away(self):
+        torch.distributed.send(None)
+""",
+}
+USER = """
+from base import Base, helper, many
+from pk import four
+from pk.needs import Away
+
+class Test{name}(Base):
+    @many
+    def test_{name}(self):
+        helper()
+
+class TestAway{name}(Away): ...
+
+@four
+def test_plain(pair):
+    helper()
+"""
+
+
+def shared(root):
+    """Tests that rest on files of the tree and on those of a package; gives the paths of all."""
+    files = SHARED | {f"s/{name}/test_{name}.py": USER.format(name=name) for name in ("alpha", "beta")}
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return list(files)
+
+
+def touched(text, chance):
+    """A text with a comment or a blank line more, or with one less, or one in which something counts otherwise."""
+    lines = text.splitlines()
+    place = chance.randint(0, len(lines) - 1)
+    kind = chance.choice(["end", "end", "behind", "behind", "line", "blank", "less", "other"])
+    if kind in ("line", "blank"):
+        lines.insert(place, "# a line" if kind == "line" else "")
+    if kind == "behind":
+        lines[place] += "  # behind"
+    if kind == "end":
+        lines.append("# the end")
+    if kind == "less":
+        bare = [number for number, line in enumerate(lines) if not line or line.startswith("#")]
+        lines.pop(chance.choice(bare or [0])) if bare else None
+    if kind == "other":
+        return text.replace("2", "5") if "2" in text else text.replace("5", "2")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_comments_and_blank_lines_leave_the_pages_of_a_run_from_nothing(tmp_path, seed):
+    """Whatever moves in shared files, or stands there beside the code, pages are those of a run that knows nothing; a check tells which."""
+    paths = shared(tmp_path)
+    chosen = settings(tmp_path, package_path=("lib",))
+    document(chosen)
+    time.sleep(0.1)  # files as young as that would be read again anyhow
+    chance = random.Random(seed)
+    for number in range(8):
+        for path in chance.sample(paths, chance.randint(1, 2)):
+            (tmp_path / path).write_text(touched((tmp_path / path).read_text(), chance))
+        time.sleep(0.1)
+        told = document(chosen, check=True)
+        assert document(chosen).written == told.written
+        assert tree(tmp_path / "out") == cold(tmp_path, number, package_path=("lib",))
+
+
+@pytest.mark.parametrize("path", SHARED)
+def test_what_stands_behind_the_code_has_nothing_else_surveyed(tmp_path, monkeypatch, path):
+    """A comment at the end of a file that others rest on, or behind code, leaves what they say; one that moves its lines does not."""
+    shared(tmp_path)
+    chosen = settings(tmp_path, package_path=("lib",))
+    time.sleep(0.1)
+    document(chosen)
+    asked = []
+    monkeypatch.setattr(generating, "survey", lambda draft, path: asked.append(path) or survey(draft, path))
+    text = (tmp_path / path).read_text()
+    for changed, is_moved in ((f"{text}# the end\n", False), (text.replace("torch\n", "torch  # behind\n"), False), (f"#\n{text}", True)):
+        asked.clear()
+        (tmp_path / path).write_text(changed)
+        time.sleep(0.1)
+        document(chosen)
+        assert bool({*asked} - {path}) == is_moved
+        (tmp_path / path).write_text(text)
+        time.sleep(0.1)
+        document(chosen)
+
+
 def test_nothing_to_do_is_told_without_reading_anything(tmp_path):
     """A second run over an unchanged tree reports the same, from the manifest alone."""
     suite(tmp_path)
@@ -203,6 +330,37 @@ def test_a_package_in_an_earlier_folder_is_seen(tmp_path):
         source.rename(target)
         document(chosen)
         assert f"needs {gpus} GPUs" in page.read_text()
+
+
+def test_a_file_that_a_package_gets_is_seen_by_all_who_looked_for_it(tmp_path):
+    """A helper that a package gets late shows on the page of one who looked for it when others had, and after those have ceased to."""
+    (tmp_path / "lib/pk").mkdir(parents=True)
+    (tmp_path / "lib/pk/__init__.py").write_text("")
+    imports = {"a": "from pk.needs import four", "b": "from pk.needs import four", "c": "from pk.needs import *", "d": "import pk.needs"}
+    for name, line in imports.items():
+        put(tmp_path, f"test_{name}.py", f"{line}\n\n@{'pk.needs.' if name == 'd' else ''}four\ndef test_it(): ...\n")
+    chosen = settings(tmp_path, package_path=("lib",))
+    time.sleep(0.1)  # files as young as that are read again
+    document(chosen)
+    put(tmp_path, "test_a.py", "def test_it(): ...\n")
+    document(chosen)
+    (tmp_path / "lib/pk/needs.py").write_text("import unittest, torch\nfour = unittest.skipIf(torch.cuda.device_count() < 4, 'x')\n")
+    document(chosen)
+    pages = tree(tmp_path / "out")
+    assert [b"needs 4 GPUs" in pages[f"s/test_{name}.py_docs.md"] for name in imports] == [False, True, True, True]
+    assert pages == tree_of(tmp_path, package_path=("lib",))
+
+
+def test_a_file_of_a_package_that_changes_while_nobody_reads_it_is_read_again(tmp_path):
+    """What was known of a helper while a test used it is not told of it when one uses it again."""
+    helper = tmp_path / "lib/pk.py"
+    helper.parent.mkdir()
+    for number, uses in ((2, True), (2, False), (4, False), (4, True)):
+        helper.write_text(f"import unittest, torch\nmany = unittest.skipIf(torch.cuda.device_count() < {number}, 'x')\n")
+        put(tmp_path, "test_a.py", "from pk import many\n\n@many\ndef test_it(): ...\n" if uses else "def test_it(): ...\n")
+        time.sleep(0.1)  # a file as young as that would be read again anyhow
+        document(settings(tmp_path, package_path=("lib",)))
+        assert (f"needs {number} GPUs" in (tmp_path / "out/s/test_a.py_docs.md").read_text()) == uses
 
 
 def test_what_comes_beside_packages_costs_no_run(tmp_path):

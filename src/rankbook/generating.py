@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rankbook import findings, freshness, homes, pages, staged
-from rankbook.analyse import Draft, folders_of, public_names, survey, targets, unknown_modules, unmentioned
+from rankbook.analyse import Draft, folders_of, looks_the_same, public_names, survey, targets, unknown_modules, unmentioned
 from rankbook.collecting import rules_of
 from rankbook.config import Settings
 from rankbook.errors import PageError, RankbookError
@@ -279,13 +279,8 @@ class _Run:
     def survey(self, changed: set[str], gone: set[str]) -> tuple[Kept[Survey], set[str]]:
         """Read files together with those that they name; give what they say, and the other files on whose pages that may show."""
         self.modules: Kept[Module] = Kept(self.store, "facts", self.paths, partial(parse, self.settings.root, taught=self.taught))
-        foreign = self._changed_packages()
-        came = {path for path in foreign if self.packages.file(path) is None or self.store.get("packages", path) is None}
-        appeared = (changed - self.before.keys()) | gone | came
-        for path in foreign:
-            self.store.put("packages", path, None)
         briefs = self.knowledge.briefs
-        doubtful = {path for path in changed | self.knowledge.to_survey(changed | gone | foreign, appeared) if path in briefs}
+        doubtful = {path for path in changed | self._resting_on(changed, gone) if path in briefs}
         mute = {path for path in doubtful if not briefs[path].is_surveyed}
         before = {path: known for path in sorted(doubtful | gone) if (known := self.store.get("surveys", path)) is not None}
         packages = _KeptPackages(self.store, self.packages)
@@ -319,10 +314,23 @@ class _Run:
                 self.store.put("packages", path, facts)
         for path in gone | mute:
             self.store.put("surveys", path, None)
+        watched = self.knowledge.foreign()
         shown = self.knowledge.exchange({path: _gist(known) for path, known in before.items()}, after)
+        for path in set(watched).difference(self.knowledge.foreign()):
+            self.store.put("packages", path, None)  # nobody looks whether it changes
         if self.changes is not None:
             shown |= {path for path in doubtful if before.get(path) != self.store.get("surveys", path)}
         return Kept(self.store, "surveys", self.paths, Survey), shown
+
+    def _resting_on(self, changed: set[str], gone: set[str]) -> set[str]:
+        """Name the files whose survey may have become another because of those that have changed or are gone, and of packages."""
+        foreign = self._changed_packages()
+        came = {path for path in foreign if self.packages.file(path) is None or self.store.get("packages", path) is None}
+        for path in came:
+            self.store.put("packages", path, None)
+        same = {path for path, old in self.old_facts.items() if old is not None and looks_the_same(old, self.modules[path])}
+        others = (changed - same) | gone | came | self._read_packages(sorted(foreign - came))
+        return self.knowledge.to_survey(others, (changed - self.before.keys()) | gone | came)
 
     def _changed_packages(self) -> set[str]:
         """Name the files of packages that have changed, have come or are gone."""
@@ -330,6 +338,24 @@ class _Run:
             return set()
         changed = set(self.changes.foreign)
         return {path for path in self.knowledge.foreign() if not changed.isdisjoint(self.packages.places(path))}
+
+    def _read_packages(self, paths: Sequence[str]) -> set[str]:
+        """Read files of packages again; give those that others see otherwise than before."""
+
+        def read(paths: Sequence[str]) -> list[tuple[str, bool, bytes]]:
+            found = []
+            for path in paths:
+                before, now = self.store.get("packages", path), _OfPackage(self.packages[path], self.packages.is_own(path))
+                is_same = before.is_own == now.is_own and looks_the_same(before.facts, now.facts)
+                found.append((path, is_same, _packed(now)))
+            return found
+
+        showing = set()
+        for path, is_same, data in self._spread(read, paths):
+            self.store.put("packages", path, data)
+            if not is_same:
+                showing.add(path)
+        return showing
 
     def _keep_findings(self, paths: Iterable[str], found: findings.Findings) -> None:
         if found.warning:
@@ -722,6 +748,14 @@ class _Run:
             yield from results
 
 
+class _OfPackage(Struct, frozen=True):
+    """What the tree sees of a file of a package."""
+
+    facts: Module
+    is_own: bool
+    """Whether the project itself holds it."""
+
+
 class _KeptPackages(Mapping[str, Module]):
     """Files of packages whose facts an earlier run may have kept.
 
@@ -748,9 +782,9 @@ class _KeptPackages(Mapping[str, Module]):
         if path not in self._known:
             kept = self._store.get("packages", path)
             if kept is None:
-                kept = self._packages[path]
+                kept = _OfPackage(self._packages[path], self._packages.is_own(path))
                 self._read[path] = _packed(kept)
-            self._known[path] = kept
+            self._known[path] = kept.facts
         return self._known[path]
 
     def __iter__(self) -> Iterator[str]:

@@ -4,6 +4,7 @@ from rankbook.analyse.draft import Draft
 from rankbook.analyse.folders import folders_of
 from rankbook.analyse.links import Links, Mentions, called, targets, told_anew
 from rankbook.analyse.public import public_names, unknown_modules, unmentioned
+from rankbook.analyse.reads import looks_the_same
 from rankbook.analyse.relations import relations_of
 from rankbook.analyse.run import analyse, survey
 
@@ -14,6 +15,7 @@ __all__ = [
     "analyse",
     "called",
     "folders_of",
+    "looks_the_same",
     "public_names",
     "relations_of",
     "survey",

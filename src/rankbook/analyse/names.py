@@ -43,8 +43,6 @@ class Optional(NamedTuple):
 
 _FAILED = "not_importable("
 """How a condition begins that says that an import fails."""
-_Split = tuple[tuple[str, str, str] | None, tuple[str, ...]]
-"""A module that is known, its file and the rest of the name, or None; and the last parts of the modules that were looked for."""
 
 
 class Names:
@@ -77,8 +75,8 @@ class Names:
         self._reads = reads
         self._definitions: dict[str, dict[str, Class | Function | Constant]] = {}
         self._bindings: dict[str, dict[str, Import]] = {}
-        self._targets: dict[tuple[str, str], str | None] = {}
-        self._splits: dict[tuple[str, str], _Split] = {}
+        self._targets: dict[Hashable, Any] = {}
+        self._splits: dict[Hashable, Any] = {}
         self._unsettled: dict[str, frozenset[str]] = {}
         self._ways: dict[str, Counter[str]] = {}
         """In how many ways a file binds a name: those of functions only where the module does not bind it."""
@@ -122,13 +120,8 @@ class Names:
         Returns:
             The module, its file and the rest.
         """
-        key = (path.rpartition("/")[0], name)
-        known = self._splits.get(key)
-        if known is None:
-            known = self._splits[key] = self._split(*key)
-        found, asked = known
-        self._reads.ask(*asked)
-        return found
+        folder = path.rpartition("/")[0]
+        return self._reads.remembered(self._splits, (folder, name), lambda: self._split(folder, name))
 
     def full(self, path: str, name: str) -> str:
         """Write a name of a file in full, by its imports: `dist.barrier` → `torch.distributed.barrier`."""
@@ -163,9 +156,10 @@ class Names:
         if walk is None:
             walk = self._walks[path] = Walk(path, self._stars_of, self._bound)
         for place in walk.places(name.partition(".")[0]):
-            self._reads.take(walk.paths[: place + 1], walk.asked[: walk.before[place]])
+            read, asked = walk.until[place]
+            self._reads.take(walk.read[:read], walk.asked[:asked])
             yield walk.stars[place]
-        self._reads.take(walk.paths, walk.asked)
+        self._reads.take(walk.read, walk.asked)
 
     def has(self, path: str, name: str) -> bool:
         """Tell whether a file itself defines or imports a name."""
@@ -362,8 +356,8 @@ class Names:
 
     def _stars(self, path: str) -> tuple[Star, ...]:
         """Name what a file, which is noted as read, imports whole."""
-        stars, asked = self._stars_of(path)
-        self._reads.ask(*asked)
+        stars, read, asked = self._stars_of(path)
+        self._reads.take(read, asked)
         return stars
 
     def _stars_of(self, path: str) -> Stars:
@@ -371,27 +365,24 @@ class Names:
         if known is None:
             modules = ["." * entry.level + entry.module for entry in self._modules[path].imports if entry.name == "*"]
             folder = path.rpartition("/")[0]
-            stars = [Star(path, module, target) for module in modules if (target := self._target(folder, module)) is not None]
-            known = self._whole[path] = (tuple(stars), tuple(module.rpartition(".")[2] for module in modules))
+            with self._reads.traced() as trace:
+                stars = [Star(path, module, target) for module in modules if (target := self._target(folder, module)) is not None]
+            known = self._whole[path] = (tuple(stars), tuple(trace.read), tuple(module.rpartition(".")[2] for module in modules))
         return known
 
     def _target(self, folder: str, module: str) -> str | None:
-        key = (folder, module)
-        if key not in self._targets:
-            self._targets[key] = self._find_file(folder, module)
-        return self._targets[key]
+        return self._reads.remembered(self._targets, (folder, module), lambda: self._find_file(folder, module))
 
-    def _split(self, folder: str, name: str) -> _Split:
+    def _split(self, folder: str, name: str) -> tuple[str, str, str] | None:
         parts = name.split(".", _MOST_PARTS)
-        asked: list[str] = []
         if parts[0] not in _STANDARD:
             for count in range(len(parts) - 1, 0, -1):
                 module = ".".join(parts[:count])
-                asked.append(module.rpartition(".")[2])
+                self._reads.ask(module.rpartition(".")[2])
                 target = self._target(folder, module)
                 if target is not None:
-                    return (module, target, ".".join(parts[count:])), tuple(asked)
-        return None, tuple(asked)
+                    return module, target, ".".join(parts[count:])
+        return None
 
     def _find_file(self, folder: str, module: str) -> str | None:
         name = module.lstrip(".")

@@ -18,8 +18,8 @@ class Star(NamedTuple):
     """Its file."""
 
 
-Stars = tuple[tuple[Star, ...], tuple[str, ...]]
-"""What a file imports whole, as far as it is known, and the last parts of the modules that it names."""
+Stars = tuple[tuple[Star, ...], tuple[str, ...], tuple[str, ...]]
+"""What a file imports whole, as far as it is known; where else that was looked for; and the last parts of the modules that it names."""
 
 
 class Walk:
@@ -34,12 +34,12 @@ class Walk:
     def __init__(self, path: str, stars: Callable[[str], Stars], names: Callable[[str], Collection[str]]) -> None:
         self.stars: list[Star] = []
         """As far as it was necessary to go."""
-        self.paths: list[str] = []
-        """Their files."""
+        self.read: list[str] = []
+        """Their files, and where those were looked for."""
         self.asked: list[str] = []
         """Last parts of the modules that were looked for."""
-        self.before: list[int] = []
-        """For each file, how many of these were looked for before it."""
+        self.until: list[tuple[int, int]] = []
+        """For each file, how many of these two there were when it was reached."""
         self._names: list[Collection[str]] = []
         self._steps = self._step(path, stars, names)
 
@@ -55,8 +55,9 @@ class Walk:
         """Go one file further each time."""
         seen, waiting = {path}, deque[Star]()
         while True:
-            near, asked = stars(path)
+            near, read, asked = stars(path)
             waiting += near
+            self.read += read
             self.asked += asked
             while waiting and waiting[0].path in seen:
                 waiting.popleft()
@@ -67,6 +68,6 @@ class Walk:
             seen.add(path)
             self._names.append(names(path))
             self.stars.append(star)
-            self.paths.append(path)
-            self.before.append(len(self.asked))
+            self.read.append(path)
+            self.until.append((len(self.read), len(self.asked)))
             yield True
