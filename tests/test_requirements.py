@@ -349,6 +349,60 @@ def test_a_package_that_is_not_there_is_not_too_new() -> None:
     assert {version: is_met(need, Machine(packages=lambda _, version=version: version)) for version in versions} == versions
 
 
+WRAPPING = """
+def only(n):
+    def decorator(test):
+        @functools.wraps(test)
+        def wrapper(*args):
+            if torch.cuda.device_count() >= n:
+                return test(*args)
+            raise unittest.SkipTest("too few")
+        return wrapper
+    return decorator
+
+def serial(condition=True):
+    def decorator(test):
+        if has_pytest and condition:
+            return pytest.mark.serial(test)
+        return test
+    return decorator
+
+def fails():
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("if torch.cuda.is_available():\n        return run()\n    pytest.skip('')", ["1 GPU"]),
+        ("if torch.cuda.device_count() > 1:\n        run()\n        return\n    raise unittest.SkipTest('')", ["2 GPUs"]),
+        ("if torch.cuda.is_available():\n        return\n    pytest.importorskip('triton')", ["1 GPU or package triton"]),
+        ("if torch.cuda.is_available():\n        return\n    if IS_WINDOWS:\n        pytest.skip('')", ["1 GPU or platform not Windows"]),
+        (
+            "if torch.cuda.is_available():\n        return\n    elif odd():\n        return\n    pytest.skip('')",
+            ["torch.cuda.is_available() or odd()"],
+        ),
+        ("for each in many:\n        if torch.cuda.is_available():\n            continue\n        pytest.skip('')", ["1 GPU"]),
+        ("for each in many:\n        if each:\n            break\n    pytest.skip('no')", ["disabled: no"]),
+        ("for each in many:\n        if each:\n            return\n    pytest.skip('')", ["returned()"]),
+        ("try:\n        return run()\n    except ValueError:\n        pass\n    pytest.skip('')", ["returned()"]),
+        ("if odd():\n        return\n    fails()", []),
+        ("if odd():\n        run()\n    fails()", ["1 GPU"]),
+    ],
+)
+def test_what_skips_behind_a_return_skips_only_where_that_is_not_come_to(body: str, expected: list[str]) -> None:
+    """A test that ends well before the statement that skips it is not disabled."""
+    assert needs(f"{WRAPPING}def test_x():\n    {body}\n") == expected
+
+
+@pytest.mark.parametrize(("decorator", "expected"), [("only(4)", ["4 GPUs"]), ("serial()", [])])
+def test_a_decorator_that_runs_the_test_or_skips_it(decorator: str, expected: list[str]) -> None:
+    """What a decorator puts around a test may run it first of all, and skip where it does not."""
+    assert needs(f"{WRAPPING}@{decorator}\ndef test_x(): ...\n") == expected
+
+
 WRAPS = """
 def tries(test):
     def wrapper():
@@ -1599,7 +1653,7 @@ class TestIt(Base):
         ("mesh = asks(3)", ["3 GPUs"]),
         ("self.need(5)", ["5 GPUs"]),
         ("lucky(mesh)", ["lucky(mesh)"]),
-        ("never()", ["never()"]),
+        ("never()", ["environment NOW set"]),
         ("when(True)", ["2 GPUs"]),
         ("when(False)", []),
         ("other.skip_unless_many(6)", ["6 GPUs"]),

@@ -114,3 +114,61 @@ def written_entries(node: ast.expr) -> Iterator[ast.expr]:
             yield from written_entries(right)
         case _:
             yield node
+
+
+def passed_by(body: list[ast.stmt], line: int) -> Iterator[ast.expr | None]:
+    """Yield what must be false for a line to be reached, of the conditions under which the function is left before: `if x: return`.
+
+    Args:
+        body: statements of a function.
+        line: of one of them.
+
+    Yields:
+        None where only a run can tell, such as for a loop that returns.
+    """
+    for node in body:
+        if node.lineno > line:
+            return
+        if (node.end_lineno or node.lineno) < line:
+            yield from _passed(node)
+            continue
+        for block in _blocks(node):
+            if block[0].lineno <= line <= (block[-1].end_lineno or line):
+                yield from passed_by(block, line)
+
+
+def _passed(node: ast.stmt) -> Iterator[ast.expr | None]:
+    if not _may_leave(node):
+        return
+    if isinstance(node, ast.If) and isinstance(node.body[-1], _LEAVES):
+        yield node.test
+        for other in node.orelse:
+            yield from _passed(other)
+    else:
+        yield None
+
+
+_LEAVES = (ast.Return, ast.Continue, ast.Break)
+
+
+def _may_leave(node: ast.stmt, leaves: tuple[type[ast.stmt], ...] = _LEAVES) -> bool:
+    if isinstance(node, leaves):
+        return True
+    within = (ast.Return,) if isinstance(node, (ast.For, ast.AsyncFor, ast.While)) else leaves
+    return any(_may_leave(inner, within) for block in _blocks(node) for inner in block)
+
+
+def has_leaves(body: list[ast.stmt]) -> bool:
+    """Tell whether statements, or such within them, return, or leave a loop, or go on with it."""
+    return any(isinstance(node, _LEAVES) or any(map(has_leaves, _blocks(node))) for node in body)
+
+
+def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """Yield the lists of statements within one, but for those of a function or a class."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return
+    for name in ("body", "orelse", "finalbody"):
+        if block := getattr(node, name, None):
+            yield block
+    for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        yield part.body

@@ -21,7 +21,7 @@ from rankbook.sources.gpu_calls import FEIGNING, FEIGNS, NOTHING_TAUGHT, GpuCall
 from rankbook.sources.gpu_calls import WORDS as GPU_WORDS
 from rankbook.sources.mentions import CALL, LOCAL_CALL, REFERENCE, SELF_CALL, SUPER_CALL, VARIABLE, Mention, Mentions
 from rankbook.sources.text import Text, dotted, leading_name, shortened, string
-from rankbook.syntax import applied, set_inside, syntax_tree, written_entries
+from rankbook.syntax import applied, has_leaves, passed_by, set_inside, syntax_tree, written_entries
 from rankbook.tried import IMPORT_ERRORS, caught, imported, may_raise, tried
 
 _OWNERS = re.compile(r"^# Owner\(s\):[ \t]*\[(.*)\]", re.MULTILINE)
@@ -191,12 +191,20 @@ class _FunctionDraft(Struct):
     outer: _FunctionDraft | None = None
     """The function in which it is defined."""
     bound: Bindings | None = None
+    may_leave: bool | None = None
+    """Whether it may end before its last statement; None until that is asked."""
 
     def bindings(self) -> Bindings:
         """Give what binds its names."""
         if self.bound is None:
             self.bound = bindings_of(self.node)
         return self.bound
+
+    def passed_by(self, node: ast.expr) -> list[ast.expr | None]:
+        """Give what must be false for a node to be come to, as `syntax.passed_by` does."""
+        if self.may_leave is None:
+            self.may_leave = has_leaves([each for each in self.node.body if type(each) is not ast.Return])
+        return list(passed_by(self.node.body, node.lineno)) if self.may_leave else []
 
     def outers(self) -> Iterator[_FunctionDraft]:
         """Yield the functions around it."""
@@ -710,7 +718,7 @@ class _Reader:
     def asked(self, name: str, call: ast.Call, scope: _Scope) -> None:
         """Note a call that may skip the test: of a function of this file, which may yet turn out to skip, or of one whose name says so."""
         is_sure = scope.guard is None and not scope.caught and not scope.swallowed
-        if scope.function is not None and is_sure and (self.may_skip or _ASKS.search(name)):
+        if scope.function is not None and is_sure and (self.may_skip or _ASKS.search(name)) and not scope.function.passed_by(call):
             scope.function.called.append((name, call))
 
     def value(self, node: ast.Return, scope: _Scope) -> None:
@@ -727,7 +735,8 @@ class _Reader:
         if scope.kind == "module" and name in _ENDS and not scope.in_main:
             self.guards += self.conditions(node, name, scope)
         elif scope.function is not None and name in _SKIPS and _kind_of_skip(name) not in scope.swallowed:
-            scope.function.skips += self.conditions(node, name, scope)
+            passed = scope.function.passed_by(node)
+            scope.function.skips += [self.behind(passed, found, node, name) for found in self.conditions(node, name, scope)]
 
     def conditions(self, node: ast.expr, name: str, scope: _Scope) -> list[Expression]:
         """Write under what a statement comes to be run, of which each is enough."""
@@ -747,6 +756,19 @@ class _Reader:
         text = self.rendered(guard)
         said = f"{raised} and ({text})" if scope.caught else text
         return Expression(said, _guard_name(guard), guard.line, reason=self.reason_of(node))
+
+    def behind(self, passed: Sequence[ast.expr | None], found: Expression, node: ast.expr, name: str) -> Expression:
+        """Write under what a test is skipped by a statement behind others that may leave the function."""
+        if not passed:
+            return found
+        before = [self.part(_Guard(None, test, negated=True), alone=False) if test is not None else "not returned()" for test in passed]
+        failing = found.arguments[:1] if name == "pytest.importorskip" else ()
+        if found.name == "ImportError":
+            failing = tuple(map(repr, found.arguments))
+        is_bare = found.text == self.text.expression(node).text
+        within = f"not_importable({', '.join(failing)})" if failing else "" if is_bare else f"({found.text})"
+        text = shortened(" and ".join([*before, within] if within else before))
+        return Expression(text, _guard_name(_Guard(None, passed[0])), node.lineno, reason=self.reason_of(node))
 
     def reason_of(self, node: ast.expr) -> str:
         """Give what a skip says of why it skips, as written; empty where it says nothing, or only an exit status."""
