@@ -851,6 +851,34 @@ def test_a_name_means_what_it_was_set_to_above(pytester: pytest.Pytester) -> Non
     assert sorted(listed_in(LINES, other=OTHER)) == collected
 
 
+EITHER = """
+import functools
+def wraps(test):
+    @functools.wraps(test)
+    def wrapper(*args, **kwargs):
+        return test(*args, **kwargs)
+    return wrapper
+def purge(test):
+    if not isinstance(test, type):
+        return wraps(test)
+    for name in dir(test):
+        if name.startswith("test"):
+            setattr(test, name, wraps(getattr(test, name)))
+    return test
+@purge
+def test_one(): ...
+@purge
+class TestTwo:
+    def test_two(self): ...
+"""
+
+
+def test_decorators_of_functions_and_classes(pytester: pytest.Pytester) -> None:
+    """A decorator that asks whether it has got a class does to a function what it does to one."""
+    collected = collected_of(pytester, EITHER)
+    assert sorted(listed_in(EITHER)) == collected
+
+
 MEMBERS = """
 import enum, pytest
 class I(enum.IntEnum):

@@ -388,6 +388,10 @@ def fails():
         ("for each in many:\n        if each:\n            break\n    pytest.skip('no')", ["disabled: no"]),
         ("for each in many:\n        if each:\n            return\n    pytest.skip('')", ["returned()"]),
         ("try:\n        return run()\n    except ValueError:\n        pass\n    pytest.skip('')", ["returned()"]),
+        (
+            "if IS_WINDOWS:\n        pytest.skip('')\n        return\n    if odd():\n        pytest.skip('')",
+            ["platform not Windows", "not odd()"],
+        ),
         ("if odd():\n        return\n    fails()", []),
         ("if odd():\n        run()\n    fails()", ["1 GPU"]),
     ],

@@ -6,7 +6,7 @@ import ast
 import re
 import warnings
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 
 def syntax_tree(source: str | bytes, path: str = "<unknown>") -> ast.Module:
@@ -116,12 +116,13 @@ def written_entries(node: ast.expr) -> Iterator[ast.expr]:
             yield node
 
 
-def passed_by(body: list[ast.stmt], line: int) -> Iterator[ast.expr | None]:
+def passed_by(body: list[ast.stmt], line: int, ends: Callable[[ast.stmt], bool]) -> Iterator[ast.expr | None]:
     """Yield what must be false for a line to be reached, of the conditions under which the function is left before: `if x: return`.
 
     Args:
         body: statements of a function.
         line: of one of them.
+        ends: tells of a statement whether nothing behind it is reached: what it stands under is of no interest.
 
     Yields:
         None where only a run can tell, such as for a loop that returns.
@@ -130,20 +131,21 @@ def passed_by(body: list[ast.stmt], line: int) -> Iterator[ast.expr | None]:
         if node.lineno > line:
             return
         if (node.end_lineno or node.lineno) < line:
-            yield from _passed(node)
+            yield from _passed(node, ends)
             continue
         for block in _blocks(node):
             if block[0].lineno <= line <= (block[-1].end_lineno or line):
-                yield from passed_by(block, line)
+                yield from passed_by(block, line, ends)
 
 
-def _passed(node: ast.stmt) -> Iterator[ast.expr | None]:
+def _passed(node: ast.stmt, ends: Callable[[ast.stmt], bool]) -> Iterator[ast.expr | None]:
     if not _may_leave(node):
         return
     if isinstance(node, ast.If) and isinstance(node.body[-1], _LEAVES):
-        yield node.test
+        if not any(map(ends, node.body)):
+            yield node.test
         for other in node.orelse:
-            yield from _passed(other)
+            yield from _passed(other, ends)
     else:
         yield None
 

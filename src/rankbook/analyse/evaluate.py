@@ -618,8 +618,8 @@ class Evaluator:
             return self._case(node, frame, is_subtest=last == "subtest")
         if full.startswith(_MARK):
             return Thing("mark", full, body=(node, frame))
-        if full == "type" and len(node.args) == 3:
-            return self._made_class(node, frame)
+        if full in ("type", "isinstance") and self._is_about_class(node, full):
+            return self._made_class(node, frame) if full == "type" else self._is_class(node.args[0], frame)
         if full in ("functools.partial", "partial"):
             called, *arguments = self._arguments(node, frame)
             return Thing("partial", "partial", body=(called, arguments, self._keywords(node, frame)))
@@ -628,6 +628,17 @@ class Evaluator:
             if held is not None:
                 return bounded(method(held[0], node.func.attr)(held[0], *self._arguments(node, frame), **self._keywords(node, frame)))
         return self._called(self._callee(node.func, full, frame), self._arguments(node, frame), self._keywords(node, frame), frame)
+
+    def _is_about_class(self, node: ast.Call, full: str) -> bool:
+        """Tell whether a call makes a class, or asks for one."""
+        return len(node.args) == 3 if full == "type" else _dotted(node.args[1]) == "type"
+
+    def _is_class(self, node: ast.expr, frame: Frame) -> bool:
+        """Tell whether something is a class: what a decorator asks that takes functions, too."""
+        value = known(self.value(node, frame))
+        if isinstance(value, Thing) and value.kind not in ("class", "function", "closure", "lambda", "partial", "test"):
+            raise Unknown(f"whether `{ast.unparse(node)}` is a class is known when it runs")
+        return isinstance(value, Thing) and value.kind == "class"
 
     def _made_class(self, node: ast.Call, frame: Frame) -> Thing:
         """Read `type("TestX", (Base,), {"backend": "gloo"})`."""

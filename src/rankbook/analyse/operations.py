@@ -321,8 +321,8 @@ def _is_object(value: Value) -> bool:
     return isinstance(value, Case)
 
 
-_TOLD = frozenset({"builtin", "class", "device", "dtype", "function", "member"})
-"""Kinds of things that are equal where they are called the same; methods are not."""
+_TOLD = frozenset({"builtin", "class", "device", "dtype", "function", "member", "text"})
+"""Kinds of things that are equal where they are called the same; methods are not. Texts of objects are equal where those are made alike."""
 _SCALARS = (str, int, float, complex, bytes, type(None))
 _SCALAR_TYPES = frozenset({str, int, float, complex, bytes, bool, type(None)})
 _COMPARISONS = frozenset({ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot})

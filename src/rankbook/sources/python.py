@@ -204,7 +204,7 @@ class _FunctionDraft(Struct):
         """Give what must be false for a node to be come to, as `syntax.passed_by` does."""
         if self.may_leave is None:
             self.may_leave = has_leaves([each for each in self.node.body if type(each) is not ast.Return])
-        return list(passed_by(self.node.body, node.lineno)) if self.may_leave else []
+        return list(passed_by(self.node.body, node.lineno, _skips)) if self.may_leave else []
 
     def outers(self) -> Iterator[_FunctionDraft]:
         """Yield the functions around it."""
@@ -845,6 +845,12 @@ _HANDLERS: dict[type[ast.stmt], Callable[[_Reader, Any, _Scope], None]] = {
     ast.Nonlocal: _Reader.nothing,
 }
 """How the kinds of statement are read that say something; of others, the statements and expressions inside are."""
+
+
+def _skips(node: ast.stmt) -> bool:
+    """Tell whether a statement skips the test, so that a `return` behind it is for the reader alone."""
+    called = node.exc if isinstance(node, ast.Raise) else node.value if isinstance(node, ast.Expr) else None
+    return called is not None and leading_name(called) in _SKIPS
 
 
 def _swallowed_by_handlers(handlers: Iterable[ast.ExceptHandler]) -> frozenset[str]:
