@@ -385,6 +385,7 @@ def fails():
             ["torch.cuda.is_available() or odd()"],
         ),
         ("for each in many:\n        if torch.cuda.is_available():\n            continue\n        pytest.skip('')", ["1 GPU"]),
+        ("for each in many:\n        if each:\n            continue\n        if odd():\n            pytest.skip('')", ["not odd()"]),
         ("for each in many:\n        if each:\n            break\n    pytest.skip('no')", ["disabled: no"]),
         ("for each in many:\n        if each:\n            return\n    pytest.skip('')", ["returned()"]),
         ("try:\n        return run()\n    except ValueError:\n        pass\n    pytest.skip('')", ["returned()"]),

@@ -116,13 +116,16 @@ def written_entries(node: ast.expr) -> Iterator[ast.expr]:
             yield node
 
 
-def passed_by(body: list[ast.stmt], line: int, ends: Callable[[ast.stmt], bool]) -> Iterator[ast.expr | None]:
+def passed_by(
+    body: list[ast.stmt], line: int, ends: Callable[[ast.stmt], bool], each: frozenset[str] = frozenset()
+) -> Iterator[ast.expr | None]:
     """Yield what must be false for a line to be reached, of the conditions under which the function is left before: `if x: return`.
 
     Args:
         body: statements of a function.
         line: of one of them.
         ends: tells of a statement whether nothing behind it is reached: what it stands under is of no interest.
+        each: what loops around them go through: one that goes on with the next because of what it has got comes here with another.
 
     Yields:
         None where only a run can tell, such as for a loop that returns.
@@ -131,23 +134,29 @@ def passed_by(body: list[ast.stmt], line: int, ends: Callable[[ast.stmt], bool])
         if node.lineno > line:
             return
         if (node.end_lineno or node.lineno) < line:
-            yield from _passed(node, ends)
+            yield from _passed(node, ends, each)
             continue
+        inner = each.union(_names(node.target)) if isinstance(node, (ast.For, ast.AsyncFor)) else each
         for block in _blocks(node):
             if block[0].lineno <= line <= (block[-1].end_lineno or line):
-                yield from passed_by(block, line, ends)
+                yield from passed_by(block, line, ends, inner)
 
 
-def _passed(node: ast.stmt, ends: Callable[[ast.stmt], bool]) -> Iterator[ast.expr | None]:
+def _passed(node: ast.stmt, ends: Callable[[ast.stmt], bool], each: frozenset[str]) -> Iterator[ast.expr | None]:
     if not _may_leave(node):
         return
     if isinstance(node, ast.If) and isinstance(node.body[-1], _LEAVES):
-        if not any(map(ends, node.body)):
+        goes_on = isinstance(node.body[-1], ast.Continue) and not each.isdisjoint(_names(node.test))
+        if not (goes_on or any(map(ends, node.body))):
             yield node.test
         for other in node.orelse:
-            yield from _passed(other, ends)
+            yield from _passed(other, ends, each)
     else:
         yield None
+
+
+def _names(node: ast.expr) -> Iterator[str]:
+    return (inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
 
 
 _LEAVES = (ast.Return, ast.Continue, ast.Break)
