@@ -171,6 +171,22 @@ def test_a_saved_source_shows_without_a_build(served):
     assert "Traceback" not in served.said(), served.said()
 
 
+def test_a_part_of_an_index_gets_another_name_without_a_build(tmp_path):
+    """A page of a long index is called by the first name that it lists; the navigation lists the first page alone."""
+    root = write_project(tmp_path / "project", theme=False)
+    many = root / "suite/test_many.py"
+    text = "".join(f"def test_{'abcdef'[number % 6]}{number:04}(): ...\n" for number in range(4000))
+    many.write_text(text)
+    with serving(root) as served:
+        served.shows("book/suite-words-test-b0.html", "test_b0001")
+        built = served.builds()
+        save(many, text + "def test_b0000(): ...\n")
+        assert "Words from A to Z: test_b0000" in served.shows("book/suite-words-test-b0.html", "test_b0000")
+        save(many, text + "def broken(:\n")
+        served.loses("book/suite-words-test-b0.html", "test_b0000")
+        assert served.builds() == built, served.said()
+
+
 def test_a_mistake_is_shown_and_what_was_right_stays(served):
     """A source with a mistake says so on its page; broken settings and templates are told under the last good page until put right."""
     ring, settings = served.root / "suite/test_ring.py", served.root / "pyproject.toml"

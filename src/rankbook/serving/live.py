@@ -20,12 +20,14 @@ from rankbook import freshness
 from rankbook.config import Settings, load
 from rankbook.document import document, survey_tree
 from rankbook.errors import RankbookError, bad_yaml
+from rankbook.front_matter import OVERVIEWS
 from rankbook.pages import INVENTORY, owner
 from rankbook.pages.names import FILE_PAGES, FOLDER_PAGES, PICTURE
 from rankbook.publish import Docs, Ledgered, finish, stamper
 from rankbook.searching import FOLDER as SEARCH
 from rankbook.site import checkout
 from rankbook.site.addresses import Addresses
+from rankbook.site.navigation import listed
 from rankbook.site.shell import Shell
 from rankbook.terminal import harmless
 
@@ -61,8 +63,8 @@ class Opened(Struct, frozen=True):
 
     @property
     def outline(self) -> dict[str, str]:
-        """Titles of the pages that the navigation may list: they are in the shell, which only the engine can build."""
-        return {path: stamp.title for path, stamp in self.docs.stamps.items() if not stamp.source}
+        """Titles of the pages that the navigation lists: they are in the shell, which only the engine can build."""
+        return {path: stamp.title for path, stamp in listed(self.docs.overviews, 0, OVERVIEWS).items()}
 
 
 class _Table(Struct, dict=True):
