@@ -88,7 +88,9 @@ def test_parameters_that_are_classes_members_and_data_types(kind: str, condition
     [
         ("pytest.skip(reason=REASON)", "disabled: it is not supported"),
         ("raise unittest.SkipTest('no')", "disabled: no"),
-        ("pytest.skip(f'no {kind}')", "disabled: f'no {kind}'"),
+        ("pytest.skip(f'no {kind}')", "disabled: no {kind}"),
+        ("pytest.skip('no ' f'{kind}' f' of {len(kind)!r}')", "disabled: no {kind} of {len(kind)}"),
+        ("pytest.skip('no ' + kind)", "disabled: 'no ' + kind"),
         ("raise unittest.SkipTest", "disabled"),
     ],
 )

@@ -159,7 +159,19 @@ def _reason(skip: Expression, values: Values) -> str:
     named = dict(skip.keywords)
     text = skip.reason or (skip.arguments[0] if skip.arguments else named.get("reason", named.get("msg", "")))
     value = values.of(text) if text else None
-    return value if isinstance(value, str) else text
+    return value if isinstance(value, str) else _filled_in(text)
+
+
+def _filled_in(text: str) -> str:
+    """Write what an f-string says, with the names of what it takes: `topk={topk}`; another expression as it stands."""
+    node = parsed(text)
+    if not isinstance(node, ast.JoinedStr):
+        return text
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else f"{{{ast.unparse(part.value)}}}" for part in _parts_of(node))
+
+
+def _parts_of(node: ast.JoinedStr) -> Iterator[ast.Constant | ast.FormattedValue]:
+    return (part for part in node.values if isinstance(part, (ast.Constant, ast.FormattedValue)))
 
 
 def _needs(node: ast.expr, reading: _Reading, *, wanted: bool) -> Iterator[Requirement]:
