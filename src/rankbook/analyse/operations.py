@@ -233,7 +233,7 @@ def same(left: Value, right: Value) -> bool:
         return known(left) is known(right)
     left, right = scalar_of(left), scalar_of(right)
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-        return type(left) is type(right) and len(left) == len(right) and _all_same(zip(left, right, strict=True))
+        return type(left) is type(right) and len(left) == len(right) and _all(zip(left, right, strict=True), equal=True)
     if isinstance(left, dict) and isinstance(right, dict):
         return len(left) == len(right) and all(holds(right, key) and same(value, entry(right, key)) for key, value in left.items())
     if isinstance(left, frozenset) and isinstance(right, frozenset):
@@ -243,12 +243,12 @@ def same(left: Value, right: Value) -> bool:
     return bool(left == right)
 
 
-def _all_same(pairs: Iterable[tuple[Value, Value]]) -> bool:
-    """Tell whether the values of each pair are equal; one that differs is enough, whatever is not known of the others."""
+def _all(pairs: Iterable[tuple[Value, Value]], *, equal: bool) -> bool:
+    """Tell whether the values of each pair are equal, or differ; one pair that is otherwise is enough, whatever is not known of the others."""
     open_one: Unknown | None = None
     for left, right in pairs:
         try:
-            if not same(left, right):
+            if same(left, right) is not equal:
                 return False
         except Unknown as error:
             open_one = error
@@ -265,20 +265,7 @@ def holds(collection: Value, value: Value) -> bool:
     listed = collection if isinstance(collection, (list, tuple, dict, frozenset)) else entries(collection)
     if isinstance(value, _SCALARS) and _SCALAR_TYPES.issuperset(map(type, listed)):
         return value in listed
-    return not _all_differ(value, listed)
-
-
-def _all_differ(value: Value, others: Iterable[Value]) -> bool:
-    open_one: Unknown | None = None
-    for each in others:
-        try:
-            if same(each, value):
-                return False
-        except Unknown as error:
-            open_one = error
-    if open_one is not None:
-        raise open_one
-    return True
+    return not _all(((each, value) for each in listed), equal=False)
 
 
 def entry(table: dict[Value, Value], key: Value) -> Value:
