@@ -244,7 +244,7 @@ def same(left: Value, right: Value) -> bool:
 
 
 def _all(pairs: Iterable[tuple[Value, Value]], *, equal: bool) -> bool:
-    """Tell whether the values of each pair are equal, or differ; one pair that is otherwise is enough, whatever is not known of the others."""
+    """Tell whether the values of each pair are equal, or differ; one that is otherwise is enough, whatever is not known of the others."""
     open_one: Unknown | None = None
     for left, right in pairs:
         try:
