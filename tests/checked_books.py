@@ -400,10 +400,18 @@ def _rows(page: LexborHTMLParser, where: str) -> list[str]:
 
 
 def _shape(page: LexborHTMLParser) -> Counter[str]:
-    """Count elements; neighbours are left out, for paths are in another order in the tame twin."""
+    """Count elements.
+
+    Neighbours are left out, for paths are in another order in the tame twin, and so are links from the table of owners to the headings of
+    its own page: which of them there are hangs on what engines and forges make of a name.
+    """
     found: Counter[str] = Counter()
     for node in page.css("nav.rankbook-steps"):
         node.decompose()
+    title = page.css_first("h1")
+    if title is not None and title.text().startswith("Owners"):
+        for node in page.css("td a[href^='#']"):
+            node.unwrap()
     for node in page.css("div.rankbook-page")[0].traverse():
         if node.tag in _OF_SHAPE:
             found[node.tag] += 1
