@@ -160,6 +160,7 @@ def _names(node: ast.expr) -> Iterator[str]:
 
 
 _LEAVES = (ast.Return, ast.Continue, ast.Break)
+_COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 
 
 def _may_leave(node: ast.stmt, leaves: tuple[type[ast.stmt], ...] = _LEAVES) -> bool:
@@ -176,7 +177,7 @@ def has_leaves(body: list[ast.stmt]) -> bool:
 
 def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
     """Yield the lists of statements within one, but for those of a function or a class."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+    if not isinstance(node, _COMPOUND):
         return
     for name in ("body", "orelse", "finalbody"):
         if block := getattr(node, name, None):
