@@ -21,7 +21,7 @@ test: $(READY)  ## lint, types, import contract, tests, the docs' own listings
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest tests --ignore=tests/distributed --numprocesses=2 --dist=worksteal
+	$(BIN)/pytest tests --ignore=tests/distributed --numprocesses=3 --dist=worksteal
 	$(BIN)/rankbook gen
 	$(BIN)/pytest --doctest-glob='*.md' --ignore=docs/suite docs/ README.md CONTRIBUTING.md
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 
 import pytest
 
 from browsing import DESKTOP, PHONE, served, visits
 from proved_site import STATES, WORDS, build_site
-from tiny_site import RING
+from tiny_site import RING, build, write_project
 
 pytest.importorskip("material", reason="the site needs the extra `site`")
 
@@ -75,6 +76,85 @@ def test_a_listing_looks_like_its_source(visit):
     steps = [below - above for above, below in itertools.pairwise(tops)]
     assert min(steps) > 8
     assert max(steps) - min(steps) <= 2
+
+
+LONG = "def test_long(rank):\n" + "    rank = -rank\n" * 1799 + "    assert rank  # " + "wide " * 40 + "\n"
+COPIES = ["clipboard-read", "clipboard-write"]
+
+
+@pytest.fixture(scope="module")
+def long_listing(tmp_path_factory):
+    """The address of a page with a listing of 1801 lines, the last one of them wider than the screen."""
+    root = write_project(tmp_path_factory.mktemp("long"))
+    (root / "suite/test_long.py").write_text(LONG)
+    with served(build(root)) as address:
+        yield f"{address}book/suite/test_long.py_docs.html"
+
+
+def come_to(page, line):
+    page.wait_for_function("line => document.getElementById(line).getBoundingClientRect().top < innerHeight", arg=line)
+    assert page.locator(f"#{line}").evaluate("line => line.getBoundingClientRect().top") >= 0
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_a_long_listing_is_laid_out_where_it_is_read(chromium, long_listing, viewport):
+    """A link into the middle shows its line before others are laid out, in one column with them; a click on its number picks it."""
+    with visits(chromium) as opened:
+        page = opened(viewport=viewport)
+        page.goto(f"{long_listing}#L1251")
+        come_to(page, "L1251")
+        is_laid_out = "line => line.checkVisibility({contentVisibilityAuto: true})"
+        assert page.locator("#L1251").evaluate(is_laid_out)
+        assert not page.locator("#L300").evaluate(is_laid_out)
+        places = page.locator(":is(#L1249, #L1250, #L1251, #L1252)").evaluate_all("""lines => lines.map(line => {
+          const text = document.createRange();
+          text.selectNodeContents(line);
+          return [text.getBoundingClientRect().left, text.getBoundingClientRect().top];
+        })""")
+        assert len({round(left) for left, _ in places}) == 1
+        steps = [below - above for (_, above), (_, below) in itertools.pairwise(places)]
+        assert max(steps) - min(steps) <= 1 < min(steps)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        code = page.locator(".rankbook-source code")
+        assert code.evaluate("code => code.scrollWidth <= code.clientWidth")
+        left = code.evaluate("code => code.getBoundingClientRect().left")
+        page.mouse.click(left + 9, page.locator("#L1253").bounding_box()["y"] + 5)
+        page.wait_for_url("**#L1253")
+        page.evaluate("location.hash = 'L1801'")
+        come_to(page, "L1801")
+        assert code.evaluate("code => (code.scrollLeft = 9999, code.scrollWidth > code.clientWidth && code.scrollLeft > 0)")
+        page.mouse.click(left + 9, page.locator("#L1800").bounding_box()["y"] + 5)
+        page.wait_for_url("**#L1800")
+
+
+def test_a_long_listing_is_copied_whole(chromium, long_listing):
+    """Selected or by the button of the theme, what is copied is the source, wherever the reader is."""
+    with visits(chromium) as opened:
+        page = opened(permissions=COPIES)
+        page.goto(long_listing)
+        code = page.locator(".rankbook-source code")
+        assert code.evaluate("code => code.textContent") == LONG
+        page.locator(".rankbook-source [data-clipboard-target]").click()
+        page.wait_for_function("navigator.clipboard.readText().then(text => text.length > 99)")
+        assert page.evaluate("navigator.clipboard.readText()") == LONG.rstrip()
+        code.evaluate("code => getSelection().selectAllChildren(code)")
+        page.keyboard.press("Control+c")
+        assert page.evaluate("navigator.clipboard.readText()").rstrip() == LONG.rstrip()
+
+
+def test_the_numbers_of_a_long_listing_go_on(chromium, long_listing):
+    """What is laid out by itself counts on from what stands before it: each line has its own number, on the screen and on paper."""
+    with visits(chromium) as opened:
+        page = opened()
+        page.goto(long_listing)
+        page.evaluate("document.getElementById('L1251').scrollIntoView({block: 'center'})")
+        session = page.context.new_cdp_session(page)
+        for media, lines in {"screen": range(1249, 1255), "print": range(1, 1802)}.items():
+            page.emulate_media(media=media)
+            page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+            drawn = Counter(node["name"]["value"] for node in nodes if node.get("role", {}).get("value") == "StaticText")
+            assert {line: drawn[str(line)] for line in lines if line > 9 and drawn[str(line)] != 1} == {}, media
 
 
 def first_is(page, name):

@@ -5,6 +5,8 @@
   each line is whole by itself; escapes lie inside of their string.
 - With anchors, line 12 is `<i id=L12>…</i>` and the newline follows it; a line that is one comment is `<u id=L12>`. Its number is
   in no text: the style sheet counts the lines. What is selected and copied is the source.
+- A long listing with anchors comes in stretches of lines, `<span class=rankbook-stretch style=--before:250;--lines:250>`: a browser lays
+  out those that are near what it shows, and the style sheet needs to know how many lines stand before one, and how many in it.
 - The text of the HTML is the listing, character for character. A carriage return is written `&#13;`, for a parser would make it a newline.
   What HTML cannot hold (NUL, half of a surrogate pair) is U+FFFD.
 - A character that cannot be seen, or that turns the direction of the text around it, stands in
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -34,6 +37,10 @@ _HIDDEN = re.compile(
 _SOME_HIDDEN = re.compile(f"[\r{_HIDDEN.pattern.partition('|[')[2]}")
 _SOME_HIDDEN_ASCII = re.compile("[\x00-\x08\x0b\x0d-\x1f\x7f]")
 """Find whether there are any: in one class, by which texts are searched quickly."""
+_LONG = 1000
+"""Lines of a listing up to which a browser lays it out as a whole in no time that a reader would notice."""
+_STRETCH = 250
+"""Lines that are laid out together: some screens full."""
 _NAMES = {language.name: language for language in LANGUAGES}
 _WRITTEN = {"\r": "&#13;", "\0": "\ufffd", **{chr(code): "\ufffd" for code in range(0xD800, 0xE000)}}
 
@@ -78,7 +85,15 @@ def _numbered(html: str) -> str:
     if ended:
         lines.pop()
     written = [f"<i id=L{number}>{line}</i>" if line[:3] != "<u>" else _comment(line, number) for number, line in enumerate(lines, 1)]
+    if len(written) > _LONG:
+        written = [_stretch(written[start : start + _STRETCH], start) for start in range(0, len(written), _STRETCH)]
     return "\n".join([*written, ""] if ended else written)
+
+
+def _stretch(lines: Sequence[str], before: int) -> str:
+    """Put lines, of which so many stand before them, into an element of their own, but for the last newline."""
+    shown = "\n".join(lines)
+    return f"<span class=rankbook-stretch style=--before:{before};--lines:{len(lines)}>{shown}</span>"
 
 
 def _comment(line: str, number: int) -> str:

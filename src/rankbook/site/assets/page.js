@@ -107,11 +107,11 @@
     const text = document.createRange();
     text.selectNodeContents(each);
     const start = text.getClientRects()[0];
-    return !start || x < Math.max(start.left, each.parentElement.getBoundingClientRect().left + (parseFloat(drawn.width) || 0));
+    return !start || x < Math.max(start.left, each.closest("code").getBoundingClientRect().left + (parseFloat(drawn.width) || 0));
   };
 
   const clicked = (event) => {
-    const each = event.target.closest?.("code > [id^='L']");
+    const each = event.target.closest?.("code [id^='L']");
     if (!each || !/^L\d+$/.test(each.id) || !isNumber(each, event.clientX)) return;
     const number = Number(each.id.slice(1));
     const start = event.shiftKey && first ? first : number;
@@ -251,7 +251,7 @@
   });
   // With Shift a browser would select the text between two clicks.
   document.addEventListener("mousedown", (event) => {
-    if (event.shiftKey && event.target.closest?.("code > [id^='L']")) event.preventDefault();
+    if (event.shiftKey && event.target.closest?.("code [id^='L']")) event.preventDefault();
   });
   document.addEventListener("keydown", pressed);
   addEventListener("hashchange", arrive);
