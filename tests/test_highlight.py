@@ -25,7 +25,7 @@ REPOSITORY = Path(__file__).parents[1]
 MARKUP = re.compile(
     r"<i(?: id=L[1-9]\d*)?>|<i class=[a-z][a-z0-9]*>|<(?:b|em|var)>|<u(?: id=L[1-9]\d*)?>|</(?:b|em|i|u|var)>"
     r'|<bdi class="rankbook-hidden" title="U\+[0-9A-F]{4,6}">|</bdi>'
-    r"|<span class=rankbook-stretch style=--before:\d+;--lines:\d+>|</span>"
+    r"|<span style=--before:\d+>|</span>"
 )
 ALIKE = {
     "b": "k kd kn kp kr kt nd ni nl nt ow",
@@ -149,17 +149,16 @@ def test_each_line_is_whole_by_itself_and_has_its_anchor(text, name):
 @pytest.mark.parametrize("number", [999, 1000, 1001, 1250, 1251])
 @pytest.mark.parametrize("end", ["\n", ""], ids=["ended", "open"])
 def test_a_long_listing_comes_in_stretches(number, end):
-    """Each says how many lines stand before it and in it; the text is the source all the same, and each line has its anchor."""
+    """Each says how many lines stand before it; the text is the source all the same, and each line has its anchor."""
     text = "\n".join(f'x = "{each}"  # \u202e' if each % 7 else '"""' for each in range(number)) + end
     page = highlighted(text, "python", anchors=True)
     assert text_of(page) == text
-    told = [
-        (int(before), int(lines)) for before, lines in re.findall(r"<span class=rankbook-stretch style=--before:(\d+);--lines:(\d+)>", page)
-    ]
-    held = [re.findall(r"<[iu] id=L(\d+)>", part) for part in page.split("<span class=rankbook-stretch")[1:]]
-    assert told == [(int(lines[0]) - 1, len(lines)) for lines in held]
-    assert sum(lines for _, lines in told) == (number if number > 1000 else 0)
-    lines = re.sub(r"<span class=rankbook-stretch[^>]*>|</span>", "", page).removesuffix("\n").split("\n")
+    told = [int(before) for before in re.findall(r"<span style=--before:(\d+)>", page)]
+    assert told == ([*range(0, number, 250)] if number > 1000 else [])
+    for before, part in zip(told, page.split("<span ")[1:], strict=True):
+        assert [int(line) for line in re.findall(r"<[iu] id=L(\d+)>", part)] == [*range(before + 1, min(before + 250, number) + 1)]
+    lines = re.sub(r"<span style[^>]*>|</span>", "", page).removesuffix("\n").split("\n")
+    assert len(lines) == number
     assert all(line.startswith((f"<i id=L{each}>", f"<u id=L{each}>")) for each, line in enumerate(lines, 1))
 
 

@@ -5,8 +5,8 @@
   each line is whole by itself; escapes lie inside of their string.
 - With anchors, line 12 is `<i id=L12>…</i>` and the newline follows it; a line that is one comment is `<u id=L12>`. Its number is
   in no text: the style sheet counts the lines. What is selected and copied is the source.
-- A long listing with anchors comes in stretches of lines, `<span class=rankbook-stretch style=--before:250;--lines:250>`: a browser lays
-  out those that are near what it shows, and the style sheet needs to know how many lines stand before one, and how many in it.
+- A long listing with anchors comes in stretches of 250 lines: a browser lays out those that are near what it shows. One is
+  `<span style=--before:250>`, for the style sheet needs to know how many lines stand before it; the last one may be shorter.
 - The text of the HTML is the listing, character for character. A carriage return is written `&#13;`, for a parser would make it a newline.
   What HTML cannot hold (NUL, half of a surrogate pair) is U+FFFD.
 - A character that cannot be seen, or that turns the direction of the text around it, stands in
@@ -93,7 +93,7 @@ def _numbered(html: str) -> str:
 def _stretch(lines: Sequence[str], before: int) -> str:
     """Put lines, of which so many stand before them, into an element of their own, but for the last newline."""
     shown = "\n".join(lines)
-    return f"<span class=rankbook-stretch style=--before:{before};--lines:{len(lines)}>{shown}</span>"
+    return f"<span style=--before:{before}>{shown}</span>"
 
 
 def _comment(line: str, number: int) -> str:

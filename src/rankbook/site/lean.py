@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
+from rankbook.site.markdown import LISTING
+
 FILE = "assets/rankbook-shell.js"
 """Where the built site holds what all pages share and a script can write."""
 STYLE = "assets/rankbook-shell.css"
@@ -34,7 +36,10 @@ _RULE = """\
   mask: url("data:image/svg+xml,{picture}") center / contain no-repeat;
 }}
 """
-_SPARED = re.compile(r"<(?:/(?:li|t(?:[dhr]|head|body))>\n?|a class=headerlink href=#[^>]*>¶</a>(?=</h[1-6]>))")
+_SPARED = re.compile(
+    rf"<(?:/(?:(?:li|t(?:[dhr]|head|body))>\n?|p>\n(?<!{LISTING}</p>\n)(?=<(?:h[1-6]|[uo]l|table|p|div)\b))"
+    r"|a class=headerlink href=#[^>]*>¶</a>(?=</h[1-6]>))"
+)
 """What a browser adds, and a link from a heading to itself, which shows when it is pointed at: the script adds it."""
 _LINK = re.compile(
     r"""
@@ -66,9 +71,9 @@ _SAID = re.compile(
 def compact(page: str) -> str:
     """Leave out of HTML what a browser or the script of all pages adds by itself, and say names in lists of names with few characters.
 
-    A browser adds the ends of rows, cells and entries, and needs no quotes around addresses. In a list of names each is the `<b>` of a key
-    word, which the style sheet shows as code. Of what pointing at the tests of a table shows the first says all; below it an empty title
-    stands where it would be the same but for the name of the test.
+    A browser adds the ends of rows, cells, entries and paragraphs, and needs no quotes around addresses. In a list of names each is the
+    `<b>` of a key word, which the style sheet shows as code. Of what pointing at the tests of a table shows the first says all; below it
+    an empty title stands where it would be the same but for the name of the test.
 
     Args:
         page: the content of a page.
