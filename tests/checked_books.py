@@ -214,6 +214,7 @@ ALLOWED: Mapping[str, Mapping[str, re.Pattern[str]]] = {
     "details": {"open": re.compile("")},
     "time": {"datetime": re.compile(r"[\dTZ:+.-]*")},
     "table": {"style": re.compile(rf"(?:--rb-\d:'(?:{_COLUMNS}): ';)+")},
+    "span": {"style": re.compile(r"--before:\d+")},
     "i": {"style": re.compile(r"(?:flex-grow:\d+|width:\d+%)")},
     "ol": {"start": _NUMBER},
     "a": {

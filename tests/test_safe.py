@@ -132,8 +132,10 @@ def test_a_hostile_tree_that_changes_has_the_book_of_a_new_one(seed):
 
 @pytest.mark.parametrize("pack", PACKS)
 def test_what_was_found_once_stays_mended(tmp_path, pack):
-    """Each file that once did harm has its pages, and they do none."""
+    """Each file that once did harm has its pages, and they do none; nor do all together, in files so long that they come in stretches."""
     files = {f"s/{path.name}": path.read_bytes() for path in CASES}
+    whole = b"\n".join(files.values())
+    files |= {f"s/long{suffix}": whole * (1100 // whole.count(b"\n") + 1) for suffix in (".py", ".cpp", ".txt")}
     book = checked_books.make(tmp_path, files, hostile.runs_of(files, 0, is_timed=False), pack=pack)
     assert list(checked_books.problems(book)) == []
     assert len(files) >= 8
