@@ -16,6 +16,7 @@ help:  ## show the targets
 book: $(READY)  ## generate the pages, execute every listing, build the site in site/
 	@$(BIN)/rankbook book
 
+# Three workers for two cores: what tests wait for, the end of a hung rank for example, takes a third of their time.
 test: $(READY)  ## lint, types, import contract, tests, the docs' own listings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -36,8 +36,8 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 FIRST = ("test_faults", "test_bundled_suite", "test_proof", "test_ray")
-"""Files whose tests share what takes a minute to set up. One worker begins with them: what the other takes from it at the end are tests
-that come last, and no two workers set up the same."""
+"""Files whose tests share what takes a minute to set up. One worker begins with them: what others take from it at the end are tests that
+come last, and no two workers set up the same."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
