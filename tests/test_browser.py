@@ -137,8 +137,10 @@ def test_a_long_listing_is_copied_whole(chromium, long_listing):
         page.locator(".rankbook-source [data-clipboard-target]").click()
         page.wait_for_function("navigator.clipboard.readText().then(text => text.length > 99)")
         assert page.evaluate("navigator.clipboard.readText()") == LONG.rstrip()
+        page.evaluate("navigator.clipboard.writeText('')")
         code.evaluate("code => getSelection().selectAllChildren(code)")
         page.keyboard.press("Control+c")
+        page.wait_for_function("navigator.clipboard.readText().then(text => text.length > 99)")
         assert page.evaluate("navigator.clipboard.readText()").rstrip() == LONG.rstrip()
 
 

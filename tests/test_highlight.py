@@ -155,6 +155,7 @@ def test_a_long_listing_comes_in_stretches(number, end):
     assert text_of(page) == text
     told = [int(before) for before in re.findall(r"<span style=--before:(\d+)>", page)]
     assert told == ([*range(0, number, 250)] if number > 1000 else [])
+    assert "contain-intrinsic-height: auto 250lh" in style(), "the style sheet keeps as much room as a stretch takes"
     for before, part in zip(told, page.split("<span ")[1:], strict=True):
         assert [int(line) for line in re.findall(r"<[iu] id=L(\d+)>", part)] == [*range(before + 1, min(before + 250, number) + 1)]
     lines = re.sub(r"<span style[^>]*>|</span>", "", page).removesuffix("\n").split("\n")
