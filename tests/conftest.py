@@ -10,6 +10,8 @@ import pytest
 
 _KEPT = tempfile.TemporaryDirectory(prefix="rankbook-tests-")
 os.environ["RANKBOOK_CACHE_DIR"] = _KEPT.name
+for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
+    os.environ.pop(name, None)  # programs of tests do the same in every shell
 
 collect_ignore_glob = ["cases/*"]
 """Sources and pages that tests read: some of them are wrong on purpose."""

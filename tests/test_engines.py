@@ -237,7 +237,7 @@ def test_surroundings(engine, tmp_path):
     assert (around["sigint"], around["sigchld"], around["sigterm"], around["mask"], around["wakeup"]) == (True, True, True, 0, -1)
     assert (around["process"], around["parent_process"], around["threads"], around["session"]) == ("MainProcess", True, 1, True)
     assert around["streams"][:2] == ["<stdout>", "<stderr>"]
-    assert around["streams"][3:] == ["backslashreplace", False]
+    assert around["streams"][3:] == ["backslashreplace", True]
     assert len(around["descriptors"]) <= 8, around["descriptors"]
     assert str(tmp_path) not in around["sys_path"]
     assert "" not in around["sys_path"]
@@ -421,11 +421,12 @@ def test_assertions_in_ranks(engine):
 
 @pytest.mark.parametrize(("end", "code"), [("exit", 3), ("crash", -signal.SIGSEGV)])
 def test_ranks_die_with_the_main_process(engine, end, code):
-    """When the main process dies its ranks die, by name, and what they wrote is kept."""
+    """When the main process dies its ranks die, by name, and what both wrote is kept, also what they did not flush."""
     said, _, ended = script(engine, "ranks_left.py", environment={"BAD_END": end})
     assert "ready" in said
     assert ended.exit_code == code
     assert ended.left == ("rank 'process 7'",)
+    assert ended.output.startswith("the main process speaks\n")
     assert "--- output of rank 0000-process-7\nthe rank speaks" in ended.output
 
 

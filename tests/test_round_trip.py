@@ -30,6 +30,8 @@ def test_every_file_comes_back(name, tmp_path):
     tree = TREES[name]
     if not tree.is_dir():
         pytest.skip(f"no {name} here")
+    if len(files(tree)) < 100:
+        pytest.skip(f"only a part of {name} here, as Debian installs it")
     folders = sorted(path for path in tree.iterdir() if path.is_dir() and not left_out(path.name))
     beside = [path for path in sorted(tree.glob("*.*"))[::SHARE] if not left_out(path.name)]
     chosen = {path.relative_to(tree).as_posix() for path in (*folders[::FOLDERS], *beside)}

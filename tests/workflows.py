@@ -197,7 +197,9 @@ def _publish(run: Run, _root: Path, options: Mapping[str, Any]) -> None:
     """Unpack what is handed to Pages."""
     run.published = run.folder / "published"
     with tarfile.open(run.folder / "artifacts" / options["artifact_name"] / "artifact.tar") as packed:
-        packed.extractall(run.published, filter="data")
+        if hasattr(tarfile, "data_filter"):  # from Python 3.11.4 on
+            packed.extraction_filter = tarfile.data_filter
+        packed.extractall(run.published)
 
 
 ACTIONS = {

@@ -10,12 +10,13 @@ from plain_programs import emit
 
 
 def live(started):
-    print("the rank speaks", flush=True)
+    print("the rank speaks")
     started.set()
     time.sleep(1000)
 
 
 def main():
+    print("the main process speaks")
     context = mp.get_context("spawn")
     started = context.Event()
     rank = context.Process(target=live, name="process 7", args=(started,))

@@ -79,6 +79,7 @@ def run(birth: Birth, *, forks: bool) -> NoReturn:
     program = job.program
     # Not before: where the caller's PYTHONPATH is relative, it is so to the caller's folder.
     spawning.enter(program.root)
+    spawning.write_lines()
     spawning.listen(birth.stacks)
     last_calls.hold(birth.calls, program.root)
     spawning.clear_main()

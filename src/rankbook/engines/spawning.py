@@ -232,10 +232,16 @@ def _tell_own_end(notes: int, pid: int) -> None:
 
 
 def _begin_rank(setting: Setting) -> None:
+    write_lines()
     listen(setting.stacks)
     last_calls.hold(setting.calls, setting.root)
     rewriting.install(setting.root)
     install(setting)
+
+
+def write_lines() -> None:
+    """Write each line out when it ends, as to a terminal: what a process said is kept if it is killed, and stands before its next error."""
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
 
 def listen(stacks: int) -> None:
@@ -416,7 +422,7 @@ def _stream(descriptor: int, name: str) -> io.TextIOWrapper:
     raw.name = name
     buffer: Any = io.BufferedReader(raw) if descriptor == 0 else raw if unbuffered else io.BufferedWriter(raw)
     errors = "backslashreplace" if descriptor == 2 else "strict"
-    return io.TextIOWrapper(buffer, encoding, errors, line_buffering=descriptor == 2, write_through=unbuffered)
+    return io.TextIOWrapper(buffer, encoding, errors, write_through=unbuffered)
 
 
 def _reseed() -> None:

@@ -15,7 +15,7 @@ _PIECE = re.compile(
     r"""
     <!--(?:>|->|.*?(?:--!?>|\Z))
   | <(?P<raw>script|style|textarea|title|xmp|iframe|noembed|noframes|noscript|template)(?=[\s/>]).*?(?:</(?P=raw)(?=[\s/>])[^>]*>|\Z)
-  | <(?P<close>/?)(?P<tag>[a-z][^\s/>]*)(?P<attributes>(?:=\s*"[^"]*(?:"|\Z)|=\s*'[^']*(?:'|\Z)|[^>])*+)(?:>|\Z)
+  | <(?P<close>/?)(?P<tag>[a-z][^\s/>]*)(?P<attributes>(?>(?:=\s*"[^"]*(?:"|\Z)|=\s*'[^']*(?:'|\Z)|[^>])*))(?:>|\Z)
   | <[!?/][^>]*(?:>|\Z)
     """,
     re.IGNORECASE | re.DOTALL | re.VERBOSE,

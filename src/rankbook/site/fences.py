@@ -21,7 +21,7 @@ _PIECE = re.compile(
     r"""
     <!--.*?-->
   | <(?P<raw>script|style|template|textarea)\b.*?</(?P=raw)\s*>
-  | <(?P<close>/?)(?P<tag>div|pre|table|tbody|td|tr)(?P<attributes>(?:\s(?:"[^"]*"|'[^']*'|[^>"'])*+)?)>
+  | <(?P<close>/?)(?P<tag>div|pre|table|tbody|td|tr)(?P<attributes>(?:\s(?>(?:"[^"]*"|'[^']*'|[^>"'])*))?)>
     """,
     re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )

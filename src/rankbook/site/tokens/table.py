@@ -19,7 +19,7 @@ ENTITY = r"&\w++;"
 """An escaped `<`, `>` or `&`: texts are escaped before they are looked at."""
 NEWLINE = r"\n"
 WORD = r"[^\W\d]\w*+"
-NUMBER = r"0[xX][\da-fA-F_]++|0[bBoO][\d_]++|\d[\d_]*+(?:\.\d[\d_]*+|\.(?!\w|\.))?+(?:[eE][+-]?+\d[\d_]*+)?+[jJ]?+"
+NUMBER = r"0[xX][\da-fA-F_]++|0[bBoO][\d_]++|\d[\d_]*+(?>(?:\.\d[\d_]*+|\.(?!\w|\.))?)(?>(?:[eE][+-]?+\d[\d_]*+)?)[jJ]?+"
 
 _ASCII = ((WORD, "[A-Za-z_][A-Za-z0-9_]*+"), (r"[^\w&", "[^A-Za-z0-9_&"), (r"(?!\w)", "(?![A-Za-z0-9_])"))
 """Parts of expressions, and what says the same of ASCII, for which no character has to be looked up."""
@@ -27,7 +27,7 @@ _ASCII = ((WORD, "[A-Za-z_][A-Za-z0-9_]*+"), (r"[^\w&", "[^A-Za-z0-9_&"), (r"(?!
 
 def double(quote: str, *, over_lines: bool = False) -> str:
     """Give the expression of a string between `quote`s with backslash escapes; one without an end ends with its line, or with the text."""
-    return rf"{quote}(?>[^{quote}\\{'' if over_lines else chr(92) + 'n'}]++|\\.?+)*+{quote}?+"
+    return rf"{quote}(?>(?:[^{quote}\\{'' if over_lines else chr(92) + 'n'}]++|\\.?+)*){quote}?+"
 
 
 _PLAIN = {
@@ -124,8 +124,9 @@ class Table(Struct, frozen=True, dict=True):
         listed = [rf"{self.after}(?:{trie(self.classes)}){self.behind}"] if self.classes else []
         stops = "|".join([*listed, *self.stops])
         passed = rf"(?!{stops}){self.word}" if stops else self.word
-        passed = rf"(?>[^\w&{self.starts}{NEWLINE if self.lines else ''}]++|{passed}{f'|{self.entity}' if self.entity else ''}"
-        passed += rf"|\n(?!{self.lines}))*+" if self.lines else ")*+"
+        plain = rf"[^\w&{self.starts}{NEWLINE if self.lines else ''}]*+"
+        others = [passed, *([self.entity] if self.entity else []), *([rf"\n(?!{self.lines})"] if self.lines else [])]
+        passed = rf"{plain}(?>(?:(?:{'|'.join(others)}){plain})*)"
         passed = rf"(?!^(?:{self.lines})){passed}|" if self.lines else passed
         groups = "|".join(f"({rule.expression})" for rule in self.rules)
         return rf"({passed})(?:{groups}|({self.word})|\Z|(.))"
@@ -244,4 +245,4 @@ def trie(words: Iterable[str]) -> str:
         return "".join(branches)  # a group in a group for each letter would take a regular expression thrice as long to compile
     if not branches:
         return ""
-    return f"(?:{'|'.join(branches)}){'?+' if optional else ''}"
+    return f"(?:{'|'.join(branches)}){'?' if optional else ''}"
