@@ -60,6 +60,7 @@ def cluster(surroundings):
     with short as folder, pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         patch.setenv("RAY_TMPDIR", folder)
+        patch.setenv("TMPDIR", folder)  # a node that is lost leaves its files
         from ray.cluster_utils import Cluster
 
         Path(folder, "ray").mkdir()
