@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rankbook.languages import LANGUAGES, by_path
@@ -376,6 +376,20 @@ def test_what_html_cannot_hold_is_named():
 def test_a_return_survives_and_is_shown_only_where_it_hides_something():
     page = highlighted("'a'\r\nb\rc\r\n", "python", anchors=True)
     assert page == ('<i id=L1><i>\'a\'</i>&#13;</i>\n<i id=L2>b<bdi class="rankbook-hidden" title="U+000D">&#13;</bdi>c&#13;</i>\n')
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts, names)
+@example("# a\n\n```\nb\n```\n\n## c\n", "markdown")
+@example("cat <<END\nb\nEND\necho $c\n", "bash")
+@example("a: |\n  b: c\nd: e\n", "yaml")
+@example("#define A(b) \\\n  c\n// d \\\n  e\n", "cpp")
+@example('# a\nb = 1  # c\n"""d\ne"""\n', "python")
+def test_both_ends_of_lines_have_the_same_colours(text, name):
+    text = text.replace("\r", "")
+    page = highlighted(text.replace("\n", "\r\n"), name, anchors=True)
+    assert page.count("&#13;") == text.count("\n")
+    assert page.replace("&#13;", "") == highlighted(text, name, anchors=True)
 
 
 @pytest.mark.parametrize(("text", "anchors"), [("", 1), ("\n", 1), ("\n\n", 2), ("a", 1), ("a\n", 1), ("a\n\nb", 3)])

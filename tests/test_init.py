@@ -277,6 +277,22 @@ def test_scripts_that_would_be_executed_are_told(project):
     assert "note      4 scripts would be executed with the book: tests/a.sh, tests/b.sh, tests/c/setup.py, …; put what must not" in said
 
 
+def test_modules_outside_of_the_folder_of_tests_are_told(project):
+    """The name of a folder tells where the tests are, but not that they are all: those elsewhere are not left out without a word."""
+    assert "elsewhere" not in init(project, "--dry-run").stdout
+    write(project, {"tiny_ring/test/fast/test_a.py": TEST})
+    one = "1 test module lies elsewhere and is not in the book: tiny_ring/test; to have it there, add that folder to the setting sources"
+    assert f"note      {one}" in init(project, "--dry-run").stdout
+    write(project, {f"{name}/test_a.py": TEST for name in ("tiny_ring/test/slow", "more/part", "other/test", "z/tests")})
+    said = init(project).stdout
+    assert (
+        "note      5 test modules lie elsewhere and are not in the book: more/part, other/test, tiny_ring/test, …; to have them there"
+        in said
+    )
+    assert "add those folders to the setting sources" in said
+    assert "elsewhere" not in init(project).stdout, "the settings say where they are"
+
+
 def test_a_repository_that_git_refuses_is_told(project):
     """Where Git does not read what is there, that is said: a remote that it hides is not simply missing."""
     (project / ".git" / "HEAD").write_text("broken")

@@ -27,9 +27,9 @@ from rankbook.harness import kind_of
 from rankbook.languages import LANGUAGES
 from rankbook.listing import Listing
 from rankbook.markers import PROOF_MARKER, PROOF_NOTE
-from rankbook.model import Definition, Folder, Heading, Module, Source
+from rankbook.model import Definition, Folder, Heading, Keyword, Module, Source
 from rankbook.pages import check_pack, pack_folders
-from rankbook.pages.entries import Entry
+from rankbook.pages.entries import Entry, entries_by_kind
 from rankbook.pages.executed import is_executed
 from rankbook.pages.fence import check, fence, source_fence
 from rankbook.pages.names import Links
@@ -296,6 +296,12 @@ def test_an_address_is_the_shortest_way_from_the_page_to_the_other(page, target,
         name = target.rpartition("/")[2]
         assert links.line(line, target) == f"[{code(f'{name}:{line}')}]({quote(way)}#__codelineno-source-{line})"
     assert links.line(0, target).endswith(f"]({quote(way)})")
+
+
+def test_what_holds_a_keyword_stands_in_the_order_of_its_lines():
+    """The second line is that of the second class, whatever the classes are called."""
+    uses = [Keyword("method", "forward", line, scope) for scope, line in (("Zeta", 2), ("Mid", 10), ("Alpha", 6), ("Zeta", 12))]
+    assert entries_by_kind(uses) == {"method": (Entry("method", "forward", (2, 6, 10, 12), ("Zeta", "Alpha", "Mid")),)}
 
 
 @given(name=HOSTILE.filter(str.strip), lines=st.lists(st.integers(1, 999), min_size=1, max_size=3), scopes=st.lists(PART, max_size=2))

@@ -1706,11 +1706,27 @@ def test_marks_and_fixtures_of_ranks(text: str, expected: list[str]) -> None:
     assert [need.text for need in found.requirements if need.kind != "mark"] == expected
 
 
-def test_a_class_of_the_name_of_a_harness_is_none() -> None:
-    """A class that a project calls `DistributedTest` has the world size of nobody."""
-    own = "class DistributedTest(unittest.TestCase):\n    pass\n\nclass TestIt(DistributedTest):\n    def test_x(self): ...\n"
+@pytest.mark.parametrize("name", ["DistributedTest", "FSDPTest", "DistributedTestBase", "TestDistBackend"])
+def test_a_class_of_the_name_of_a_harness_is_none(name: str) -> None:
+    """A class that a project calls `DistributedTest`, or as one of torch's harnesses, has the world size of nobody."""
+    own = f"class {name}(unittest.TestCase):\n    pass\n\nclass TestIt({name}):\n    def test_x(self): ...\n"
     test = project(own).tests["test_it.py"][-1]
     assert (test.harness, test.requirements) == ("TestCase", ())
+
+
+@pytest.mark.parametrize(
+    ("base", "body", "expected"),
+    [
+        ("MultiProcessTestCase", "@property\n    def world_size(self): return 2", ("MultiProcessTestCase", ["world size 2"])),
+        ("MultiProcessTestCase", "world_size = 3\n    def _run(self): ...", ("MultiProcessTestCase", ["world size 3"])),
+        ("unittest.TestCase", "def _spawn_processes(self): ...", ("DistributedTestBase", ["world size 4"])),
+    ],
+)
+def test_a_class_of_the_name_of_a_harness_is_read_for_itself(base: str, body: str, expected: tuple[str, list[str]]) -> None:
+    """One on top of torch's says what it changes; one that starts the ranks itself is a copy of torch's."""
+    own = f"class DistributedTestBase({base}):\n    {body}\n\nclass TestIt(DistributedTestBase):\n    def test_x(self): ...\n"
+    test = project(f"from torch.testing._internal.common_distributed import MultiProcessTestCase\n{own}").tests["test_it.py"][-1]
+    assert (test.harness, [need.text for need in test.requirements]) == expected
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,7 @@ def test_untested_names_and_findings():
     found = [Finding("S301", "suspicious-pickle-usage", "m", line, "https://x.org/S301") for line in (7, 4)]
     counts = [*finding_counts("a/x.py", found), *finding_counts("b/y.py", [Finding("PERF401", "manual-list", "m", 1, "")])]
     page = made(suite.finding_pages(BOOK, counts))["suite-findings.md"]
+    assert "ruff has 3 findings in 2 files." in page
     link = "[`x.py:4`](a/x.py_docs.md#__codelineno-source-4)"
     assert f"| [`S301`](https://x.org/S301) | suspicious pickle usage | 2 | 1 | {link} (2) |" in page
     assert "| [`a/`](a/index.md) | 2 |  | 2 |" in page

@@ -223,7 +223,7 @@ class Harness(Struct, frozen=True):
     needs_backend: bool = False
     """Whether it skips when the backend that its class names is not available."""
     home: str = ""
-    """End of the path of the file that defines it, for a name that others use too."""
+    """Part of the path of the file that defines it: others use the name, too. Empty for one that says nothing but how a test is called."""
     fixture: str = ""
     """Base class, in that file, of fixtures that start ranks of their own and skip for want of as many GPUs."""
 
@@ -233,9 +233,11 @@ class Harness(Struct, frozen=True):
         Args:
             path: of the file that defines the class; empty where no known file does.
         """
-        return not self.home or not path or f"/{path}".endswith(f"/{self.home}")
+        return not path or f"/{self.home}" in f"/{path}"
 
 
+_TORCH = "testing/_internal/"
+"""In PyTorch's sources, in an installed torch, and where the tree is the package itself."""
 _EACH_TEST = "starts one process per rank for each test"
 _EACH_CLASS = "starts one process per rank for each class and sends it test after test"
 _THREADS = "runs each rank as a thread of one process"
@@ -247,27 +249,27 @@ _SIMULATED = "simulates all ranks in one process"
 HARNESSES: dict[str, Harness] = {
     harness.name: harness
     for harness in (
-        Harness("MultiProcessTestCase", _EACH_TEST, "4"),
-        Harness("DistributedTestBase", f"{_EACH_TEST}, with a backend chosen by device", "4"),
-        Harness("MultiProcContinuousTest", _EACH_CLASS, DEVICES, needs_backend=True),
-        Harness("MultiProcContinousTest", _EACH_CLASS, DEVICES, needs_backend=True),
-        Harness("C10dTorchCommsTestBase", _EACH_CLASS, "4"),
-        Harness("MultiThreadedTestCase", _THREADS, "4"),
-        Harness("DTensorTestBase", f"{_EACH_TEST} and joins them in `with_comms`", "4", gpus="with nccl"),
-        Harness("DTensorContinuousTestBase", _EACH_CLASS, "4", gpus="with nccl"),
-        Harness("DTensorOpTestBase", _THREADS, "4"),
-        Harness("LocalDTensorTestBase", _SIMULATED, "4"),
-        Harness("LocalDTensorOpTestBase", _SIMULATED, "4"),
-        Harness("LocalDTensorContinuousTestBase", _SIMULATED, "4"),
-        Harness("FSDPTest", f"{_EACH_TEST}, one per device", DEVICES, gpus="always"),
-        Harness("FSDPTestContinuous", f"{_EACH_CLASS}, one per device", DEVICES, gpus="always"),
-        Harness("FSDPTestMultiThread", f"{_THREADS}, one per device", DEVICES),
-        Harness("ShardedTensorTestBase", f"{_EACH_TEST} and joins them with RPC in `with_comms`", "4", gpus="with nccl"),
-        Harness("SpawnHelper", f"{_EACH_TEST}, each with an RPC agent", "4"),
-        Harness("RpcAgentTestFixture", "joins the ranks with RPC in `dist_init`", "4"),
-        Harness("TestDistBackend", f"{_EACH_TEST}, by the variables BACKEND and WORLD_SIZE", "WORLD_SIZE"),
-        Harness("DynamoDistributedSingleProcTestCase", "runs in one process, which is a group of one rank", "1"),
-        Harness("DynamoDistributedMultiProcTestCase", f"{_EACH_TEST}, one per device", DEVICES),
+        Harness("MultiProcessTestCase", _EACH_TEST, "4", home=_TORCH),
+        Harness("DistributedTestBase", f"{_EACH_TEST}, with a backend chosen by device", "4", home=_TORCH),
+        Harness("MultiProcContinuousTest", _EACH_CLASS, DEVICES, needs_backend=True, home=_TORCH),
+        Harness("MultiProcContinousTest", _EACH_CLASS, DEVICES, needs_backend=True, home=_TORCH),
+        Harness("C10dTorchCommsTestBase", _EACH_CLASS, "4", home=_TORCH),
+        Harness("MultiThreadedTestCase", _THREADS, "4", home=_TORCH),
+        Harness("DTensorTestBase", f"{_EACH_TEST} and joins them in `with_comms`", "4", gpus="with nccl", home=_TORCH),
+        Harness("DTensorContinuousTestBase", _EACH_CLASS, "4", gpus="with nccl", home=_TORCH),
+        Harness("DTensorOpTestBase", _THREADS, "4", home=_TORCH),
+        Harness("LocalDTensorTestBase", _SIMULATED, "4", home=_TORCH),
+        Harness("LocalDTensorOpTestBase", _SIMULATED, "4", home=_TORCH),
+        Harness("LocalDTensorContinuousTestBase", _SIMULATED, "4", home=_TORCH),
+        Harness("FSDPTest", f"{_EACH_TEST}, one per device", DEVICES, gpus="always", home=_TORCH),
+        Harness("FSDPTestContinuous", f"{_EACH_CLASS}, one per device", DEVICES, gpus="always", home=_TORCH),
+        Harness("FSDPTestMultiThread", f"{_THREADS}, one per device", DEVICES, home=_TORCH),
+        Harness("ShardedTensorTestBase", f"{_EACH_TEST} and joins them with RPC in `with_comms`", "4", gpus="with nccl", home=_TORCH),
+        Harness("SpawnHelper", f"{_EACH_TEST}, each with an RPC agent", "4", home=_TORCH),
+        Harness("RpcAgentTestFixture", "joins the ranks with RPC in `dist_init`", "4", home=_TORCH),
+        Harness("TestDistBackend", f"{_EACH_TEST}, by the variables BACKEND and WORLD_SIZE", "WORLD_SIZE", home=_TORCH),
+        Harness("DynamoDistributedSingleProcTestCase", "runs in one process, which is a group of one rank", "1", home=_TORCH),
+        Harness("DynamoDistributedMultiProcTestCase", f"{_EACH_TEST}, one per device", DEVICES, home=_TORCH),
         Harness(
             "DistributedTest",
             f"{_EACH_TEST}, and again for each world size",

@@ -27,7 +27,7 @@ from rankbook.terminal import word
 Say = Callable[[str], None]
 """Prints a line."""
 _MOST_NAMED = 3
-"""Scripts that a note names."""
+"""Scripts, or folders, that a note names."""
 _FORGES = ("github", "gitlab")
 
 
@@ -78,7 +78,7 @@ def start(chosen: Namespace, root: Path, say: Say) -> int:
     _check_forced(made, forced)
     for name, value in found.said:
         say(f"{name:9} {value}")
-    for sentence in (*found.guessed, *_told_of_scripts(project)):
+    for sentence in (*found.guessed, *_told_of_modules(tests), *_told_of_scripts(project)):
         say(f"note      {sentence}")
     for draft in made:
         _do(draft, top, say, dry=chosen.dry_run)
@@ -95,6 +95,20 @@ def start(chosen: Namespace, root: Path, say: Say) -> int:
         for line in _next(found.facts, starter.changed(root, [path for path in kept if path not in hidden])):
             say(line)
     return int(bool(refused) or any(draft.needs_a_hand for draft in made))
+
+
+def _told_of_modules(tests: Sources) -> Iterator[str]:
+    """Say which test modules are not among the sources that were found."""
+    if not tests.left_out:
+        return
+    folders = starter.folders_of_tests(tests.left_out)
+    named = ", ".join([*folders[:_MOST_NAMED], *(["…"] if folders[_MOST_NAMED:] else [])])
+    number, lie, are, them = len(tests.left_out), "lie", "are", "them"
+    if number == 1:
+        lie, are, them = "lies", "is", "it"
+    add = "that folder" if len(folders) == 1 else "those folders"
+    stand = f"{plural(number, 'test module')} {lie} elsewhere and {are} not in the book: {named}"
+    yield f"{stand}; to have {them} there, add {add} to the setting sources"
 
 
 def _told_of_scripts(project: Project) -> Iterator[str]:

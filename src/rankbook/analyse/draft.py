@@ -18,6 +18,8 @@ from rankbook.vocabulary import BUILT_IN, Vocabulary
 _Answer = TypeVar("_Answer")
 _MOST_ANSWERS = 40_000
 """Answers that are remembered at once."""
+_STARTS = frozenset({"_start_processes", "_spawn_processes", "_spawn_threads"})
+"""Methods by which torch's harnesses start ranks, and by which copies of them are known that projects keep for themselves."""
 
 
 class Ancestor(Struct, frozen=True):
@@ -39,7 +41,11 @@ class Ancestor(Struct, frozen=True):
     def harness(self) -> Harness | None:
         """The row of the table of harnesses that is about it; None where there is none."""
         row = HARNESSES.get(self.last)
-        return row if row is not None and row.is_defined_in(self.path) else None
+        return row if row is not None and (row.is_defined_in(self.path) or self._is_copy()) else None
+
+    def _is_copy(self) -> bool:
+        """Tell whether a class of a project starts ranks as the harness does from which it has its name."""
+        return self.facts is not None and any(method.name in _STARTS for method in self.facts.methods)
 
 
 class Collected(Struct, frozen=True):

@@ -17,6 +17,7 @@ class Entry(NamedTuple):
     name: str
     lines: tuple[int, ...]
     scopes: tuple[str, ...]
+    """In the order of the lines."""
 
 
 def entries_by_kind(keywords: Iterable[Keyword]) -> dict[str, tuple[Entry, ...]]:
@@ -38,4 +39,9 @@ def alphabetical(name: str) -> tuple[str, str]:
 def _entry(kind: str, name: str, uses: list[Keyword]) -> Entry:
     if len(uses) == 1:
         return Entry(kind, name, (uses[0].line,), (uses[0].scope,) if uses[0].scope else ())
-    return Entry(kind, name, tuple(sorted({use.line for use in uses})), tuple(sorted({use.scope for use in uses if use.scope})))
+    lines = tuple(sorted({use.line for use in uses}))
+    return Entry(kind, name, lines, tuple(dict.fromkeys(use.scope for use in sorted(uses, key=_line) if use.scope)))
+
+
+def _line(use: Keyword) -> int:
+    return use.line

@@ -28,12 +28,12 @@ from rankbook.site.tokens import others
 from rankbook.site.tokens.table import escaped
 
 _HIDDEN = re.compile(
-    "(\r(?=(?:</(?:[bi]|em|var)>)?(?:\n|\\Z)))|["
+    "(\r(?=(?:</(?:[biu]|em|var)>)?\\Z))|["
     "\x00-\x08\x0b\x0d-\x1f\x7f-\x9f\xad"
     "\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
-"""Characters that are not seen, or that change how others are seen; the first group is the return of a line's end, which may stay so."""
+"""Characters that are not seen, or that change how others are seen; the first group is a return at the end of all, which may stay so."""
 _SOME_HIDDEN = re.compile(f"[\r{_HIDDEN.pattern.partition('|[')[2]}")
 _SOME_HIDDEN_ASCII = re.compile("[\x00-\x08\x0b\x0d-\x1f\x7f]")
 """Find whether there are any: in one class, by which texts are searched quickly."""
@@ -53,6 +53,9 @@ def highlighted(text: str, language: str, *, anchors: bool = False) -> str:
         language: the word that its fence carries, or the name of its language; an unknown one is plain text.
         anchors: whether each line is an element with an `id`: `L1`, `L2` and so on.
     """
+    returned = [line[-1:] == "\r" for line in text.split("\n")[:-1]] if "\r\n" in text else []
+    if returned:  # languages know one end of a line, and colours are the same with both
+        text = text.replace("\r\n", "\n")
     known = by_fence(language) or _NAMES.get(language)
     if known is None or known.fences[0] == "text":
         html = escaped(text)
@@ -62,6 +65,9 @@ def highlighted(text: str, language: str, *, anchors: bool = False) -> str:
         html = others.spans(text, known.fences[0])
     if (_SOME_HIDDEN_ASCII if text.isascii() else _SOME_HIDDEN).search(text):
         html = _HIDDEN.sub(_shown, html)
+    if returned:
+        *ended, last = html.split("\n")
+        html = "\n".join([*(_with_return(line) if has_one else line for line, has_one in zip(ended, returned, strict=True)), last])
     return _numbered(html) if anchors else html
 
 
@@ -77,6 +83,11 @@ def _shown(match: re.Match[str]) -> str:
     character = match[0]
     written = _WRITTEN.get(character, character)
     return written if match[1] else f'<bdi class="rankbook-hidden" title="U+{ord(character):04X}">{written}</bdi>'
+
+
+def _with_return(line: str) -> str:
+    """Give a line its return back; that of a comment lies within it, so that one that is nothing else stays one element."""
+    return f"{line[:-4]}&#13;</u>" if line.endswith("</u>") else f"{line}&#13;"
 
 
 def _numbered(html: str) -> str:

@@ -7,7 +7,7 @@ from rankbook.starter.drafts import Draft, Kind, drafts
 from rankbook.starter.facts import Demands, Facts, Wishes
 from rankbook.starter.finding import Found, find_facts
 from rankbook.starter.repository import Ignored, changed, ignored, is_there, top
-from rankbook.starter.suites import Sources, find_tests, folders_of_modules
+from rankbook.starter.suites import Sources, find_tests, folders_of_modules, folders_of_tests
 
 __all__ = [
     "Declared",
@@ -24,6 +24,7 @@ __all__ = [
     "find_facts",
     "find_tests",
     "folders_of_modules",
+    "folders_of_tests",
     "ignored",
     "is_there",
     "top",

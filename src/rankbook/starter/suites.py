@@ -27,6 +27,8 @@ class Sources(Struct, frozen=True):
     """Patterns of the files to take; empty for all."""
     found: str = ""
     """What says so."""
+    left_out: tuple[str, ...] = ()
+    """Test modules that lie elsewhere, where nothing but the name of a folder tells where the tests are."""
 
 
 def find_tests(declared: Declared) -> Sources:
@@ -39,7 +41,10 @@ def find_tests(declared: Declared) -> Sources:
             return Sources(folders, _among(folders, modules), f"testpaths in {path}")
     usual = tuple(folder for folder in _FOLDERS if _holds(folder, modules))
     if usual:
-        return Sources(usual, found="the folder's name" if len(usual) == 1 else "the folders' names")
+        found = "the folder's name" if len(usual) == 1 else "the folders' names"
+        return Sources(
+            usual, found=found, left_out=tuple(path for path in modules if not path.startswith(tuple(f"{each}/" for each in usual)))
+        )
     return _scattered(modules)
 
 
@@ -49,6 +54,16 @@ def folders_of_modules(root: Path, tests: Sources) -> tuple[str, ...]:
     around = [*inside, *(folder for source in tests.sources for folder in PurePosixPath(source).parents)]
     named = dict.fromkeys(str(folder) for each in (PurePosixPath(), *around) for folder in (each, each / "src"))
     return tuple(name for name in named if (root / name).is_dir())
+
+
+def folders_of_tests(modules: Iterable[str]) -> tuple[str, ...]:
+    """Name the folders in which test modules lie, the outermost whose name says that it is one of tests."""
+    return tuple(sorted({_outermost(path.rpartition("/")[0]) for path in modules}))
+
+
+def _outermost(folder: str) -> str:
+    parts = folder.split("/")
+    return "/".join(parts[: parts.index(named) + 1]) if (named := _of_tests(folder)) else folder or "."
 
 
 def _among(folders: Iterable[str], modules: Iterable[str]) -> tuple[str, ...]:
