@@ -629,6 +629,23 @@ def test_a_folder_adds_up_what_lies_below(proof_of):
     assert 'href="s/a.py_docs.html#L7"' in proof.front()
 
 
+@pytest.mark.parametrize(
+    ("tests", "said"),
+    [
+        (("test_a", "test_b"), "1 of 5 tests as they are now; 3 of these are cases that 1 row of a page stands for. Last run"),
+        (("test_a", "test_c*", "test_b"), "1 of 7 tests as they are now; 5 of these are cases that 2 rows of pages stand for. Last run"),
+        (("test_a[1]", "test_a[2]", "test_a[3]", "test_b"), "1 of 5 tests as they are now. Last run"),
+    ],
+)
+def test_cases_that_one_row_stands_for_are_told(proof_of, tests, said):
+    """Where runs tell more tests than a page lists, its folder says why it counts more of them."""
+    names = [*(f"test_a[{number}]" for number in (1, 2, 3)), *(("test_c_x", "test_c_y") if "test_c*" in tests else ())]
+    recorded = [a_run(name, Outcome.PASSED if name == "test_a[2]" else Outcome.SKIPPED, needs=("4 GPUs",)) for name in names]
+    proof = proof_of(*recorded, stamps=stamps_of(*tests))
+    assert f"A machine has run {said}" in Seen(proof.page("s/index.md").rollup).text
+    assert f"A machine has run {said}" in Seen(proof.front()).text
+
+
 def test_a_share_is_not_rounded_to_nothing_or_to_all(proof_of):
     """What is less than half a percent is told to be less than one, and what lacks as little to be more than 99."""
     last = run("docs/s/f003/t0199.py_docs.md::test_008", listing=NOW, source="f003/t0199.py", when="2026-11-20T10:00:00+00:00")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -114,11 +115,30 @@ def stand_ins(expected: needs.Needs, seen: set[str]) -> set[str]:
     return seen & (plain | {family.removesuffix(needs.ANY) for family in families} - expected.keys())
 
 
+def stood_for(expected: needs.Needs, seen: Collection[str]) -> dict[str, int]:
+    """Count the tests that were seen by names of their own, by what stands for them on the page, where one stands for more than one.
+
+    Args:
+        expected: all tests of the page.
+        seen: node ids within the file, as pytest has collected them.
+    """
+    unlisted = [name for name in seen if name not in expected]
+    found = Counter(
+        bare if (bare := name.partition("[")[0]) in expected else family
+        for name, family in zip(unlisted, _owners(expected, unlisted), strict=True)
+    )
+    return {name: number for name, number in found.items() if name and number > 1}
+
+
 def _families(expected: needs.Needs, seen: set[str]) -> set[str]:
-    """Give the families of which a test was seen; of those whose names begin a test's name it belongs to the longest."""
+    return set(_owners(expected, seen))
+
+
+def _owners(expected: needs.Needs, seen: Iterable[str]) -> Iterator[str]:
+    """Give the family of each test, empty for one that has none; of those whose names begin a test's name it belongs to the longest."""
     families = sorted((family for family in expected if family.endswith(needs.ANY)), key=len, reverse=True)
-    owned = (next((family for family in families if needs.is_of_family(name, family.removesuffix(needs.ANY))), "") for name in seen)
-    return set(owned) if families else set()
+    for name in seen:
+        yield next((family for family in families if needs.is_of_family(name, family.removesuffix(needs.ANY))), "")
 
 
 def is_expected(expected: needs.Needs, name: str) -> bool:

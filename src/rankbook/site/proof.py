@@ -406,6 +406,8 @@ class Proof:
                 want = self._count(found, path, entry, view.wanted)
                 if want is not None:
                     owing[want].append((entry.name, entry.link))
+        stood_for = expected.stood_for(view.wanted, [entry.name for entry in view.entries if entry.is_test])
+        found.stand_ins, found.cases = len(stood_for), sum(stood_for.values())
         found.tests.update({Group.NEVER: len(view.never)} if view.never else {})
         for name, want in view.never.items():
             found.debt[want, Group.NEVER] += 1

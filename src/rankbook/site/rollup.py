@@ -96,6 +96,10 @@ class Summary(Struct):
     """Listings that are no tests, and doctests, as far as they were run."""
     doctests: int = 0
     """Number of doctests among these."""
+    cases: int = 0
+    """Tests for several of which one row of a page stands, because only a run tells them apart."""
+    stand_ins: int = 0
+    """Number of these rows."""
     debt: Counter[tuple[Want, Group]] = field(default_factory=Counter)
     owed: dict[Want, tuple[Owed, ...]] = field(default_factory=dict)
     """The pages, in order, that hold the first of the tests that are in debt."""
@@ -133,6 +137,8 @@ class Summary(Struct):
             return
         self.others.update(other.others)
         self.doctests += other.doctests
+        self.cases += other.cases
+        self.stand_ins += other.stand_ins
         self.months.update(other.months)
         self.slow = nlargest(MOST, self.slow + other.slow)
         self.flaky = nlargest(MOST, self.flaky + other.flaky)
@@ -241,7 +247,11 @@ def _coverage(summary: Summary, _ways: Ways) -> str:
     newest = f"Last run: {time_of(summary.newest)}."
     if not whole:
         return f"<p>{newest}</p>"
-    sentence = f"Proof coverage: <strong>{share(ran, whole)}</strong>. A machine has run {ran:,} of {count(whole, 'test')} as they are now."
+    sentence = f"Proof coverage: <strong>{share(ran, whole)}</strong>. A machine has run {ran:,} of {count(whole, 'test')} as they are now"
+    if summary.cases:
+        rows = "1 row of a page stands" if summary.stand_ins == 1 else f"{summary.stand_ins:,} rows of pages stand"
+        sentence += f"; {summary.cases:,} of these are cases that {rows} for"
+    sentence += "."
     return f"<p>{sentence} {newest}</p>{stacked(summary.tests)}{legend(summary.tests)}"
 
 
