@@ -742,6 +742,31 @@ def test_what_was_found_for_an_existing_site(project):
     assert load(project).out == "manual/suite"
 
 
+@pytest.mark.parametrize("named", [".", "./", "..", "../elsewhere", "/elsewhere"])
+def test_pages_that_lie_in_no_folder_of_the_project(project, named):
+    """Nothing is written, and nothing beside the project or at the root of the file system is taken for the folder of the pages."""
+    write(project, {"mkdocs.yml": f"site_name: Mine\ndocs_dir: {named}\n"})
+    before = texts(project)
+    done = init(project)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("mkdocs.yml: docs_dir is no folder below the project; give the pages one: docs_dir: docs\n")
+    assert texts(project) == before
+
+
+def test_a_folder_of_pages_may_be_written_in_full(project):
+    """An absolute path inside of the project is that folder."""
+    write(project, {"mkdocs.yml": f"site_name: Mine\ndocs_dir: {project}/manual\nsite_dir: {project}/public\n", "manual/index.md": "# M\n"})
+    assert "pages in manual/, the suite in manual/suite/" in init(project, "--dry-run").stdout
+
+
+@pytest.mark.parametrize("config", ["{site_name: x, plugins: [search]}\n", "site_name: x\n...\n"])
+def test_yaml_in_another_style_is_not_called_broken(project, config):
+    """A file that MkDocs takes, and into which nothing can be put, is no invalid YAML."""
+    write(project, {"mkdocs.yml": config})
+    assert "left      mkdocs.yml: nothing can be added at its end; add" in init(project).stdout
+    assert yaml.safe_load((project / "mkdocs.yml").read_text())["site_name"] == "x"
+
+
 @pytest.mark.parametrize(
     "text",
     [

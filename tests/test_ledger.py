@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -198,6 +199,43 @@ def test_a_damaged_ledger(tmp_path):
     with pytest.raises(LedgerError, match=r"not a ledger that can be used .*; move it away and run again"):
         Ledger(path).record([run()])
     assert path.read_bytes() == before
+
+
+DAMAGE = (
+    "UPDATE runs SET reason = 9999",
+    "UPDATE runs SET modules = 9999",
+    "UPDATE runs SET receipt = '{'",
+    "UPDATE runs SET receipt = '[1]'",
+    "UPDATE runs SET at = 'x'",
+    "UPDATE runs SET at = 5",
+    "UPDATE runs SET duration = 'zz'",
+    "UPDATE texts SET text = x'ff'",
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_rows_that_cannot_be_read(book, damage):
+    """Whoever reads a ledger whose rows are damaged gets one sentence, and it is neither merged nor counted as a proof."""
+    with closing(sqlite3.connect(book / ".rankbook/ledger.sqlite")) as connection, connection:
+        connection.execute(damage)
+    sentence = (
+        r"rankbook: error: \S*ledger\.sqlite: (it is damaged: it holds a run that cannot be read \(.*\)|not a ledger that can be used .*); "
+    )
+    for words in (("show",), ("export",), ("merge", ".rankbook/ledger.sqlite", "--ledger", "other.sqlite")):
+        assert re.fullmatch(f"(?s){sentence}move it away and run again\n", rankbook("ledger", *words, cwd=book, status=2)), words
+    assert not (book / "other.sqlite").exists() or list(Ledger(book / "other.sqlite").exported()) == []
+
+
+def test_a_run_of_a_newer_rankbook_is_not_merged(book, tmp_path):
+    """What an import refuses, a merge refuses too: one artifact of CI does not spoil the ledger of the book."""
+    other = Ledger(tmp_path / "other.sqlite")
+    other.add([{**values_of(run()), "id": "0" * 32}, {**values_of(run()), "id": "1" * 32, "outcome": "dreamt"}])
+    before = rankbook("ledger", "export", cwd=book)
+    assert rankbook("ledger", "merge", other.path, cwd=book, status=2) == (
+        f"rankbook: error: {other.path}: it holds a run that this rankbook cannot take over, of docs/p.md::a: its 'outcome' is not "
+        "an outcome; use the rankbook that wrote it; nothing was merged\n"
+    )
+    assert rankbook("ledger", "export", cwd=book) == before
 
 
 # The first format

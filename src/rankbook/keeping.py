@@ -359,7 +359,18 @@ def _merge(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> i
         if not path.is_file():
             raise LedgerError("it is no file" if path.exists() else "there is no such file", where=path, right="name a ledger")
     others = [path for path in chosen.ledgers if path.resolve() != ledger.path.resolve()]
-    return _add(ledger, ((f"{path}: {values['node_id']}", values) for path in others for values in Ledger(path).exported()), say)
+    return _add(ledger, chain.from_iterable(map(_runs_in, others)), say)
+
+
+def _runs_in(path: Path) -> Iterator[tuple[str, Values]]:
+    """Yield the runs of another ledger, each checked, with its place."""
+    for values in Ledger(path).exported():
+        where = f"{path}: {values.get('node_id', '')}"
+        try:
+            yield where, checked(values)
+        except (ValueError, RecursionError) as error:
+            what = f"it holds a run that this rankbook cannot take over, of {values.get('node_id') or 'no test'}: {error}"
+            raise LedgerError(what, where=path, right="use the rankbook that wrote it; nothing was merged") from error
 
 
 # Debt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -32,6 +33,7 @@ AHEAD = "strftime('%Y-%m-%dT%H:%M:%S', 'now', '+1 day')"
 """The time in a query behind which no clock that goes right can be: a run that says a later one was recorded at an unknown time."""
 ORDER = f"(runs.at > {AHEAD}) DESC, runs.at, runs.key"
 """Oldest first; a run that is dated ahead, whose time is not known, hides none that is not."""
+_TIME = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d")
 _AT_ONCE = 500
 """Rows that are read together."""
 _MOST_VARIABLES = 900
@@ -96,6 +98,11 @@ def read(connection: sqlite3.Connection, query: str, arguments: Sequence[object]
 
 def _values(row: dict[str, Any], texts: Texts) -> Values:
     receipt = {**(texts.value(row["circumstances"]) or {}), **(json.loads(row["receipt"]) or {})}
+    if row["at"] and not _TIME.match(row["at"]):
+        raise ValueError(f"its time is {row['at']!r}")
+    for column in ("line", "duration", "ranks"):
+        if not isinstance(row[column], int | float):
+            raise TypeError(f"its {column} is {row[column]!r}")
     found = {
         "id": row["key"].hex(),
         **{name: texts.text(row[column]) for column, name in _TEXTS.items()},

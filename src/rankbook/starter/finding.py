@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 import yaml
 from msgspec import Struct
 
+from rankbook.errors import ConfigError
 from rankbook.remotes import Remote
 from rankbook.starter import repository, yaml_edits
 from rankbook.starter.beside import beside
@@ -51,13 +52,19 @@ class Found(Struct, frozen=True):
 
 
 def find_docs(declared: Declared) -> Docs:
-    """Find the site's settings and its folders; where there are none, choose them so that they meet nothing that is there."""
+    """Find the site's settings and its folders; where there are none, choose them so that they meet nothing that is there.
+
+    Raises:
+        ConfigError: the settings that are there have the pages outside of the project, or in its own folder.
+    """
     root, out = declared.root, _out(declared)
     config = next((name for name in _CONFIGS if (root / name).is_file()), "")
     if config:
         text = _text(root / config)
-        folder = _folder_of(text, "docs_dir", "docs")
-        out, built = out or f"{folder}/suite", _folder_of(text, "site_dir", "site")
+        folder = _folder_of(text, "docs_dir", "docs", root)
+        if not folder:
+            raise ConfigError("docs_dir is no folder below the project", where=root / config, right="give the pages one: docs_dir: docs")
+        out, built = out or f"{folder}/suite", _folder_of(text, "site_dir", "site", root)
         return Docs(config, text.startswith(WRITTEN_BY), folder, out, built, _is_ours(root / folder, out))
     names = [_normal(out).rpartition("/")[0]] if "/" in _normal(out) else ["docs", "book", "rankbook-docs"]
     folder = next(name for name in names if name == names[-1] or _is_ours(root / name, out))
@@ -83,12 +90,13 @@ def _is_marked(page: Path) -> bool:
     return "<!-- rankbook:proof -->" in _text(page)
 
 
-def _folder_of(text: str, key: str, usual: str) -> str:
+def _folder_of(text: str, key: str, usual: str, root: Path) -> str:
     """Read a folder of MkDocs' settings without obeying their tags; empty for one outside of the project."""
     try:
-        return _normal(yaml_edits.scalar(text, key) or usual)
+        named = yaml_edits.scalar(text, key) or usual
     except CannotEdit:
         return usual
+    return _normal(posixpath.relpath(named, root) if posixpath.isabs(named) else named)
 
 
 def _normal(folder: str) -> str:

@@ -40,8 +40,9 @@ def added(text: str, path: Path, entry: str, *, pair: str = "") -> str:
         raise CannotEdit(f"`{'.'.join(path)}` is no list with entries")
     changed = _with(text, node, pair if table else entry)
     alone = _plain(_read(pair if table else f"- {_indented(entry, '  ')}"))[1][0]
-    if _plain(before, node, alone) != _plain(_read(changed)):
-        raise CannotEdit(f"nothing can be added to `{'.'.join(path)}` without changing more")
+    refused = f"nothing can be added to `{'.'.join(path)}` without changing more"
+    if _plain(before, node, alone) != _plain(_changed(changed, refused)):
+        raise CannotEdit(refused)
     return changed
 
 
@@ -53,7 +54,7 @@ def appended(text: str, lines: str) -> str:
     """
     before = _read(text) if text.strip() else yaml.MappingNode("tag:yaml.org,2002:map", [])
     changed = f"{text.rstrip()}\n\n{lines}" if text.strip() else lines
-    after = _read(changed)
+    after = _changed(changed, "nothing can be added at its end")
     count = len(before.value) if isinstance(before, yaml.MappingNode) else -1
     if not isinstance(after, yaml.MappingNode) or _plain(after)[1][:count] != _plain(before)[1]:
         raise CannotEdit("nothing can be added at its end")
@@ -111,6 +112,14 @@ def _read(text: str) -> Any:
         raise CannotEdit("it is nested too deeply") from error
     _check_ends(top)
     return top
+
+
+def _changed(text: str, refused: str) -> Any:
+    """Read what a file would become: where that is no YAML, nothing is wrong with the file, but it is written in another way."""
+    try:
+        return _read(text)
+    except CannotEdit as error:
+        raise CannotEdit(refused) from error
 
 
 def _check_ends(top: Any) -> None:
