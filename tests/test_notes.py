@@ -434,6 +434,39 @@ def test_a_broken_marker_is_an_error_before_anything_is_written(project, capsys,
     assert {path: path.read_bytes() for path in (project / "out").rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- ```bash {.no-run}\n  x\n  ```\n",
+        "1. one\n2. - ~~~text\n     x\n     ~~~\n",
+        "> ```text\n> x\n\nmore\n",
+        "> - ```text\n>   x\n>   ```\n",
+        "* ```text\n  x\n\n  y\nmore\n",
+    ],
+)
+def test_a_fence_of_a_note_ends_with_what_it_stands_in(project, text):
+    """One that begins in the line of a list's entry, or that its quote ends, hides neither the end of its note nor the next one."""
+    write_note(page(project), text)
+    write_note(page(project), text, "TestRing::test_token")
+    (project / "s/test_ring.py").write_text(SUITE + "\n\nx = 1\n")
+    assert gen(project) == 0
+    assert texts(page(project)) == [("", text), ("TestRing::test_token", text)]
+    assert main(["check", "--root", str(project)]) == 0
+
+
+def test_a_marker_that_a_fence_hides_is_named(project, capsys):
+    """Where the end of a note lies in a fence that a later one closes, that fence is named."""
+    lines = page(project).read_text().split("\n")
+    at = next(number for number, each in enumerate(lines) if each.startswith("# ")) + 1
+    page(project).write_text("\n".join([*lines[:at], "<!-- rankbook-notes -->", "    ```", END.rstrip(), "", *lines[at:]]))
+    capsys.readouterr()
+    assert main(["gen", "--root", str(project)]) == 2
+    assert (
+        f"out/s/test_ring.py_docs.md:{at + 1}: nothing ends this note: the marker below it lies in the fence of line {at + 2}; "
+        "write <!-- /rankbook-notes --> on a line below it, outside of fences\n"
+    ) in capsys.readouterr().err
+
+
 def test_a_source_that_shows_markers_has_no_notes(tmp_path):
     """What a listing holds is no note, whatever it looks like."""
     (tmp_path / "s").mkdir()

@@ -23,7 +23,8 @@ _END = re.compile(rb" {0,3}<!--[ \t]*/rankbook-notes[ \t]*-->[ \t]*[\r\n]*")
 _COMMENT = rb"<!--[ \t]*/?[ \t]*(?i:rankbook[-_ ]?notes?)\b"
 _MARK = re.compile(_COMMENT)
 _LIKE = re.compile(rb"[ \t>]*" + _COMMENT)
-_FENCE = re.compile(rb"[ \t>]*(?P<run>`{3,}|~{3,})(?P<rest>[^\r\n]*)")
+_FENCE = re.compile(rb"(?P<before>[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+[ \t>]*)*)(?P<run>`{3,}|~{3,})(?P<rest>[^\r\n]*)")
+_CLOSES = re.compile(rb"[ \t>]*(?P<run>`{3,}|~{3,})[ \t]*[\r\n]*")
 _HEADING = re.compile(rb"#{2,6}[ \t]")
 _SPELT = {"\\": r"\x5c", "<": r"\x3c", ">": r"\x3e"}
 """Characters of a name that a marker spells otherwise; pytest, which doubles each backslash of a node id, gives none so."""
@@ -152,24 +153,61 @@ def _blocks(lines: Sequence[bytes], page: PurePath | str) -> Iterator[tuple[int,
                 "this marker of a note is misspelt, or does not stand alone on its line", where=page, line=number + 1, right=_ALONE
             )
     if start is not None:
-        raise PageError("nothing ends this note", where=page, line=start + 1, right="write <!-- /rankbook-notes --> on a line below it")
+        hidden = next((opened for number, opened in _fenced(lines) if number > start and _END.fullmatch(lines[number])), None)
+        what = "nothing ends this note" + ("" if hidden is None else f": the marker below it lies in the fence of line {hidden + 1}")
+        right = "write <!-- /rankbook-notes --> on a line below it" + ("" if hidden is None else ", outside of fences")
+        raise PageError(what, where=page, line=start + 1, right=right)
 
 
 def _outside(lines: Sequence[bytes], page: PurePath | str = "") -> Iterator[tuple[int, bytes]]:
     """Yield the lines below the front matter that lie in no fence, with their numbers from 0."""
-    fence, opened = b"", 0
+    for number, opened in _scanned(lines):
+        if opened is None:
+            yield number, lines[number]
+        elif number == len(lines) and any(_LIKE.match(line) for line in lines[opened:]):
+            raise PageError("nothing closes this fence, which hides a marker of a note", where=page, line=opened + 1, right="close it")
+
+
+def _fenced(lines: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of the lines that lie in a fence, each with that of the line that opens it."""
+    return ((number, opened) for number, opened in _scanned(lines) if opened is not None and number < len(lines))
+
+
+def _scanned(lines: Sequence[bytes]) -> Iterator[tuple[int, int | None]]:
+    """Yield the number, from 0, of each line below the front matter, with that of the line that opens the fence in which it lies.
+
+    The line behind the last one is given too, where nothing closes the fence that is open there.
+    """
+    fence, inside, opened = b"", b"", 0
     for number in range(_body(lines), len(lines)):
         line = lines[number]
-        found = _FENCE.match(line) if b"```" in line or b"~~~" in line else None
+        if fence and _leaves(line, inside):
+            fence = b""
+        may_be = b"```" in line or b"~~~" in line
         if fence:
-            if found and found["run"].startswith(fence) and not found["rest"].strip():
+            yield number, opened
+            if may_be and (found := _CLOSES.fullmatch(line)) and found["run"].startswith(fence):
                 fence = b""
-        elif found and not (found["run"].startswith(b"`") and b"`" in found["rest"]):
-            fence, opened = found["run"], number
-        else:
-            yield number, line
-    if fence and any(_LIKE.match(line) for line in lines[opened:]):
-        raise PageError("nothing closes this fence, which hides a marker of a note", where=page, line=opened + 1, right="close it")
+            continue
+        found = _FENCE.match(line) if may_be else None
+        if found and not (found["run"].startswith(b"`") and b"`" in found["rest"]):
+            fence, inside, opened = found["run"], found["before"], number
+        yield number, opened if fence else None
+    if fence:
+        yield len(lines), opened
+
+
+def _leaves(line: bytes, inside: bytes) -> bool:
+    """Tell whether a line lies behind the quote, or the entry of a list, that a fence stands in, and so ends the fence.
+
+    Args:
+        line: the line.
+        inside: what stands before the fence where it begins.
+    """
+    if b">" in inside:
+        return not line.lstrip(b" \t").startswith(b">")
+    is_entry = bool(inside.strip())
+    return is_entry and bool(line.strip()) and not line.startswith((b" ", b"\t"))
 
 
 def _body(lines: Sequence[bytes]) -> int:
