@@ -459,7 +459,7 @@ def test_a_commit_holds_the_pages_of_its_sources(repository, tmp_path, hook):
     told = git(repository, "commit", "-qm", "pages that are not added")
     assert told.returncode == 1
     if hook == "rankbook-check":
-        assert "unstaged  out/s/test_new.py_docs.md: the commit does not hold it as it stands; run `git add`" in told.stderr
+        assert "unstaged  out/s/test_new.py_docs.md: the commit does not hold it, or its source, as it stands; run `git add`" in told.stderr
     else:
         assert "files of the book to stage: git add out" in told.stderr
     git(repository, "add", "out")
@@ -498,6 +498,7 @@ def test_a_commit_of_some_files_has_an_index_of_its_own(repository, tmp_path):
     assert run(repository, "gen") == 0
     git(repository, "add", "out")
     told = git(repository, "commit", "-qm", "pages without their sources' changes")
+    assert told.returncode == 1
     assert "s/test_ring.py: not all of its changes are staged" in told.stderr
     assert git(repository, "commit", "-qam", "all").returncode == 0
     assert cloned(repository, tmp_path / "second") == 0

@@ -64,7 +64,7 @@ def drifted(settings: Settings, report: Report) -> list[Drifted]:
     found += [Drifted(page, Drift.OBSOLETE) for page in report.removed]
     found += [_kept(settings, page, writer) for page in report.kept]
     told = {each.page for each in found}
-    why = "the commit does not hold it as it stands; run `git add`"
+    why = "the commit does not hold it, or its source, as it stands; run `git add`"
     found += [Drifted(page, Drift.UNSTAGED, why, is_mended_by_gen=False) for page in report.unstaged if page not in told]
     return sorted(found, key=lambda each: each.page)
 

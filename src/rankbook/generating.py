@@ -27,6 +27,7 @@ from rankbook.model import Folder, Module, Project, Survey, Test, Use
 from rankbook.offers import Offers
 from rankbook.pages import Book, Fate, FileRow, Page, Writer, conflicts
 from rankbook.pages.conflicts import Conflict
+from rankbook.pages.names import pages_of_file
 from rankbook.pages.notes import Note
 from rankbook.printing import Made, Press
 from rankbook.report import Progress, Report, pages_among, plural
@@ -649,12 +650,14 @@ class _Run:
         )
 
     def _unstaged(self) -> frozenset[str]:
-        """Name what stands in the folder of the pages otherwise than in the commit, where that is asked for."""
+        """Name what stands in the folder of the pages otherwise than in the commit, or is made from what does, where that is asked for."""
         if not self.settings.staged:
             return frozenset()
-        for path in sorted(staged.changed(self.settings.root).intersection(self.paths)):
+        sources = sorted(staged.changed(self.settings.root).intersection(self.paths))
+        for path in sources:
             self.passing.append(f"{path}: not all of its changes are staged; its pages are made from the file as it stands on disk")
-        return staged.untracked(self.writer.out) | staged.changed(self.writer.out)
+        made = {page for path in sources for page in pages_of_file(path)}
+        return staged.untracked(self.writer.out) | staged.changed(self.writer.out) | made
 
     def _told_of_markers(self) -> Iterator[str]:
         """Tell of the notes that show markers of Git, at the places where they stand now."""
