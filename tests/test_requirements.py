@@ -792,7 +792,7 @@ def test_gpus_of_an_index(body: str, gpus: int) -> None:
         "try:\n        torch.ones(2).cuda()\n    except AssertionError:\n        pass",
         "for device in range(torch.cuda.device_count()):\n        torch.ones(2, device=f'cuda:{device}')",
         "for device in ['cpu', 'cuda']:\n        pass\n    torch.ones(2, device=EITHER)",
-        "if not torch.cuda.is_available():\n        return\n    torch.ones(2).cuda()",
+        "x = sorted([])\n    if not torch.cuda.is_available():\n        return\n    torch.ones(2).cuda()",
         "mock.patch.object(torch.Tensor, 'cuda')\n    torch.ones(2).cuda()",
         "Empty().cuda()",
         "model = Empty()\n    model.eval().to('cuda')",
@@ -1704,6 +1704,42 @@ def test_marks_and_fixtures_of_ranks(text: str, expected: list[str]) -> None:
     fixtures = "class four(DistributedFixture):\n    world_size = 4\n\nclass eight(four):\n    world_size = [2, 8]\n\n"
     found = project(f"{head}{fixtures}class TestIt(DistributedTest):\n{text}", **{"unit/common": DEEPSPEED}).tests["test_it.py"][-1]
     assert [need.text for need in found.requirements if need.kind != "mark"] == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("if torch.cuda.device_count() < 2:\n        return\n    assert True", ["2 GPUs"]),
+        (
+            "need = 4\n    n = torch.cuda.device_count()\n    if n < need:\n        print('few')\n        return None\n    assert n",
+            ["4 GPUs"],
+        ),
+        ("if not torch.cuda.is_available():\n        return\n    torch.ones(2).cuda()", ["1 GPU"]),
+        ("if torch.cuda.is_available():\n        return\n    assert True", []),
+        ("import sys\n    if sys.platform == 'win32':\n        return\n    assert True", []),
+        ("assert 1\n    if torch.cuda.device_count() < 2:\n        return\n    assert True", []),
+        ("x = run()\n    if torch.cuda.device_count() < 2:\n        return\n    assert x", []),
+        ("if torch.cuda.device_count() < 2:\n        assert 1\n        return\n    assert True", []),
+        ("if torch.cuda.device_count() < 2:\n        return 1\n    assert True", []),
+        ("if torch.cuda.device_count() < 2:\n        return\n    else:\n        assert True", []),
+        ("if True:\n        return\n    assert True", []),
+        ("if unknown():\n        return\n    assert True", []),
+    ],
+)
+def test_a_test_that_returns_before_it_tests_anything(body: str, expected: list[str]) -> None:
+    """What the machine must have for it to go on is a need: plain pytest says that it has passed, and it has proved nothing."""
+    assert needs(f"import torch\n\ndef test_x():\n    {body}\n") == expected
+
+
+def test_a_test_that_returns_at_once_in_some_cases() -> None:
+    """Each case needs what it asks for; one that leaves because of its parameter needs nothing."""
+    text = (
+        "import pytest, torch\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_x(n):\n    if {condition}:\n        return\n    assert n\n"
+    )
+    asked = project(text.format(condition="n > torch.cuda.device_count()")).tests["test_it.py"]
+    assert [[need.text for need in each.requirements if need.kind != "mark"] for each in asked] == [["1 GPU"], ["2 GPUs"]]
+    told = project(text.format(condition="n == 1")).tests["test_it.py"]
+    assert [[need.text for need in each.requirements if need.kind != "mark"] for each in told] == [[], []]
 
 
 @pytest.mark.parametrize("name", ["DistributedTest", "FSDPTest", "DistributedTestBase", "TestDistBackend"])

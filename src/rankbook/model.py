@@ -129,6 +129,8 @@ class Function(Struct, frozen=True):
     """Condition of the `if` in which it is defined, as written; None inside another function."""
     skips: tuple[Expression, ...] = ()
     """Conditions under which its body skips the test (`self.skipTest`, `pytest.skip`, `raise SkipTest`), as written."""
+    leaves: tuple[Expression, ...] = ()
+    """Conditions under which a test returns before it has done anything, as written."""
     defaults: tuple[tuple[str, str], ...] = ()
     """What its parameters are where a call does not say it, as written, of one that skips, or that is followed to what it returns."""
     asks: tuple[Expression, ...] = ()

@@ -84,6 +84,8 @@ def of_comparison(node: ast.Compare, values: Values, evidence: Evidence, *, want
     if isinstance(right, ast.Constant) and (right.value is None or right.value is True or right.value is False) and sign in _EQUALS:
         return _of_singleton(left, sign, right.value, values, evidence)
     found = _of_count(left, sign, right, values, evidence) or _of_text(left, sign, right, values, evidence)
+    if found is None and sign in _MIRRORED:  # a name for a number may stand on either side
+        found = _of_count(right, _MIRRORED[sign], left, values, evidence)
     if found is None:
         left, right = node.left, node.comparators[0]
         sign = OPERATORS[type(node.ops[0])][0 if wanted else 1]

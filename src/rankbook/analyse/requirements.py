@@ -26,6 +26,8 @@ _Line = tuple[Ancestor, ...]
 _SET_UP = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"})
 """Methods that run before each test of a class and may skip it."""
 _SET_UPS = tuple(_SET_UP)
+_OF_MACHINES = frozenset({"gpus", "backend", "device", "peer access", "capability", "memory", "library", "package"})
+"""Kinds of needs that a machine meets by what it has."""
 _HARNESS_FILES = ("torch/testing/_internal/", "unittest/", "torch/_dynamo/")
 """Parts of paths in which the harnesses stand whose rows say all of them."""
 
@@ -52,7 +54,11 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
     test, function, lineage = collected.test, collected.function, collected.lineage
     device = dict(test.case).get("device")
     decides = (
-        function.skips or function.spawns or function.asks or any(call.name == GPU_CALL and call.arguments for call in function.gpu_calls)
+        function.skips
+        or function.leaves
+        or function.spawns
+        or function.asks
+        or any(call.name == GPU_CALL and call.arguments for call in function.gpu_calls)
     )
     case = test.case if decides else ()
     is_plain = not (decides or function.decorators or function.guard or function.gpu_calls)
@@ -100,12 +106,30 @@ def _of_function(draft: Draft, path: str, collected: Collected, device: str | No
         plain = Values(draft.names, test.path, _own(collected.lineage))
         given = by_default(function, plain) if _is_called_plainly(collected, plain) else unknown(function, plain)
         values = inside(function, _bound(plain.with_bound(given), _given(draft, path, collected)))
-        return (*(need for skip in function.skips for need in of_skip(skip, values)), *of_helpers(function, values))
+        skipped = (need for skip in function.skips for need in of_skip(skip, values))
+        return (*skipped, *_of_leaves(function.leaves, values), *of_helpers(function, values))
 
     found = draft.remember(("decorator needs", *key, device), decorators)
     plain = Values(draft.names, test.path, collected.lineage)
     found = (*found, *_of_gpu_calls(function.gpu_calls, plain, dict(test.case)))
-    return (*found, *skips()) if function.skips or function.asks else found
+    return (*found, *skips()) if function.skips or function.leaves or function.asks else found
+
+
+def _of_leaves(leaves: Iterable[Expression], values: Values) -> Iterator[Requirement]:
+    """Give what a test must have of the machine to come to what it tests; plain pytest says that it has passed where that is missing."""
+    for leave in leaves:
+        try:
+            found = list(of_skip_in_full(leave, values))
+        except Unread:
+            continue
+        if all(map(_is_had, found)):
+            yield from found
+
+
+def _is_had(need: Requirement) -> bool:
+    """Tell whether a need is met by what a machine has, and not by what it lacks."""
+    least = gpu_range(need.value) if need.kind == "gpus" else None
+    return least[0] > 0 if least else need.kind in _OF_MACHINES and not need.value.startswith("not ")
 
 
 def _given(draft: Draft, path: str, collected: Collected) -> dict[str, str]:

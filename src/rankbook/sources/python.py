@@ -43,6 +43,12 @@ _MOST_NAMES = 4
 """Names that are followed from one to the next."""
 _LAST_PARTS = frozenset(name.rpartition(".")[2] for name in _ENDS | _SKIPS)
 _SKIP = "pytest.mark.skip"
+_SAYS = re.compile(r"(?:^|\.)(?:print|warn|warning|info|debug|log)$")
+"""What a test calls to say why it does nothing."""
+_ASKS_MACHINE = re.compile(
+    r"torch\.(?:cuda|xpu|hpu|accelerator|device|distributed\.is_)|dist\.is_|os\.(?:environ|getenv)|(?:int|len|min|max)$"
+)
+"""What it calls to ask for what the machine has."""
 _NAMESPACES = frozenset({"globals", "vars", "locals", "setattr"})
 """What sets names that no assignment tells, called in a loop."""
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -219,6 +225,7 @@ class _FunctionDraft(Struct):
         is_worth = self.is_followed or (returns is None and "." not in self.qualname and (_is_plain(node) or _gives_decorator(node)))
         skips = tuple(self._sure_skips(text)) if self.skips else ()
         asks = tuple([text.expression(call) for name, call in self.called if skipping.may_be(name)]) if self.called else ()
+        leaves = tuple(_leaves_at_once(node.body, text)) if "test" in node.name else ()
         return Function(
             name=node.name,
             qualname=self.qualname,
@@ -231,9 +238,10 @@ class _FunctionDraft(Struct):
             returns=returns,
             guard=self.guard,
             skips=skips,
+            leaves=leaves,
             defaults=_defaults(node.args, text) if is_worth or returns is not None or skipping.is_for(self, returns) else (),
             asks=asks,
-            names=_set_names(self, (*skips, *asks), reader) if skips or asks else (),
+            names=_set_names(self, (*skips, *leaves, *asks), reader) if skips or leaves or asks else (),
             spawns=tuple([_spawned(call, self, text) for call in self.spawns]) if self.spawns else (),
             gpu_calls=gpus.told(Held(holder, node)) if gpus is not None and (holder or node.name == self.qualname) else (),
             text=text.whole(node) if is_worth else "",
@@ -922,6 +930,34 @@ def _returns(body: list[ast.stmt], text: Text) -> str | None:
     if len(body) == 2 and not (isinstance(body[0], ast.Expr) and string(body[0].value) is not None):
         return None
     return text.of(last.value) if isinstance(last, ast.Return) and last.value is not None else None
+
+
+def _leaves_at_once(body: list[ast.stmt], text: Text) -> Iterator[Expression]:
+    """Yield the conditions under which statements end by a `return` before they have done anything."""
+    for node in body:
+        if isinstance(node, ast.If) and not node.orelse and _only_returns(node.body):
+            yield Expression(text.of(node.test), _guard_name(_Guard(None, node.test)), node.lineno)
+        elif not _only_prepares(node):
+            return
+
+
+def _only_returns(body: list[ast.stmt]) -> bool:
+    """Tell whether statements return nothing, and do no more than to say so."""
+    *before, last = body
+    is_bare = isinstance(last, ast.Return) and (last.value is None or (isinstance(last.value, ast.Constant) and last.value.value is None))
+    return is_bare and all(isinstance(node, ast.Expr) and _says(node.value) for node in before)
+
+
+def _says(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Call) and _SAYS.search(dotted(node.func)) is not None)
+
+
+def _only_prepares(node: ast.stmt) -> bool:
+    """Tell whether a statement tests nothing: an import, a docstring, or a name that is set to what the machine has, or to a constant."""
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        calls = [inner for inner in ast.walk(node) if isinstance(inner, ast.Call | ast.Await)]
+        return all(isinstance(call, ast.Call) and _ASKS_MACHINE.match(dotted(call.func)) for call in calls)
+    return isinstance(node, ast.Import | ast.ImportFrom | ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
 
 
 def _is_plain(node: _FunctionNode) -> bool:
