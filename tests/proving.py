@@ -64,6 +64,7 @@ def prove(folder: Path, *arguments: str, env: dict[str, str] | None = None, time
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        errors="replace",
         timeout=timeout,
         check=False,
     )

@@ -303,8 +303,46 @@ def test_the_end(tmp_path, way):
     assert list((tmp_path / "tmp").iterdir()) == []
     if "collecting" not in way:
         assert {name: str(run.outcome) for name, run in ledger(tmp_path).items()} == (
-            {"fails": "failed"} if way == "-x" else {"quick": "passed", "test_first": "passed"}
+            {"fails": "failed", "test_first": "passed"} if way == "-x" else {"quick": "passed", "test_first": "passed"}
         )
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 2), (signal.SIGTERM, 128 + signal.SIGTERM)])
+def test_what_has_run_ahead_is_recorded(tmp_path, number, status):
+    """What ended behind a slow listing is in the ledger when Ctrl-C, or the time limit of a CI job, ends the session, as it ended."""
+    nap = f"sleep {300_000 + os.getpid()}"
+    quick = [(f"bash {{name=q{place}}}", f"touch {tmp_path / f'q{place}'}; exit {place // 3}") for place in range(4)]
+    page(tmp_path, "p", ("bash {name=slow}", nap), *quick, ("python {name=tests}", "def test_one(): pass\ndef test_two(): assert not 1"))
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    heeding = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "--listing-jobs=4", "docs"]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, **streams, preexec_fn=heeding) as under_way:  # noqa: PLW1509 - as above
+        end = time.monotonic() + 120
+        while not all((tmp_path / f"q{place}").exists() for place in range(4)) and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(2)  # their processes end, and the tests of the module
+        under_way.send_signal(number)
+        output = under_way.communicate(timeout=60)[0]
+    assert under_way.returncode == status, output
+    assert "INTERNALERROR" not in output and "Traceback" not in output, output
+    assert processes(nap) == 0
+    assert {name: str(run.outcome) for name, run in ledger(tmp_path).items()} == {
+        **{f"q{place}": "passed" for place in range(3)},
+        "q3": "failed",
+        "test_one": "passed",
+        "test_two": "failed",
+    }
+
+
+def test_a_failure_that_the_debugger_ends_is_recorded(tmp_path):
+    """With `--pdb` pytest comes to no report of the end of a test when its user quits."""
+    page(tmp_path, "p", ("python {name=bad}", "assert 1 == 2"), ("python {name=next}", "assert 1"))
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "--pdb", "docs"]
+    done = subprocess.run(command, cwd=tmp_path, input="q\n", capture_output=True, text=True, check=False)
+    assert "INTERNALERROR" not in done.stdout, done.stdout
+    assert str(ledger(tmp_path)["bad"].outcome) == "failed"
 
 
 FAULTS = """

@@ -12,7 +12,7 @@ from rankbook import query
 from rankbook.config import load
 from rankbook.document import survey_tree
 from rankbook.sources.packages import told_from
-from rankbook.terminal import one_line
+from rankbook.terminal import is_watched, one_line
 
 Say = Callable[[str], None]
 """Prints a line."""
@@ -69,7 +69,7 @@ def ask(chosen: Namespace, root: Path, say: Say) -> int:
 
 def _as_table(found: query.Answer) -> Iterator[str]:
     """Write columns; where a person watches, with what does not fit on a line broken within its column."""
-    if not sys.stdout.isatty() or not found.rows:
+    if not is_watched(sys.stdout) or not found.rows:
         yield from query.lines(found)
         return
     from rich.console import Console

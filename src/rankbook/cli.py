@@ -17,7 +17,7 @@ from rankbook.config import Settings, find_root, load
 from rankbook.errors import ConfigError, RankbookError, refused
 from rankbook.garbage import leave_at_exit
 from rankbook.report import Report, others_among, pages_among, plural, told_of_unparsed
-from rankbook.terminal import harmless, heard, one_line, word
+from rankbook.terminal import harmless, heard, is_watched, one_line, word
 
 _DRAWN_EVERY = 0.1
 """Seconds between two looks of a progress bar."""
@@ -253,7 +253,7 @@ def _say(line: str, stream: TextIO | None = None) -> None:
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], None]]:
     """Show a bar for each step where a person watches."""
-    if not sys.stderr.isatty():
+    if not is_watched(sys.stderr):
         yield lambda _step, _done, _total: None
         return
     from rich.console import Console

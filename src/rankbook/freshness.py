@@ -75,10 +75,21 @@ class Manifest(Struct, frozen=True):
     """Of a run that finds nothing changed."""
 
 
+_NOWHERE = Path(os.devnull, "rankbook")
+"""A folder that cannot be made."""
+
+
 def cache_base() -> Path:
     """Name the folder of all that rankbook keeps: the user's, because what lies in it is trusted."""
-    own = os.environ.get("RANKBOOK_CACHE_DIR")
-    return Path(own).absolute() if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rankbook")
+    own, shared = os.environ.get("RANKBOOK_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME", "")
+    if own:
+        return Path(os.path.expanduser(own)).absolute()  # noqa: PTH111 - that of Path raises where there is no home
+    if Path(shared).is_absolute():  # as the specification has it
+        return Path(shared, "rankbook")
+    try:
+        return Path.home() / ".cache/rankbook"
+    except RuntimeError:  # the user has neither a home nor a name, and nothing is kept
+        return _NOWHERE
 
 
 def cache_folder(settings: Settings) -> Path:

@@ -206,14 +206,14 @@ def _columns(runs: list[Run]) -> Iterator[str]:
 
 
 def _export_options(parser: ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="file to write (default: standard output)")
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="file to write (default: -, the standard output)")
     _since_option(parser)
 
 
 def _export(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> int:
     del settings
     lines = _lines(ledger, chosen.since or "")
-    if chosen.file is None:
+    if chosen.file is None or str(chosen.file) == STANDARD:
         _print(lines)
         return 0
     with _replaced(chosen.file) as stream:

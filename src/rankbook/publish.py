@@ -154,7 +154,8 @@ class Site:
         """Take what the last run has made out of the site's folder, which an engine is about to empty."""
         sheltering.shelter(self.path, {file.partition("/")[0] for file in self._files()}, (searching.FOLDER,))
         self._search = f"{sheltering.ASIDE}/{sheltering.WHOLE}/{searching.FOLDER}"
-        self.shell_kept_in.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be kept
+            self.shell_kept_in.unlink(missing_ok=True)
 
     @property
     def shell_kept_in(self) -> Path:

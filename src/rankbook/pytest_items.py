@@ -93,6 +93,10 @@ class Session(Struct):
             if item.starts_process:
                 item.submitted(item.job, item.test)
 
+    def unreported(self) -> list[Run]:
+        """Give the outcomes of items that have ended ahead of their reports, to which pytest will not come any more."""
+        return [run for item in self.items if (run := item.unreported()) is not None]
+
     def end(self) -> None:
         """End what is under way."""
         self.is_over = True
@@ -418,6 +422,8 @@ class ListingItem(pytest.Item):
     """What the item's process said, by phase."""
     order: int
     """Place among all items that are selected."""
+    is_reported: bool
+    """Whether the last of its reports was made."""
     overruled: dict[str, Report]
     """What pytest made of a phase against that, or without it: a mark of a conftest file, an error of a plugin."""
 
@@ -434,6 +440,7 @@ class ListingItem(pytest.Item):
         """
         item: ListingItem = cls.from_parent(parent, name=name)
         item.job, item.page, item.case, item.phases, item.overruled, item.order = job, page, case, {}, {}, 0
+        item.is_reported = False
         for marked, arguments in case.marks if case else ():
             if marked not in ACTED_ON:
                 item.own_markers.append(mark(marked, arguments))
@@ -555,14 +562,28 @@ class ListingItem(pytest.Item):
             job: the item's own listing, or another one of its page.
             test: a test of that listing.
         """
-        state = self.state
-        wanted = state.outlook.claim(job, test)
-        alone = bool(self.test) and is_spread(self.config)
-        key = (id(self) if alone else id(job.whole or job), wanted)
+        state, key = self.state, self._key(job, test)
         if key not in state.running:
-            tests = [test] if alone else self._batch(job, wanted)
+            wanted = key[1]
+            tests = [test] if self._is_alone else self._batch(job, wanted)
             state.running[key] = state.prover.submit(job, self.page.sources(job), tests, Wish(self.order, wanted))
         return state.running[key]
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether the item has a process of its own."""
+        return bool(self.test) and is_spread(self.config)
+
+    def _key(self, job: Job, test: str) -> tuple[int, Claim]:
+        """Name the run of a test of a listing among those of the session."""
+        return id(self) if self._is_alone else id(job.whole or job), self.state.outlook.claim(job, test)
+
+    def unreported(self) -> Run | None:
+        """Give the item's outcome where its process has ended and pytest did not come to the last of its reports; None elsewhere."""
+        running = self.state.running.get(self._key(self.job, self.test)) if not self.is_reported and self.starts_process else None
+        ended = running.ended(self.test) if running is not None else {}
+        self.phases = {phase: self.judged(report) for phase, report in ended.items()} or self.phases
+        return self.run_record() if ended else None
 
     def submit_again(self, why: str) -> Running:
         """Have the item run alone by new interpreters.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Generator, Mapping
+import signal
+import threading
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -178,6 +181,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         report.longrepr = item.repr_failure(call.excinfo)
     if call.when == "teardown" and not runs_nothing(item.config):
         # An attribute of the report travels from the workers of xdist to the process that writes the ledger.
+        item.is_reported = True
         report.rankbook = {"line": item.job.listing.line, "run": values_of(item.run_record()), "outputs": item.outputs()}  # type: ignore[attr-defined]
     return report
 
@@ -212,11 +216,26 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     state = session.config.stash[STASH]
     if not hasattr(session.config, "workerinput") and not runs_nothing(session.config) and not _is_controller(session.config):
         state.submit_all()
-    result = yield
+    with _ended_in_order(session.config):
+        result = yield
     canary = session.config.stash[CANARY]
     if canary.share and not session.shouldstop:
         state.failures += differences(canary.chosen(state.items))
     return result
+
+
+@contextmanager
+def _ended_in_order(config: pytest.Config) -> Iterator[None]:
+    """End the session as Ctrl-C does where the process is told to end, by a time limit for example, so that what has ended is recorded."""
+    is_ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not is_ours or hasattr(config, "workerinput") or not config.stash[STASH].items:
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda *_: pytest.exit("ended by SIGTERM", 128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _is_controller(config: pytest.Config) -> bool:
@@ -227,6 +246,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """End what still runs; write what was recorded."""
     config = session.config
     state = config.stash[STASH]
+    if RECORDER in config.stash:
+        config.stash[RECORDER].catch_up(state.unreported())
     state.end()
     if hasattr(config, "workerinput"):
         config.workeroutput["rankbook_register"] = state.register  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -47,8 +47,13 @@ class Recorder:
         self.runs.append((facts["line"], run))
         for line, old, new in facts["outputs"]:
             self.outputs.setdefault(run.page, []).append(updating.Block(line, old, new))
-        if run.outcome is not Outcome.PROVED and not self._refused:
-            self._record(run)
+        self.catch_up([run])
+
+    def catch_up(self, runs: Iterable[Run]) -> None:
+        """Record outcomes, those too of which the session, which ends before its time, has no report."""
+        for run in runs:
+            if run.outcome is not Outcome.PROVED and not self._refused:
+                self._record(run)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:

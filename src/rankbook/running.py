@@ -104,6 +104,18 @@ class Running:
                 return Report(Outcome.NOT_RUN, "the session ended before it had run")
             return self.reports.get(key, PASSED)
 
+    def ended(self, test: str) -> dict[str, Report]:
+        """Give what a test that has run to its end has said, by phase, without waiting; empty for another.
+
+        Of the last one that is known when the process has ended.
+        """
+        with self._changed:
+            has_more = bool(self.waiting) and (test, "teardown") in self.reports
+            if self._error is not None or test in self.waiting or not (self._done or has_more):
+                return {}
+            phases = PHASES if self.job.kind.has_tests else ("call",)
+            return {phase: self.reports.get((test, phase), PASSED) for phase in phases}
+
     @property
     def is_over(self) -> bool:
         """Whether nothing more will be reported."""

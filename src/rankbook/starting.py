@@ -22,7 +22,7 @@ from rankbook.pages import share_address
 from rankbook.query import fewest_gpus
 from rankbook.report import plural
 from rankbook.starter import Declared, Demands, Draft, Facts, Kind, Sources, Wishes, drafts, find_facts, find_tests
-from rankbook.terminal import word
+from rankbook.terminal import is_watched, word
 
 Say = Callable[[str], None]
 """Prints a line."""
@@ -130,7 +130,7 @@ def _tests(root: Path, named: tuple[str, ...]) -> Sources:
     tests = find_tests(Declared(root))
     if tests.sources:
         return tests
-    if not sys.stdin.isatty():
+    if not is_watched(sys.stdin):
         raise ConfigError("no test modules were found", where=root, right="name their folder: rankbook init FOLDER")
     return Sources((_source(root, input("No test modules were found. Folder of the tests: ").strip()),), found="named")
 

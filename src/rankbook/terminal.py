@@ -18,6 +18,11 @@ _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 """Sequences that colour a terminal, or move its cursor."""
 
 
+def is_watched(stream: TextIO | None) -> bool:
+    """Tell whether a person is at the other end of a stream; one that the caller has closed is None."""
+    return stream is not None and stream.isatty()
+
+
 def harmless(text: str) -> str:
     r"""Give a text in which nothing steers the terminal: ESC is written `\u001b`, as in JSON, so that JSON stays what it is.
 

@@ -100,10 +100,15 @@ def own_environment() -> dict[str, str]:
             return dict(os.environ)
 
 
+def callers_environment() -> dict[str, str]:
+    """Give the environment of this process as programs get it: their assertions hold, whatever the caller's own are compiled to."""
+    return {name: value for name, value in own_environment().items() if name != "PYTHONOPTIMIZE"}
+
+
 def environment_of(program: Program) -> dict[str, str]:
     """Give the environment that a program asks for: the caller's, its own on top, and the GPUs that it was granted."""
     granted = {} if program.gpus is None else {VISIBLE: ",".join(program.gpus)}
-    callers = {name: value for name, value in own_environment().items() if name not in OF_PYTEST}
+    callers = {name: value for name, value in callers_environment().items() if name not in OF_PYTEST}
     return {**callers, **program.environment, **granted}
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from rankbook.engines import execution, leftovers, roles, wire
 from rankbook.engines.execution import Executions, SupervisedExecution, SupervisorLostError
 from rankbook.engines.fresh import FreshEngine, end
-from rankbook.engines.job import VISIBLE, Job, environment_of, own_environment
+from rankbook.engines.job import VISIBLE, Job, callers_environment, environment_of
 from rankbook.engines.zygote import ENVIRONMENT, HARNESSES, TORCH
 from rankbook.errors import EngineError
 from rankbook.listing import Program
@@ -234,7 +234,7 @@ class Zygote:
     """
 
     def __init__(self, preload: Sequence[str], scratch: Sequence[str], gpus: Mapping[str, str]) -> None:
-        self.environment = own_environment()
+        self.environment = callers_environment()
         """The caller's environment when the zygote was started."""
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()

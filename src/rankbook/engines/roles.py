@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -66,6 +67,8 @@ def received(argument: str) -> int:
 
 
 def main() -> None:
-    """Play the role that the command line names."""
+    """Play the role that the command line names; whoever started it may have blocked, or ignored, what tells of the end of children."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     module, _, function = ROLES[sys.argv[1]].partition(":")
     getattr(importlib.import_module(module), function)(*sys.argv[2:])

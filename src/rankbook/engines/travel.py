@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from rankbook import __version__
-from rankbook.engines.job import own_environment, program_of
+from rankbook.engines.job import callers_environment, program_of
 from rankbook.engines.wire import Message
 from rankbook.errors import EngineError
 from rankbook.listing import Ended, Program, RankEnd
@@ -118,7 +118,7 @@ def _cores() -> int:
 
 def environment() -> dict[str, str]:
     """Give what travels of this process's environment."""
-    return {name: value for name, value in own_environment().items() if not matches(name, OF_THE_MACHINE)}
+    return {name: value for name, value in callers_environment().items() if not matches(name, OF_THE_MACHINE)}
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:

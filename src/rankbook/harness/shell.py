@@ -6,6 +6,7 @@ import doctest
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -109,6 +110,9 @@ def run(program: Program, runtime: Runtime) -> int:
     path = Path(program.root) / program.path
     os.chdir(Path(program.root, program.arguments.get("folder", "")))
     os.environ |= environment()
+    if shutil.which("bash") is None:
+        runtime.emit({"type": "report", "id": "", "when": "call", "outcome": "skipped", "reason": "needs bash, which is not on PATH"})
+        return 0
     comparison = outputs.Comparison.of(program.arguments)
     wrong = _console(path, program.arguments.get("hidden", 0)) if program.arguments.get("console") else _script(path, comparison)
     failure = {"outcome": "failed", **wrong} if wrong else None
@@ -245,7 +249,7 @@ def _steps(text: str) -> Iterator[_Step]:
 def _console(path: Path, hidden: int) -> dict[str, Any] | None:
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     if hidden:
-        status = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", "".join(lines[:hidden])], check=False).returncode
+        status = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", "".join(lines[:hidden]).encode()], check=False).returncode
         if status:
             return {"reason": f"exit status {status} in the hidden lines", "text": "", "line": 1}
     steps = list(_steps("\n" * hidden + "".join(lines[hidden:])))
@@ -255,10 +259,11 @@ def _console(path: Path, hidden: int) -> dict[str, Any] | None:
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     for step in steps:
         done = subprocess.run(
-            ["bash", "-u", "-o", "pipefail", "-c", step.command],
-            check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            ["bash", "-u", "-o", "pipefail", "-c", step.command.encode()],
+            check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
         )  # fmt: skip
-        sys.stdout.write(f"$ {step.command}\n{done.stdout}")
+        sys.stdout.buffer.write(f"$ {step.command}\n{done.stdout}".encode())  # whatever the locale can encode
+        sys.stdout.buffer.flush()
         if done.returncode:
             return {"reason": f"exit status {done.returncode}: {step.command}", "text": done.stdout, "line": step.line}
         if step.expected.strip() and not checker.check_output(step.expected, done.stdout, flags):

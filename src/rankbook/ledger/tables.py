@@ -7,6 +7,7 @@ systems do not give, and leaves what was committed in a second file, which is lo
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -103,7 +104,7 @@ def reading(path: Path, *, touch: bool = True) -> Iterator[sqlite3.Connection]:
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode={mode}", uri=True, timeout=PATIENCE, isolation_level=None)
+    return sqlite3.connect(f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}", uri=True, timeout=PATIENCE, isolation_level=None)
 
 
 @contextmanager
