@@ -221,7 +221,7 @@ def test_rows_that_cannot_be_read(book, damage):
     sentence = (
         r"rankbook: error: \S*ledger\.sqlite: (it is damaged: it holds a run that cannot be read \(.*\)|not a ledger that can be used .*); "
     )
-    for words in (("show",), ("export",), ("merge", ".rankbook/ledger.sqlite", "--ledger", "other.sqlite")):
+    for words in (("show",), ("debt",), ("export",), ("merge", ".rankbook/ledger.sqlite", "--ledger", "other.sqlite")):
         assert re.fullmatch(f"(?s){sentence}move it away and run again\n", rankbook("ledger", *words, cwd=book, status=2)), words
     assert not (book / "other.sqlite").exists() or list(Ledger(book / "other.sqlite").exported()) == []
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from msgspec import Struct, field
 from rankbook.errors import LedgerError
 from rankbook.ledger import rows
 from rankbook.ledger.session import Session
-from rankbook.ledger.tables import FORMAT, is_there, reading, writing
+from rankbook.ledger.tables import FORMAT, is_there, reading, sound, writing
 from rankbook.ledger.values import Values, checked, hardware_class, is_ahead, moment, run_of, setting, values_of
 from rankbook.listing import Outcome, Run
 
@@ -120,7 +119,7 @@ class Ledger:
         join = " ".join(f"JOIN texts AS {name} ON {name}.id = found.{name}" for name in ("session", "node", "test_case"))
         pages: dict[int, dict[str, _Sitting]] = defaultdict(lambda: defaultdict(_Sitting))
         sizes = _Sizes()
-        with _sound(self.path):
+        with sound(self.path):
             for page, session, node, case, at in self._rows(f"SELECT {names} {query} {join} ORDER BY found.at"):
                 pages[page][session].take(node, sizes[case], at)
         return list(dict.fromkeys(node for sittings in pages.values() for node in _held(sittings)))
@@ -149,7 +148,7 @@ class Ledger:
         )
         if not is_there(self.path):
             return []
-        with _sound(self.path), reading(self.path) as connection:
+        with reading(self.path) as connection:
             found = connection.execute(query, (*ends, len(beginning), beginning, without, len(ending), ending)).fetchall()
             texts = rows.Texts(connection)
             lists = {modules for _, _, modules, _ in found}
@@ -172,18 +171,8 @@ class Ledger:
 
     def _read(self, query: str, *arguments: object, touch: bool = True) -> Iterator[Values]:
         if is_there(self.path):
-            with _sound(self.path), reading(self.path, touch=touch) as connection:
+            with reading(self.path, touch=touch) as connection:
                 yield from rows.read(connection, query, arguments)
-
-
-@contextmanager
-def _sound(path: Path) -> Iterator[None]:
-    """Turn what cannot be read of a file whose tables are whole, but not what stands in them, into one sentence."""
-    try:
-        yield
-    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
-        what = f"it is damaged: it holds a run that cannot be read ({type(error).__name__}: {error})"
-        raise LedgerError(what, where=path, right="move it away and run again") from error
 
 
 _Last = tuple[str, str, Mapping[str, str], str]

@@ -93,7 +93,7 @@ def reading(path: Path, *, touch: bool = True) -> Iterator[sqlite3.Connection]:
     Raises:
         LedgerError: it is no ledger, is of a newer format, or cannot be read.
     """
-    with _told(path), closing(_connect(path, "rw")) as connection:
+    with sound(path), _told(path), closing(_connect(path, "rw")) as connection:
         if _format(connection, path) == FORMAT or (touch and _could_migrate(connection, path)):
             yield connection
             return
@@ -188,6 +188,16 @@ def _make_folder(path: Path) -> None:
     except OSError as error:
         what = f"its folder cannot be made ({error.strerror})"
         raise LedgerError(what, where=path, right="name a place where files can be written") from error
+
+
+@contextmanager
+def sound(path: Path) -> Iterator[None]:
+    """Turn what cannot be read of a file whose tables are whole, but not what stands in them, into one sentence."""
+    try:
+        yield
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        what = f"it is damaged: it holds a run that cannot be read ({type(error).__name__}: {error})"
+        raise LedgerError(what, where=path, right="move it away and run again") from error
 
 
 @contextmanager
