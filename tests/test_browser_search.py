@@ -229,7 +229,7 @@ def test_parameters_are_no_part_of_a_name(visit):
     for query in ("test_ways", "test_ways[gap-12]", "suite/test_ways.py::test_ways[with a gap-True]"):
         assert ask(page, query)[0] == ("test", "test_ways", place)
     assert [name for _, name, _ in ask(page, "test_ways")] == ["test_ways", "test_ways.py"]
-    for query in ("shape0", "test_ways shape1"):
+    for query in ("shape0", "test_ways shape1", "test_ways 2"):  # 2 is no part of 12
         ask(page, query)
         assert status(page).startswith("Nothing found.")
 

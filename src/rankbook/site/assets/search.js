@@ -121,7 +121,8 @@
   };
 
   // The parameters that were asked for, of a test that is found by them.
-  const valuesFor = (row, { whole, pieces }) => row.values.filter((value) => [whole, ...pieces].some((piece) => flat(value).includes(piece)));
+  const holds = (value, piece) => (/^\d+$/.test(piece) ? value.split(/\D+/) : value).includes(piece); // 4 is no part of 14
+  const valuesFor = (row, { whole, pieces }) => row.values.filter((value) => [whole, ...pieces].some((piece) => holds(flat(value), piece)));
 
   // How well a row fits: 0 its name (that of a file or a folder before others where a path is asked for), 1 its beginning, 2 that of a part, 3 somewhere; -1 not at all.
   const fit = (row, asked) => {
