@@ -184,7 +184,8 @@ def test_the_harness_and_what_is_under_test_are_not_followed() -> None:
     """What a harness does to start ranks, and how the library under test is made, is not what a test exercises."""
     result = project(
         {"site-packages/mypkg/__init__.py": "import os\ndef work():\n    os.fork()\n"},
-        lib__harness="import os\nclass MultiProcessTestCase:\n    def setUp(self):\n        os.fork()\n",
+        lib__harness="import os\nclass MultiProcessTestCase:\n    def setUp(self):\n        self._spawn_processes()\n"
+        "    def _spawn_processes(self):\n        os.fork()\n",
         core="import os\ndef inside():\n    os.fork()\n",
         tests__test_it="""
             import core
