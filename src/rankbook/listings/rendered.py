@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from rankbook.patterns import compiled
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PIECE = re.compile(
+_PIECE = compiled(
     r"""
     <!--(?:>|->|.*?(?:--!?>|\Z))
   | <(?P<raw>script|style|textarea|title|xmp|iframe|noembed|noframes|noscript|template)(?=[\s/>]).*?(?:</(?P=raw)(?=[\s/>])[^>]*>|\Z)
-  | <(?P<close>/?)(?P<tag>[a-z][^\s/>]*)(?P<attributes>(?>(?:=\s*"[^"]*(?:"|\Z)|=\s*'[^']*(?:'|\Z)|[^>])*))(?:>|\Z)
+  | <(?P<close>/?)(?P<tag>[a-z][^\s/>]*)(?P<attributes>(?:=\s*"[^"]*(?:"|\Z)|=\s*'[^']*(?:'|\Z)|[^>])*+)(?:>|\Z)
   | <[!?/][^>]*(?:>|\Z)
     """,
     re.IGNORECASE | re.DOTALL | re.VERBOSE,

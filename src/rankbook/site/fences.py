@@ -15,13 +15,15 @@ from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import quote
 
+from rankbook.patterns import compiled
+
 BLOCK = "<pre"
 """What every listing is in HTML."""
-_PIECE = re.compile(
+_PIECE = compiled(
     r"""
     <!--.*?-->
   | <(?P<raw>script|style|template|textarea)\b.*?</(?P=raw)\s*>
-  | <(?P<close>/?)(?P<tag>div|pre|table|tbody|td|tr)(?P<attributes>(?:\s(?>(?:"[^"]*"|'[^']*'|[^>"'])*))?)>
+  | <(?P<close>/?)(?P<tag>div|pre|table|tbody|td|tr)(?P<attributes>(?:\s(?:"[^"]*"|'[^']*'|[^>"'])*+)?)>
     """,
     re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )

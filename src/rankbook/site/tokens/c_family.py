@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import re
 
+from rankbook.patterns import compiled
 from rankbook.site.tokens.table import ESCAPE, Rule, Table, double, nested, spanned, tagged
 
-LINE_COMMENT = r"//(?>(?:[^\\\n]++|\\.?+)*)"
-BLOCK_COMMENT = r"/\*(?>(?:[^*]++|\*(?!/))*)(?:\*/|\Z)"
-NUMBER = r"\d(?>(?:[eEpP][+-]|'\w|[\w.])*)"
+LINE_COMMENT = r"//(?>[^\\\n]++|\\.?+)*+"
+BLOCK_COMMENT = r"/\*(?>[^*]++|\*(?!/))*+(?:\*/|\Z)"
+NUMBER = r"\d(?>[eEpP][+-]|'\w|[\w.])*+"
 """A preprocessing number, as the standard of C has it."""
 STRING, CHARACTER = double('"'), double("'")
 
-_RAW = r"(?>(?:u8|[uUL])?)R\"(?P<delimiter>[^()\\\s\"]{0,16}+)\((?>(?:[^)]++|\)(?!(?P=delimiter)\"))*)(?:\)(?P=delimiter)\"|\Z)"
-_PREPROCESSOR = rf"#(?>(?:[^\n/\\\"']++|\\.?+|/(?![/*])|{STRING}|')*)"
+_RAW = r"(?:u8|[uUL])?+R\"(?P<delimiter>[^()\\\s\"]{0,16}+)\((?>[^)]++|\)(?!(?P=delimiter)\"))*+(?:\)(?P=delimiter)\"|\Z)"
+_PREPROCESSOR = rf"#(?>[^\n/\\\"']++|\\.?+|/(?![/*])|{STRING}|')*+"
 _NAMED = (
-    r"(?:class|struct|union|namespace|enum(?>(?:[ \t]++(?:class|struct))?))[ \t]++"
-    r"(?>(?:[A-Z][A-Z_\d]*+[ \t]++(?=\w))?)[^\W\d]\w*+(?>(?:::\w++)*)"
+    r"(?:class|struct|union|namespace|enum(?:[ \t]++(?:class|struct))?+)[ \t]++(?:[A-Z][A-Z_\d]*+[ \t]++(?=\w))?+[^\W\d]\w*+(?:::\w++)*+"
 )
-_INCLUDE = re.compile(r"(#[ \t]*+(?:include(?:_next)?|import)[ \t]*+)(&lt;(?>(?:[^&\n]++|&(?!gt;))*)(?>(?:&gt;)?)|\"[^\"\n]*+\"?+)")
-_ESCAPE = re.compile(r"((?>(?:\\(?:[\\'\"abefnrtv?0\n]|x[\da-fA-F]++|[0-7]{1,3}|u\{?[\da-fA-F]{1,6}\}?|U[\da-fA-F]{8}))+))")
+_INCLUDE = compiled(r"(#[ \t]*+(?:include(?:_next)?|import)[ \t]*+)(&lt;(?>[^&\n]++|&(?!gt;))*+(?:&gt;)?+|\"[^\"\n]*+\"?+)")
+_ESCAPE = compiled(r"((?:\\(?:[\\'\"abefnrtv?0\n]|x[\da-fA-F]++|[0-7]{1,3}|u\{?[\da-fA-F]{1,6}\}?|U[\da-fA-F]{8}))++)")
 
 
 def string(name: str, token: str) -> str:
@@ -76,14 +76,14 @@ _COMMENTS = (Rule("c1", LINE_COMMENT), Rule("cm", BLOCK_COMMENT))
 _RULES = (
     *_COMMENTS,
     Rule("s", _RAW, groups=1),
-    Rule("s", r"(?>(?:u8|[uUL])?)" + STRING, double_quoted),
-    Rule("sc", r"(?>(?:u8|[uUL])?)" + CHARACTER, _character),
+    Rule("s", r"(?:u8|[uUL])?+" + STRING, double_quoted),
+    Rule("sc", r"(?:u8|[uUL])?+" + CHARACTER, _character),
     Rule("cp", _PREPROCESSOR, _directive),
     Rule("nf", rf"^{_SIGNATURE}", _declared),
     Rule("nc", _NAMED, named),
     Rule("mi", NUMBER),
 )
-_STOPS = (r"(?>(?:u8|[uUL])?)R?+[\"']",)
+_STOPS = (r"(?:u8|[uUL])?+R?+[\"']",)
 _ANYWHERE = ""
 
 _C = {
@@ -142,11 +142,11 @@ SHADER = Table(_RULES, r"\"'#/", _SHADER, (), _ANYWHERE, lines=_SIGNATURE)
 
 _REGULAR = (
     r"(?:(?<=[=(,:\[!|?{};\n])|(?<=[=(,:\[!|?{};] )|(?<=&amp;)|(?<=&amp; ))"
-    r"/(?![/*])(?>(?:[^/\\\n\[]++|\\[^\n]|\[(?>(?:[^\]\\\n]++|\\[^\n])*)\]?+)+)(?>(?:/\w*+)?)"
+    r"/(?![/*])(?>[^/\\\n\[]++|\\[^\n]|\[(?>[^\]\\\n]++|\\[^\n])*+\]?+)++(?:/\w*+)?+"
 )
 _TEMPLATE = (
-    r"`(?>(?:[^`\\$]++|\\.?+|\$(?!\{)|\$\{(?>(?:[^{}\"'`\\]++|\"(?>(?:[^\"\\\n]++|\\[^\n])*)\"|'(?>(?:[^'\\\n]++|\\[^\n])*)'"
-    r"|`(?>(?:[^`\\]++|\\.)*)`|\{[^{}\"'`\\]*+\})*)\})*)`|" + double("`", over_lines=True)
+    r"`(?>[^`\\$]++|\\.?+|\$(?!\{)|\$\{(?>[^{}\"'`\\]++|\"(?>[^\"\\\n]++|\\[^\n])*+\"|'(?>[^'\\\n]++|\\[^\n])*+'"
+    r"|`(?>[^`\\]++|\\.)*+`|\{[^{}\"'`\\]*+\})*+\})*+`|" + double("`", over_lines=True)
 )
 _JAVASCRIPT = {
     "k": "async await break case catch continue debugger default delete do else export extends finally for from if import in instanceof "
@@ -172,20 +172,20 @@ _SCRIPT_RULES = (
     Rule("sr", _REGULAR),
     Rule("nd", r"@[^\W\d][\w.]*+"),
     Rule("nc", r"(?:class|function|interface|enum)[ \t]++[^\W\d]\w*+", named),
-    Rule("mi", r"\d(?>(?:[eE][+-]|[\w.])*)"),
+    Rule("mi", r"\d(?>[eE][+-]|[\w.])*+"),
 )
 JAVASCRIPT = Table(_SCRIPT_RULES, r"\"'`/@", _JAVASCRIPT)
 TYPESCRIPT = Table(_SCRIPT_RULES, r"\"'`/@", _TYPESCRIPT)
 
 _CURLY_RULES = (
     *_COMMENTS,
-    Rule("s", r"\"\"\"(?>(?:[^\"\\]++|\\.?+|\"(?!\"\"))*)(?:\"\"\"|\Z)"),
+    Rule("s", r"\"\"\"(?>[^\"\\]++|\\.?+|\"(?!\"\"))*+(?:\"\"\"|\Z)"),
     Rule("s", STRING, double_quoted),
     Rule("sc", r"'(?>[^'\\\n]|\\[^\n]{1,9}?)'", _character),
     Rule("sb", r"`[^`]*+`?+"),
-    Rule("nd", r"@[^\W\d][\w.]*+|#!?\[(?>(?:[^\]\"\n]++|\"[^\"\n]*+\")*)\]?+"),
+    Rule("nd", r"@[^\W\d][\w.]*+|#!?\[(?>[^\]\"\n]++|\"[^\"\n]*+\")*+\]?+"),
     Rule("nc", r"(?:class|struct|enum|interface|trait|impl|mod|object|record|fn|fun|func|type)[ \t]++[^\W\d]\w*+", named),
-    Rule("mi", r"\d(?>(?:[eE][+-]|\w|\.(?=\d))*)"),
+    Rule("mi", r"\d(?>[eE][+-]|\w|\.(?=\d))*+"),
 )
 _JAVA = {
     "k": "abstract assert break case catch class continue default do else enum extends final finally for if implements import instanceof "

@@ -7,13 +7,14 @@ import re
 from msgspec.structs import replace
 
 from rankbook.languages import by_fence
+from rankbook.patterns import compiled
 from rankbook.site.tokens.c_family import JAVASCRIPT
 from rankbook.site.tokens.data import YAML
 from rankbook.site.tokens.python import PYTHON
 from rankbook.site.tokens.table import Rule, Table, spanned, tagged
 
-_INSIDE = r"(?>(?:[^\"'&]++|\"[^\"]*+\"|'[^']*+'|&(?!gt;|lt;))*)"
-_ATTRIBUTE = re.compile(r"([^\s=\"'&/]++)(\s*+=\s*+)(\"[^\"]*+\"?+|'[^']*+'?+|(?>(?:[^\s\"'&]++|&amp;)+))|[^\s=\"'&]++")
+_INSIDE = r"(?>[^\"'&]++|\"[^\"]*+\"|'[^']*+'|&(?!gt;|lt;))*+"
+_ATTRIBUTE = compiled(r"([^\s=\"'&/]++)(\s*+=\s*+)(\"[^\"]*+\"?+|'[^']*+'?+|(?>[^\s\"'&]++|&amp;)++)|[^\s=\"'&]++")
 _NAME = re.compile(r"&lt;/?[\w:.-]++")
 
 
@@ -34,7 +35,7 @@ def _tag(_: re.Match[str], token: str) -> str:
     return tagged("nt", start) + _ATTRIBUTE.sub(_attribute, inside) + (tagged("nt", end) if end else "")
 
 
-_RAW = re.compile(rf"(&lt;(?:script|style)\b{_INSIDE}&gt;)", re.IGNORECASE)
+_RAW = compiled(rf"(&lt;(?:script|style)\b{_INSIDE}&gt;)", re.IGNORECASE)
 
 
 def _raw(match: re.Match[str], token: str) -> str:
@@ -43,17 +44,17 @@ def _raw(match: re.Match[str], token: str) -> str:
 
 
 _TAGS = (
-    Rule("cm", r"&lt;!--(?>(?:[^-]++|-(?!-&gt;))*)(?:--&gt;|\Z)"),
-    Rule("cp", r"&lt;!\[CDATA\[(?>(?:[^\]]++|\](?!\]&gt;))*)(?:\]\]&gt;|\Z)"),
-    Rule("cp", r"&lt;[!?](?>(?:[^&]++|&(?!gt;))*)(?>(?:&gt;)?)"),
-    Rule("nt", rf"&lt;/?[^\W\d][\w:.-]*+{_INSIDE}(?>(?:&gt;)?)", _tag),
+    Rule("cm", r"&lt;!--(?>[^-]++|-(?!-&gt;))*+(?:--&gt;|\Z)"),
+    Rule("cp", r"&lt;!\[CDATA\[(?>[^\]]++|\](?!\]&gt;))*+(?:\]\]&gt;|\Z)"),
+    Rule("cp", r"&lt;[!?](?>[^&]++|&(?!gt;))*+(?:&gt;)?+"),
+    Rule("nt", rf"&lt;/?[^\W\d][\w:.-]*+{_INSIDE}(?:&gt;)?+", _tag),
     Rule("ni", r"&amp;\#?+\w++;"),
 )
 XML = Table(_TAGS, r"", entity="&gt;")
 HTML = Table(
     (
         *_TAGS[:3],
-        Rule("nt", rf"&lt;(?P<raw>script|style)\b{_INSIDE}&gt;(?>(?:[^&]++|&(?!lt;/(?P=raw)))*)", _raw, groups=1),
+        Rule("nt", rf"&lt;(?P<raw>script|style)\b{_INSIDE}&gt;(?>[^&]++|&(?!lt;/(?P=raw)))*+", _raw, groups=1),
         *_TAGS[3:],
     ),
     r"",
@@ -61,10 +62,10 @@ HTML = Table(
     flags=re.IGNORECASE,
 )
 
-_FENCE = r"[ \t]*+(?P<fence>`{3,}+|~{3,}+)[^`\n]*+(?>(?:\n(?![ \t]*+(?P=fence))[^\n]*+)*)(?>(?:\n[ \t]*+(?P=fence)[`~]*+[ \t]*+$)?)"
-_FRONT = r"\A---\n(?>(?:(?!---$)[^\n]*+\n)*)(?>(?:---$)?)"
+_FENCE = r"[ \t]*+(?P<fence>`{3,}+|~{3,}+)[^`\n]*+(?:\n(?![ \t]*+(?P=fence))[^\n]*+)*+(?:\n[ \t]*+(?P=fence)[`~]*+[ \t]*+$)?+"
+_FRONT = r"\A---\n(?:(?!---$)[^\n]*+\n)*+(?:---$)?+"
 _UNDERLINED = r"[^\s\#>|~`-][^\n]*+\n(?:={3}=*|-{3}-*)"
-_BULLET = r"[ \t]*+(?:[-*+]|\d{1,9}[.)]|(?>(?:&gt;[ ]?+)+))(?=\s)"
+_BULLET = r"[ \t]*+(?:[-*+]|\d{1,9}[.)]|(?:&gt;[ ]?+)++)(?=\s)"
 INNER: dict[str, Table] = {}
 """The tables for what stands in fences, by the name of the language."""
 
@@ -101,10 +102,10 @@ MARKDOWN = Table(
         Rule("sb", rf"^{_FENCE}", _fenced, groups=1),
         Rule("gh", rf"^(?:\#{{1,6}}[ \t][^\n]*+|{_UNDERLINED}+[ \t]*+$)"),
         Rule("k", rf"^{_BULLET}", _bullet),
-        Rule("sb", r"``(?>(?:[^`\n]++|`(?!`))+)``|`[^`\n]++`|`++"),
+        Rule("sb", r"``(?>[^`\n]++|`(?!`))++``|`[^`\n]++`|`++"),
         Rule("gs", r"\*\*[^*\n]++\*\*"),
         Rule("ge", r"(?<![\w*])\*[^\s*][^*\n]*+\*(?!\w)"),
-        Rule("nt", r"!?\[[^\[\]\n]*+\]\([^()\s]*+(?>(?:[ \t]++\"[^\"\n]*+\")?)\)|!?\[[^\[\]\n]*+\]:(?=\s)", _link),
+        Rule("nt", r"!?\[[^\[\]\n]*+\]\([^()\s]*+(?:[ \t]++\"[^\"\n]*+\")?+\)|!?\[[^\[\]\n]*+\]:(?=\s)", _link),
         *_TAGS[:1],
         *_TAGS[3:],
     ),
@@ -114,14 +115,14 @@ MARKDOWN = Table(
 )
 
 _MARKS = r"[=\-~^\"'`\#*+.:_]"
-_MARKED = rf"(?P<mark>{_MARKS})(?>(?P=mark){{2,}})[ \t]*+$"
-_DIRECTIVE = r"[\w.+-]++(?>(?::[\w.+-]++)*)::"
-_BLANKS = r"(?>(?:[ \t]*+\n)*)"
+_MARKED = rf"(?P<mark>{_MARKS})(?P=mark){{2,}}+[ \t]*+$"
+_DIRECTIVE = r"[\w.+-]++(?::[\w.+-]++)*+::"
+_BLANKS = r"(?:[ \t]*+\n)*+"
 _CODE = (
     r"^(?P<base>[ \t]*+)\.\.[ \t]++(?:code-block|code|sourcecode|math)::[^\n]*+\n" + _BLANKS + r"(?P<deeper>(?P=base)[ \t]++)[^\n]*+"
-    r"(?>(?:\n(?:(?P=deeper)[^\n]*+|[ \t]*+(?=\n|\Z)))*)"
+    r"(?:\n(?:(?P=deeper)[^\n]*+|[ \t]*+(?=\n|\Z)))*+"
 )
-_LITERAL = r"::[ \t]*+\n(?>(?:[ \t]*+\n)+)(?P<indent>[ \t]++)[^\n]*+(?>(?:\n(?:(?P=indent)[^\n]*+|[ \t]*+(?=\n|\Z)))*)"
+_LITERAL = r"::[ \t]*+\n(?:[ \t]*+\n)++(?P<indent>[ \t]++)[^\n]*+(?:\n(?:(?P=indent)[^\n]*+|[ \t]*+(?=\n|\Z)))*+"
 
 
 def _directive(_: re.Match[str], token: str) -> str:
@@ -148,14 +149,14 @@ RST = Table(
     (
         Rule("s", _CODE, _code, groups=2),
         Rule("s", _LITERAL, _literal, groups=1),
-        Rule("k", r"^[ \t]*+\.\.[ \t]++(?>(?:\|[^|\n]++\|[ \t]++)?)" + _DIRECTIVE + r"(?>(?:[ \t]*+\n)?)", _directive),
+        Rule("k", r"^[ \t]*+\.\.[ \t]++(?:\|[^|\n]++\|[ \t]++)?+" + _DIRECTIVE + r"(?:[ \t]*+\n)?+", _directive),
         Rule("nl", r"^[ \t]*+\.\.[ \t]++(?:_[^\n:]*+:|\[[^\]\n]++\])"),
         Rule("c1", rf"^[ \t]*+\.\.[ \t]++(?!_|\[|\||{_DIRECTIVE})[^\n]*+"),
         Rule("gh", rf"^[^\s.][^\n]*+\n{_MARKED}", groups=1),
         Rule("gh", rf"^{_MARKED.replace('mark', 'rule')}", groups=1),
         Rule("nc", r"^[ \t]*+:[^\W\d][\w \t.*-]*+:(?=\s)"),
-        Rule("s", r"``(?>(?:[^`\n]++|`(?!`))+)``"),
-        Rule("na", r":[a-z][\w+.-]{0,40}+(?>(?::[\w+.-]{1,40}+){0,3}):(?=`)"),
+        Rule("s", r"``(?>[^`\n]++|`(?!`))++``"),
+        Rule("na", r":[a-z][\w+.-]{0,40}+(?::[\w+.-]{1,40}+){0,3}+:(?=`)"),
         Rule("nv", r"`[^`\n]++`_{0,2}+|`++"),
         Rule("gs", r"\*\*[^*\n]++\*\*"),
         Rule("ge", r"(?<![^\s(\[{\"'-])\*[^\s*][^*\n]*+\*(?!\w)"),

@@ -6,6 +6,7 @@ import re
 
 from msgspec.structs import replace
 
+from rankbook.patterns import compiled
 from rankbook.site.tokens.table import ESCAPE, NUMBER, TAGS, Rule, Table, double, nested, spanned, starts_line, tagged
 
 _LEVELS = 3
@@ -13,7 +14,7 @@ _LEVELS = 3
 
 
 def _triple(quote: str) -> str:
-    return rf"{quote * 3}(?>(?:[^{quote}\\]++|\\.?+|{quote}(?!{quote}{quote}))*)(?:{quote * 3}|\Z)"
+    return rf"{quote * 3}(?>[^{quote}\\]++|\\.?+|{quote}(?!{quote}{quote}))*+(?:{quote * 3}|\Z)"
 
 
 def _field(level: int = _LEVELS) -> str:
@@ -23,14 +24,14 @@ def _field(level: int = _LEVELS) -> str:
     what keeps attempts that fail linear.
     """
     inner = rf"|{_field(level - 1)}" if level > 1 else ""
-    return rf"""\{{(?>(?:[^{{}}"'\\]++|"(?>(?:[^"\\\n]++|\\[^\n])*)"|'(?>(?:[^'\\\n]++|\\[^\n])*)'{inner})*)\}}"""
+    return rf"""\{{(?>[^{{}}"'\\]++|"(?>[^"\\\n]++|\\[^\n])*+"|'(?>[^'\\\n]++|\\[^\n])*+'{inner})*+\}}"""
 
 
 def _formatted(quote: str) -> str:
     """A formatted string on one line: with fields that hold no such quote, else with fields that do, else whatever stands there."""
     text = rf"[^{quote}\\\n{{]++|\\.?+|\{{\{{"
-    plain = rf"\{{[^{{}}{quote}\n]*+(?>(?:\{{[^{{}}{quote}\n]*+\}}[^{{}}{quote}\n]*+)*)\}}"
-    return rf"{quote}(?>(?:{text}|{plain})*){quote}|{quote}(?>(?:{text}|{_field()})*){quote}"
+    plain = rf"\{{[^{{}}{quote}\n]*+(?>\{{[^{{}}{quote}\n]*+\}}[^{{}}{quote}\n]*+)*+\}}"
+    return rf"{quote}(?>{text}|{plain})*+{quote}|{quote}(?>{text}|{_field()})*+{quote}"
 
 
 _PREFIX = r"[bBrRuU]{0,2}+"
@@ -39,9 +40,9 @@ _DOC = f"{_PREFIX}(?:{_triple(chr(34))}|{_triple(chr(39))})"
 _FORMATTED = f"{_FORMAT_PREFIX}(?:{'|'.join(made(quote) for made in (_triple, _formatted, double) for quote in (chr(34), chr(39)))})"
 _STRING = f"{_PREFIX}(?:{double(chr(34))}|{double(chr(39))})"
 
-_ESCAPE = re.compile(r"""((?>(?:\\(?:[\\'"abfnrtv]|x[\da-fA-F]{2}|[0-7]{1,3}|u[\da-fA-F]{4}|U[\da-fA-F]{8}|N\{[\w -]++\}))+))""")
+_ESCAPE = compiled(r"""((?:\\(?:[\\'"abfnrtv]|x[\da-fA-F]{2}|[0-7]{1,3}|u[\da-fA-F]{4}|U[\da-fA-F]{8}|N\{[\w -]++\}))++)""")
 _BLANKS = re.compile(r"([ \t]+)")
-_FIELDS = re.compile(rf"(\\.|\{{\{{)|\{{({_field()[2:-2]})(?=\}})", re.DOTALL)
+_FIELDS = compiled(rf"(\\.|\{{\{{)|\{{({_field()[2:-2]})(?=\}})", re.DOTALL)
 _OPEN = "([{,=+%*/|&"
 
 

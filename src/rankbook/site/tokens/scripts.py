@@ -15,15 +15,15 @@ _LEVELS = 3
 def _substitution(level: int = _LEVELS) -> str:
     """A command in a string: it may hold strings of its own. A backslash ends the attempt, which keeps attempts that fail linear."""
     inner = rf"|{_substitution(level - 1)}" if level > 1 else ""
-    return rf"""\((?>(?:[^()"'\\]++|"(?>(?:[^"\\]++|\\.)*)"|'[^']*+'{inner})*)\)"""
+    return rf"""\((?>[^()"'\\]++|"(?>[^"\\]++|\\.)*+"|'[^']*+'{inner})*+\)"""
 
 
 _LONG, _SHORT = double('"', over_lines=True), double('"')
-_NESTED = rf"\"(?>(?:[^\"\\$]++|\\.?+|\${_substitution()}|\$(?!\())*)\"|{_LONG}"
+_NESTED = rf"\"(?>[^\"\\$]++|\\.?+|\${_substitution()}|\$(?!\())*+\"|{_LONG}"
 _COMMENT = r"(?<![^\s;|()])#[^\n]*+"
 _HEREDOC = (
     r"&lt;&lt;-?+[ \t]*+(?:(?=[\"'\\])|(?=[A-Z_]))[\"'\\]?+(?P<word>[^\W\d]\w*+)[\"']?+[^\n]*+"
-    r"(?>(?:\n(?>(?:(?!\t*+(?P=word)$)(?:[^\n]++\n?+|\n))*))?)"
+    r"(?:\n(?>(?!\t*+(?P=word)$)(?:[^\n]++\n?+|\n))*+)?+"
 )
 
 
@@ -85,7 +85,7 @@ BASH = Table(
     entity=r"&(?!lt;&lt;-?+[ \t]*+[\"'\\A-Z_])\w++;",
 )
 
-_PROMPT = r"(?>(?:\([\w.-]++\)[ ])?)(?>(?:[\w.-]++@[\w.:~/-]++[ ]?+)?)(?:[$#%]|&gt;)(?:[ ]|$)"
+_PROMPT = r"(?:\([\w.-]++\)[ ])?+(?:[\w.-]++@[\w.:~/-]++[ ]?+)?+(?:[$#%]|&gt;)(?:[ ]|$)"
 CONSOLE = Table(
     (
         Rule("gp", rf"^{_PROMPT}"),
@@ -104,11 +104,11 @@ CONSOLE = Table(
 
 CMAKE = Table(
     (
-        Rule("cm", r"#\[(?P<note>=*+)\[(?>(?:[^\]]++|\](?!(?P=note)\]))*)(?:\](?P=note)\]|\Z)", groups=1),
+        Rule("cm", r"#\[(?P<note>=*+)\[(?>[^\]]++|\](?!(?P=note)\]))*+(?:\](?P=note)\]|\Z)", groups=1),
         Rule("c1", r"#[^\n]*+"),
-        Rule("s", r"\[(?P<level>=*+)\[(?>(?:[^\]]++|\](?!(?P=level)\]))*)(?:\](?P=level)\]|\Z)", groups=1),
+        Rule("s", r"\[(?P<level>=*+)\[(?>[^\]]++|\](?!(?P=level)\]))*+(?:\](?P=level)\]|\Z)", groups=1),
         Rule("s", _LONG, _with_variables),
-        Rule("nv", r"\$(?>(?:ENV|CACHE)?)\{[^{}\n]*+\}?+"),
+        Rule("nv", r"\$(?:ENV|CACHE)?+\{[^{}\n]*+\}?+"),
         Rule(
             "k",
             r"(?i:(?:end)?(?:if|foreach|while|function|macro)|elseif|else|return|break|continue)(?=[ \t]*+\()",
@@ -126,14 +126,14 @@ CMAKE = Table(
 )
 
 _TARGET = r"[^\s#:=&$\"'][^:=#\n&]*+(?=:(?!=))"
-_SETTING = r"[ \t]*+(?>(?:(?:export|override|private)[ \t]++)?)[\w.-]++(?=[ \t]*+[:+?!]{0,3}=)"
+_SETTING = r"[ \t]*+(?:(?:export|override|private)[ \t]++)?+[\w.-]++(?=[ \t]*+[:+?!]{0,3}=)"
 _DIRECTIVE = r"[ \t]*+-?(?:include|sinclude|ifeq|ifneq|ifdef|ifndef|else|endif|define|endef|export|unexport|override|vpath)(?![\w:=.-])"
 MAKEFILE = Table(
     (
         Rule("k", rf"^{_DIRECTIVE}", _keyword),
         Rule("nv", rf"^{_SETTING}", _variable),
         Rule("nf", rf"^{_TARGET}"),
-        Rule("c1", r"#(?>(?:[^\\\n]++|\\.?+)*)"),
+        Rule("c1", r"#(?>[^\\\n]++|\\.?+)*+"),
         Rule("nv", r"\$(?:\([^()\n$]*+\)?+|\{[^{}\n$]*+\}?+|[^\s(){}&])"),
         Rule("s2", _SHORT),
         Rule("s1", r"'[^'\n]*+'?+"),
@@ -143,8 +143,8 @@ MAKEFILE = Table(
 )
 
 _INSTRUCTION = (
-    r"[ \t]*+(?>(?:ONBUILD[ \t]++)?)(?:ADD|ARG|CMD|COPY|ENTRYPOINT|ENV|EXPOSE|FROM|HEALTHCHECK|LABEL|MAINTAINER|ONBUILD|RUN|SHELL"
-    r"|STOPSIGNAL|USER|VOLUME|WORKDIR)(?=\s|\Z)"
+    r"[ \t]*+(?:ONBUILD[ \t]++)?+(?:ADD|ARG|CMD|COPY|ENTRYPOINT|ENV|EXPOSE|FROM|HEALTHCHECK|LABEL|MAINTAINER|ONBUILD|RUN|SHELL|STOPSIGNAL"
+    r"|USER|VOLUME|WORKDIR)(?=\s|\Z)"
 )
 DOCKERFILE = Table(
     (

@@ -12,6 +12,8 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
+from rankbook.patterns import compiled
+
 Written = Callable[[re.Match[str], str], str]
 """Writes a token: the match, of which the first group is the text passed over before it, and the token."""
 
@@ -19,7 +21,7 @@ ENTITY = r"&\w++;"
 """An escaped `<`, `>` or `&`: texts are escaped before they are looked at."""
 NEWLINE = r"\n"
 WORD = r"[^\W\d]\w*+"
-NUMBER = r"0[xX][\da-fA-F_]++|0[bBoO][\d_]++|\d[\d_]*+(?>(?:\.\d[\d_]*+|\.(?!\w|\.))?)(?>(?:[eE][+-]?+\d[\d_]*+)?)[jJ]?+"
+NUMBER = r"0[xX][\da-fA-F_]++|0[bBoO][\d_]++|\d[\d_]*+(?:\.\d[\d_]*+|\.(?!\w|\.))?+(?:[eE][+-]?+\d[\d_]*+)?+[jJ]?+"
 
 _ASCII = ((WORD, "[A-Za-z_][A-Za-z0-9_]*+"), (r"[^\w&", "[^A-Za-z0-9_&"), (r"(?!\w)", "(?![A-Za-z0-9_])"))
 """Parts of expressions, and what says the same of ASCII, for which no character has to be looked up."""
@@ -27,7 +29,7 @@ _ASCII = ((WORD, "[A-Za-z_][A-Za-z0-9_]*+"), (r"[^\w&", "[^A-Za-z0-9_&"), (r"(?!
 
 def double(quote: str, *, over_lines: bool = False) -> str:
     """Give the expression of a string between `quote`s with backslash escapes; one without an end ends with its line, or with the text."""
-    return rf"{quote}(?>(?:[^{quote}\\{'' if over_lines else chr(92) + 'n'}]++|\\.?+)*){quote}?+"
+    return rf"{quote}(?>[^{quote}\\{'' if over_lines else chr(92) + 'n'}]++|\\.?+)*+{quote}?+"
 
 
 _PLAIN = {
@@ -124,9 +126,8 @@ class Table(Struct, frozen=True, dict=True):
         listed = [rf"{self.after}(?:{trie(self.classes)}){self.behind}"] if self.classes else []
         stops = "|".join([*listed, *self.stops])
         passed = rf"(?!{stops}){self.word}" if stops else self.word
-        plain = rf"[^\w&{self.starts}{NEWLINE if self.lines else ''}]*+"
-        others = [passed, *([self.entity] if self.entity else []), *([rf"\n(?!{self.lines})"] if self.lines else [])]
-        passed = rf"{plain}(?>(?:(?:{'|'.join(others)}){plain})*)"
+        passed = rf"(?>[^\w&{self.starts}{NEWLINE if self.lines else ''}]++|{passed}{f'|{self.entity}' if self.entity else ''}"
+        passed += rf"|\n(?!{self.lines}))*+" if self.lines else ")*+"
         passed = rf"(?!^(?:{self.lines})){passed}|" if self.lines else passed
         groups = "|".join(f"({rule.expression})" for rule in self.rules)
         return rf"({passed})(?:{groups}|({self.word})|\Z|(.))"
@@ -134,7 +135,7 @@ class Table(Struct, frozen=True, dict=True):
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """The expression."""
-        return re.compile(self._expression, re.DOTALL | re.MULTILINE | self.flags)
+        return compiled(self._expression, re.DOTALL | re.MULTILINE | self.flags)
 
     @cached_property
     def ascii_pattern(self) -> re.Pattern[str]:
@@ -142,7 +143,7 @@ class Table(Struct, frozen=True, dict=True):
         made = self._expression
         for general, plain in _ASCII:
             made = made.replace(general, plain)
-        return re.compile(made, re.DOTALL | re.MULTILINE | self.flags)
+        return compiled(made, re.DOTALL | re.MULTILINE | self.flags)
 
     @cached_property
     def classes(self) -> dict[str, str]:
@@ -245,4 +246,4 @@ def trie(words: Iterable[str]) -> str:
         return "".join(branches)  # a group in a group for each letter would take a regular expression thrice as long to compile
     if not branches:
         return ""
-    return f"(?:{'|'.join(branches)}){'?' if optional else ''}"
+    return f"(?:{'|'.join(branches)}){'?+' if optional else ''}"
