@@ -95,7 +95,7 @@ class Session(Struct):
 
     def unreported(self) -> list[Run]:
         """Give the outcomes of items that have ended ahead of their reports, to which pytest will not come any more."""
-        return [run for item in self.items if (run := item.unreported()) is not None]
+        return [run for item in self.items if (run := item.unreported()) is not None] if self.running else []
 
     def end(self) -> None:
         """End what is under way."""
