@@ -32,7 +32,7 @@ from re import _compiler
 import rankbook
 compiled, plain = {}, _compiler.compile
 def noting(expression, flags=0):
-    caller = sys._getframe(3).f_globals["__name__"]
+    caller = sys._getframe(3).f_globals["__name__"] if isinstance(expression, str | bytes) else ""
     if caller.startswith("rankbook.") and caller != "rankbook.patterns":
         compiled[expression.decode("latin-1") if isinstance(expression, bytes) else expression] = int(flags)
     return plain(expression, flags)
