@@ -1731,6 +1731,14 @@ def test_a_test_that_returns_before_it_tests_anything(body: str, expected: list[
     assert needs(f"import torch\n\ndef test_x():\n    {body}\n") == expected
 
 
+def test_a_test_that_returns_at_once_by_what_is_feigned() -> None:
+    """What a mock answers says nothing of the machine."""
+    head = "import torch\nfrom unittest import mock\n\n"
+    text = head + "{mark}def test_x():\n    if torch.cuda.device_count() < 2:\n        return\n    assert True\n"
+    assert needs(text.format(mark="")) == ["2 GPUs"]
+    assert needs(text.format(mark="@mock.patch('torch.cuda.device_count', lambda: 2)\n")) == []
+
+
 def test_a_test_that_returns_at_once_in_some_cases() -> None:
     """Each case needs what it asks for; one that leaves because of its parameter needs nothing."""
     text = (

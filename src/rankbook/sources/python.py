@@ -223,9 +223,10 @@ class _FunctionDraft(Struct):
         node, text = self.node, reader.text
         returns = _returns(node.body, text)
         is_worth = self.is_followed or (returns is None and "." not in self.qualname and (_is_plain(node) or _gives_decorator(node)))
-        skips = tuple(self._sure_skips(text)) if self.skips else ()
+        skips = tuple(self._sure(self.skips, text)) if self.skips else ()
         asks = tuple([text.expression(call) for name, call in self.called if skipping.may_be(name)]) if self.called else ()
-        leaves = tuple(_leaves_at_once(node.body, text)) if "test" in node.name else ()
+        leaves = list(_leaves_at_once(node.body, text)) if "test" in node.name else []
+        leaves = self._sure(leaves, text) if leaves else leaves
         return Function(
             name=node.name,
             qualname=self.qualname,
@@ -238,7 +239,7 @@ class _FunctionDraft(Struct):
             returns=returns,
             guard=self.guard,
             skips=skips,
-            leaves=leaves,
+            leaves=tuple(leaves),
             defaults=_defaults(node.args, text) if is_worth or returns is not None or skipping.is_for(self, returns) else (),
             asks=asks,
             names=_set_names(self, (*skips, *leaves, *asks), reader) if skips or leaves or asks else (),
@@ -249,10 +250,9 @@ class _FunctionDraft(Struct):
             settled=_settled(node.args),
         )
 
-    def _sure_skips(self, text: Text) -> list[Expression]:
+    def _sure(self, skips: list[Expression], text: Text) -> list[Expression]:
         """Leave out what a fixture skips once its test has run, and what is asked after something was put in the place of what is asked."""
         node = self.node
-        skips = self.skips
         if any(decorator.name in _FIXTURES for decorator in self.decorators):
             ends = min((inner.lineno for inner in ast.walk(node) if isinstance(inner, ast.Yield)), default=0)
             skips = [skip for skip in skips if not ends or skip.line < ends]
