@@ -372,6 +372,8 @@ def test_the_number_of_results_is_announced(visit):
         ("AllReduceWoker", "AllReduceWorker"),
         ("suite/test_colectives.py", "test_collectives.py"),
         ("neighbuor", "neighbour"),
+        ("redcue", "test_all_reduce"),
+        ("colectives", "test_collectives.py"),
     ],
 )
 def test_what_is_spelt_almost_so_is_offered(visit, query, found):

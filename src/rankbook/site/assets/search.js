@@ -201,15 +201,25 @@
     const needed = longest.flatMap((step) => startsFor(starts, { whole: step.slice(0, 3), pieces: [] })[0].slice(0, SHARDS / 2));
     const wanted = steps.join("");
     const most = Math.min(4, 1 + Math.floor(wanted.length / 5));
+    // A run of words within a name counts too, behind whole names that are as near.
     const fault = (row) => {
-      const name = joined(row.letter === "p" ? row.name.replace(/\.[^.]*$/, "") : row.plain);
-      return Math.abs(name.length - wanted.length) > most ? Infinity : distance(wanted, name);
+      const steps = words(row.letter === "p" ? row.name.replace(/\.[^.]*$/, "") : row.plain);
+      let least = Infinity;
+      for (let start = 0; start < steps.length; start++) {
+        for (let end = start + 1, run = steps[start]; ; run += steps[end++]) {
+          if (run.length > wanted.length + most) break;
+          const isWhole = !start && end === steps.length;
+          if (run.length >= wanted.length - most && (isWhole || wanted.length > 4)) least = Math.min(least, distance(wanted, run) + (isWhole ? 0 : 0.5));
+          if (end === steps.length) break;
+        }
+      }
+      return least;
     };
     const rows = (await Promise.all([...new Set(needed)].map(shard))).flat().filter((row) =>
       !row.values && (asked.letter ? row.letter === asked.letter : !group || kinds[row.letter][1] === group));
     const byName = new Map(rows.map((row) => [`${row.letter}${row.number} ${row.name}\n${row.place}`, row]));
-    const found = [...byName.values()].map((row) => [fault(row), row]).filter(([faults]) => faults <= most);
-    return found.sort((one, other) => one[0] - other[0]).slice(0, NEAR).map(([, row]) => row);
+    const found = [...byName.values()].map((row) => [fault(row), row]).filter(([faults]) => faults <= most + 0.5);
+    return found.sort((one, other) => one[0] - other[0] || one[1].name.length - other[1].name.length).slice(0, NEAR).map(([, row]) => row);
   };
 
   const addressOf = ({ page, root, kinds }, { place, number, letter, name }) => {
