@@ -8,7 +8,7 @@ import pytest
 
 from rankbook.analyse import analyse
 from rankbook.dotted import module_name
-from rankbook.pages.inventory import entries, inventory, lines_of, named
+from rankbook.pages.inventory import entries, inventory, lines_of, named, with_directories
 from rankbook.sources.parse import parse_bytes
 
 FILES = {
@@ -98,9 +98,12 @@ def test_pages_and_headings(rows) -> None:
 
 def test_sites_with_a_folder_for_each_page(rows) -> None:
     """The addresses are those of the site; a page without a listing has no lines."""
-    found = read(written(rows, unlisted=frozenset({"suite/base.py"}), folders=True))
+    found = read(with_directories(written(rows, unlisted=frozenset({"suite/base.py"}))))
     assert found["py:class", "suite.test_it.TestIt"][0] == "suite/test_it.py_docs/#__codelineno-source-5"
     assert found["py:class", "suite.base.Base"][0] == "suite/base.py_docs/"
+    assert found["std:doc", "suite/test_a b.py"][0] == "suite/test_a%20b.py_docs/"
+    assert found["std:label", "docs/read me.md:the guide:2"][0] == "docs/read%20me.md_docs/#__codelineno-source-5"
+    assert with_directories(b"none") == b"none"
 
 
 def test_a_title_stays_on_its_line() -> None:

@@ -26,7 +26,7 @@ from rankbook.ledger import Ledger
 from rankbook.listing import Outcome, Run
 from rankbook.pages.contents import TOPICS
 from rankbook.site import lean
-from rankbook.site.navigation import expanded, listed
+from rankbook.site.navigation import expanded, listed, without
 from rankbook.site.outcomes import NOT_RUN
 
 LAST_RUN_ROWS = re.compile(r'<tr id="rb-run-\d+">.*?(?=<tr|</table>)', re.DOTALL)
@@ -323,12 +323,26 @@ def test_wrong_settings_end_a_build_with_one_sentence(tmp_path):
 
 
 def test_folder_in_nav_takes_a_title_and_vanishes_without_pages():
-    """A folder in `nav` stands for its pages under its own title or under a given one, at any depth; without pages it is left out."""
+    """A folder in `nav` stands for its pages under its own title or a given one, at any depth; one of ours without pages is left out."""
     shown = {path: Stamp(kind, title, "") for path, kind, title in (("s/index.md", "index", "Suite"), ("s/a/x_docs.md", "file", "x"))}
     pages = ["s/index.md", {"a": ["s/a/x_docs.md"]}]
-    assert expanded(["index.md", "s/", "none/"], shown) == ["index.md", {"Suite": pages}]
-    nested = [{"Part": ["index.md", {"Tests": "s/"}, {"None": "none/"}]}, {"Forge": "https://example.org/"}]
-    assert expanded(nested, shown) == [{"Part": ["index.md", {"Tests": pages}]}, {"Forge": "https://example.org/"}]
+    assert expanded(["index.md", "s/", "s/none/"], shown, "s/") == ["index.md", {"Suite": pages}]
+    nested = [{"Part": ["index.md", {"Tests": "s/"}, {"None": "s/none/"}]}, {"Forge": "https://example.org/"}]
+    assert expanded(nested, shown, "s/") == [{"Part": ["index.md", {"Tests": pages}]}, {"Forge": "https://example.org/"}]
+
+
+def test_folders_of_others_in_nav_stay_as_they_are():
+    """An entry that ends in a slash and names no generated page is a link, or what another plugin reads."""
+    nav = ["guide/", "/", "", {"Forum": "/forum/"}, {"Chat": "//chat.example.org/"}, {"Blog": "../blog/"}, {"More": [{"Guide": "guide/"}]}]
+    shown = {"s/index.md": Stamp("index", "Suite", "")}
+    assert expanded(nav, shown, "s/") == nav
+    assert expanded(nav, {}, "") == nav
+
+
+def test_pages_are_left_out_of_nav_at_any_depth():
+    """What another plugin has taken away is not named; what stands around it stays."""
+    nav = ["a.md", "b.md", {"B": "b.md"}, {"C": ["b.md", {"D": "c.md"}]}, {"E": None}]
+    assert without(nav, {"b.md"}) == ["a.md", {"C": [{"D": "c.md"}]}]
 
 
 def stamps(*paths):

@@ -21,9 +21,10 @@ from mkdocs.config.base import Config
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import BasePlugin, CombinedEvent, event_priority, get_plugin_logger
 from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.toc import get_toc
 
 from rankbook import freshness
-from rankbook.config import Settings, load
+from rankbook.config import Settings, find_root, load
 from rankbook.document import document, survey_tree
 from rankbook.engine_files import list_quickly
 from rankbook.engine_templates import take_compiled
@@ -32,13 +33,14 @@ from rankbook.front_matter import OVERVIEWS
 from rankbook.garbage import leave_at_exit, pass_over, uncollected
 from rankbook.markers import LAST_RUN, LAST_RUN_MARKER, LAST_RUN_NOTE, PROOF_MARKER, ROLLUP
 from rankbook.publish import SCRIPT, STYLE, Docs, Ledgered, Site, publish, shown_at
+from rankbook.publish import beside as beside_pages
 from rankbook.report import Report, told_of_unparsed
 from rankbook.site import markdown
 from rankbook.site.addresses import Addresses
 from rankbook.site.assets import script, style
 from rankbook.site.fences import anchor_of
-from rankbook.site.navigation import expanded, listed
-from rankbook.site.shell import Shell
+from rankbook.site.navigation import expanded, listed, without
+from rankbook.site.shell import Shell, emptied, own_headings
 from rankbook.site.shell import source as shell_source
 from rankbook.terminal import harmless
 from rankbook.workers import beside, processes
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from mkdocs.livereload import LiveReloadServer
     from mkdocs.structure.nav import Navigation, Section
     from mkdocs.structure.pages import Page
+    from mkdocs.structure.toc import AnchorLink
 
     from rankbook.front_matter import Stamp
     from rankbook.serving import Live, Watch
@@ -62,6 +65,11 @@ _LINE_ANCHOR = re.compile(r'\bid="(__codelineno-[^"]+)"')
 _LINE_LINK = re.compile(r'(<a [^>]*?href="[^"#]+)#__codelineno-source-(\d+)"')
 _ID = re.compile(r"""<[a-zA-Z][^<>]*?[ \n]id=(?:"([^"]*)"|([^\s"'>]+))""")
 _LINE_NAME = re.compile(r"__codelineno-source-(\d+)")
+_FOR_EACH_PAGE = {
+    "encryptcontent": "The plugin encryptcontent encrypts each page when MkDocs builds it",
+    "i18n": "The plugin i18n builds the site once for each language",
+}
+"""Plugins that must see each page built, and what they do."""
 _MOST_PROBLEMS = 50
 """Dead links that are told one by one."""
 _log = logging.getLogger(get_plugin_logger("rankbook").logger.name)
@@ -98,6 +106,8 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         self._is_soon_over = False
         """Whether the process ends with this build."""
         self._settings = Settings()
+        self._manifest: freshness.Manifest | None = None
+        """What the run that has just made the pages has left."""
         self._build: _Build | None = None
         self._live: Live | None = None
         self._watch: Watch | None = None
@@ -124,17 +134,16 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         config.extra_javascript = [SCRIPT, *config.extra_javascript]
         return config
 
-    on_config = CombinedEvent(_take_compiled, _add_assets)
-
+    @event_priority(90)
     @uncollected()
-    def on_pre_build(self, *, config: MkDocsConfig) -> None:
-        """Read the settings, generate the pages of the sources as they are now, and set aside those of the site."""
-        manifest = None
+    def _generate(self, config: MkDocsConfig) -> MkDocsConfig:
+        """Read the settings, and generate the pages of the sources as they are now, before another plugin takes a copy of all pages."""
+        self._manifest = None
         try:
-            self._settings = load(Path(config.config_file_path or "mkdocs.yml").resolve().parent)
+            self._settings = load(find_root(Path(config.config_file_path or "mkdocs.yml").resolve().parent))
             if self.config.gen and self._settings.sources:
                 _tell_of_pages(document(self._settings))
-                manifest = None if self._serving else freshness.load(self._settings)
+                self._manifest = None if self._serving else freshness.load(self._settings)
         except (RankbookError, OSError) as caught:
             error = refused(caught) if isinstance(caught, OSError) else caught
             if not self._serving:
@@ -143,6 +152,12 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
                 _log.error("%s", harmless(str(error)))
             else:
                 self._live.refused(error)
+        return config
+
+    on_config = CombinedEvent(_take_compiled, _generate, _add_assets)
+
+    def on_pre_build(self, *, config: MkDocsConfig) -> None:
+        """Set aside the generated pages of the site."""
         site = Site(self._settings, Path(config.docs_dir).resolve(), Path(config.site_dir).resolve())
         last = self._live.last if self._live else None
         if last is not None:
@@ -150,8 +165,11 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         is_stamped = self.config.stamp and bool(markdown.VERSION)
         if self.config.stamp and not is_stamped:
             _log.info("The package pyromark is not installed: MkDocs builds the generated pages, which takes longer.")
+        if is_stamped and (name := next((each for each in _FOR_EACH_PAGE if each in config.plugins), "")):
+            is_stamped = False
+            _log.info("%s: MkDocs builds the generated pages, which takes longer.", _FOR_EACH_PAGE[name])
         before = last.ledgered if last else None
-        self._build = _Build(site, Addresses(config.use_directory_urls), is_stamped=is_stamped, before=before, manifest=manifest)
+        self._build = _Build(site, Addresses(config.use_directory_urls), is_stamped=is_stamped, before=before, manifest=self._manifest)
         if is_stamped:
             site.shelter()
             list_quickly(site.pages)
@@ -181,26 +199,50 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         if self._watch is not None:
             self._watch.stop()
 
+    @event_priority(100)
     @uncollected()
-    def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
-        """Tell the engine which pages it does not build, and write their part of the navigation."""
+    def _write_nav(self, files: Files, *, config: MkDocsConfig) -> Files:
+        """Find the generated pages, and write their part of the navigation before another plugin reads it."""
         build = self._here
-        build.look(files, config)
-        stamps = build.docs.stamps
+        try:
+            build.look(files, config, drafts=self._serving)
+        except RankbookError as error:
+            raise PluginError(harmless(str(error))) from error
+        if config.nav is not None:
+            config.nav = expanded(config.nav, self._shown, build.out)
+        return files
+
+    @event_priority(-90)
+    @uncollected()
+    def _take(self, files: Files, *, config: MkDocsConfig) -> Files:
+        """Take the generated pages from the engine, when the other plugins have added and taken away what they do."""
+        build = self._here
+        gone = build.look(files, config, drafts=self._serving)
+        if gone and config.nav is not None:
+            config.nav = without(config.nav, gone)
+        build.take(files)
+        stamps, shown = build.docs.stamps, self._shown
         _warn_of_shared_addresses(files, stamps)
-        shown = listed(build.docs.overviews, 0, OVERVIEWS) if build.is_stamped else listed(stamps, self.config.nav_files, OVERVIEWS)
         for path in stamps:
             # Set for all of them: left alone, MkDocs leaves out pages about sources such as `.github/ci.yml`.
-            files.src_uris[path].inclusion = InclusionLevel.INCLUDED if path in shown else InclusionLevel.NOT_IN_NAV
-        for path in (build.site.pages - stamps.keys()) & files.src_uris.keys():  # they were generated when the site was built last
+            is_shown = path in shown and not (config.not_in_nav and config.not_in_nav.match_file(path))
+            files.src_uris[path].inclusion = InclusionLevel.INCLUDED if is_shown else InclusionLevel.NOT_IN_NAV
+        for path in (build.site.pages - stamps.keys()) & files.src_uris.keys() - build.left_out:  # generated when the site was built last
             files.src_uris[path].inclusion = InclusionLevel.UNDEFINED
-        if config.nav is not None:
-            config.nav = expanded(config.nav, shown)
-        for asset, content in ((STYLE, style()), (SCRIPT, script())):
-            files.append(File.generated(config, asset, content=content))
         self._settle()
         return files
 
+    on_files = CombinedEvent(_write_nav, _take)
+
+    @property
+    def _shown(self) -> dict[str, Stamp]:
+        """The generated pages that the navigation lists."""
+        build = self._here
+        return (
+            listed(build.docs.overviews, 0, OVERVIEWS) if build.is_stamped else listed(build.docs.stamps, self.config.nav_files, OVERVIEWS)
+        )
+
+    @event_priority(-50)
     def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:  # noqa: ARG002
         """Name the generated pages in the navigation, and show that of its folder beside a page that it does not list."""
         build = self._here
@@ -222,7 +264,16 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         page.previous_page = page.next_page = page.edit_url = None
         return shell_source(build.docs.stamps[build.docs.shell].title)
 
-    def on_page_content(self, content: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG002
+    @event_priority(100)
+    def _keep_title(self, content: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG002
+        """Leave the parts by which the shell is known to its table of contents: what others read of the page is its title."""
+        build = self._here
+        if not build.is_shell(page):
+            return content
+        build.anchors = {unescape(link.title): link.id for link in _links(page.toc)}
+        return emptied(content)
+
+    def _fill_places(self, content: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG002
         """Put what the ledger knows in the place of its markers; in HTML, because there no listing can hold a marker itself."""
         build = self._here
         if build.is_shell(page):
@@ -242,13 +293,34 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             content = self._with_proof(content, page.file.src_uri, names)
         return content
 
-    def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:
-        """Take the shell."""
+    on_page_content = CombinedEvent(_keep_title, _fill_places)
+
+    @event_priority(100)
+    def _take_first(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
+        """Take the page of the shell as the theme has made it."""
         build = self._here
         if build.is_shell(page):
-            build.shell = Shell.of(output, file=page.file.dest_uri, title=build.docs.stamps[build.docs.shell].title, label=page.title or "")
+            build.page = output
+            page.toc = get_toc([])  # others may read it; what it names is on no page
+        return output
+
+    @event_priority(-100)
+    def _take_shell(self, output: str, *, page: Page, config: MkDocsConfig) -> str:
+        """Take the shell with what other plugins have made of it, or that of the theme where they leave no place for a content."""
+        build = self._here
+        if build.is_shell(page):
+            title = build.docs.stamps[build.docs.shell].title
+            headings = own_headings(title, build.anchors or None)
+            cut = partial(Shell.of, file=page.file.dest_uri, title=title, label=page.title or "", headings=headings)
+            try:
+                build.shell = cut(output)
+            except RankbookError:
+                build.shell = cut(build.page)
+                _log.info("What plugins make of a finished page is not on the generated pages: it leaves no place for a content.")
             _leave_out_of_search(config, page)
         return output
+
+    on_post_page = CombinedEvent(_take_first, _take_shell)
 
     def on_post_template(self, output_content: str, *, template_name: str, config: MkDocsConfig) -> str:
         """Name the stamped pages in the map of the site, and its front page: by that Material knows where another version begins."""
@@ -266,8 +338,11 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         """Put the generated pages into the site."""
         build = self._here
         try:
+            for asset, content in ((STYLE, style()), (SCRIPT, script())):
+                build.site.put(asset, content.encode())
             if not build.is_stamped or build.shell is None:
                 build.let_go()
+                build.put_beside(directories=config.use_directory_urls)
                 if self._live is not None:
                     self._live.close()
                 return
@@ -374,6 +449,12 @@ class _Build:
         self.addresses = addresses
         self.is_stamped = self.is_sheltered = is_stamped
         self.shell: Shell | None = None
+        self.page = ""
+        """The page of the shell, as the theme has made it."""
+        self.anchors: dict[str, str] = {}
+        """What the engine calls the headings of that page, by their text."""
+        self.left_out: frozenset[str] = frozenset()
+        """Files that the settings of the engine leave out of the site."""
         self._warned: set[str] = set()
         self._beside = ExitStack()
         """What goes on beside the engine's own work."""
@@ -415,17 +496,48 @@ class _Build:
     def _write_search(self, settings: Settings) -> None:
         self.site.write_search(self.addresses, partial(survey_tree, settings) if settings.sources else None)
 
-    def look(self, files: Files, config: MkDocsConfig) -> None:
-        """Find the generated pages, and take them from the engine."""
+    @property
+    def out(self) -> str:
+        """The folder of all generated pages, below that of all pages, with its final `/`; empty where it is that one, or elsewhere."""
+        out = self.site.settings.below_root(self.site.settings.out)
+        below = out.relative_to(self.site.folder).as_posix() if out.is_relative_to(self.site.folder) else "."
+        return "" if below == "." else f"{below}/"
+
+    def look(self, files: Files, config: MkDocsConfig, *, drafts: bool) -> frozenset[str]:
+        """Find the generated pages.
+
+        Args:
+            files: of the site.
+            config: of the engine.
+            drafts: whether those are shown that people do not want to publish yet.
+
+        Returns:
+            The generated pages that were there when this was asked before, and are not now.
+        """
         self._files = files
-        excluded = config.exclude_docs
-        paths = (path for path in files.src_uris if excluded is None or not excluded.match_file(path))
-        self.docs = Docs(self.site, paths, self.manifest)
+        patterns = [config.exclude_docs, *([] if drafts else [getattr(config, "draft_docs", None)])]
+        left_out = {path for pattern in patterns if pattern is not None for path in files.src_uris if pattern.match_file(path)}
+        self.left_out = frozenset(left_out)
+        paths = files.src_uris.keys() - left_out
+        before: Docs | None = self.__dict__.get("docs")
+        if before is not None and before.files == paths:
+            return frozenset()
+        elsewhere = {path for path in paths if files.src_uris[path].src_dir != config.docs_dir}
+        self.docs = Docs(self.site, paths, self.manifest, elsewhere)
+        return frozenset(before.stamps.keys() - self.docs.stamps.keys()) if before is not None else frozenset()
+
+    def take(self, files: Files) -> None:
+        """Take the generated pages from the engine."""
         self.is_stamped = self.is_stamped and bool(self.docs.shell)
         if self.is_stamped:
             for path in (*self.docs.stamps, *self.docs.copied):
                 if path != self.docs.shell:
                     files.src_uris[path].__class__ = Stamped  # all of it stays as it is, but for what it is asked to do
+
+    def put_beside(self, *, directories: bool) -> None:
+        """Write what the engine has copied, where it is not the same on this site."""
+        for path in self.docs.copied if directories else ():
+            self.site.put(self._files.src_uris[path].dest_uri, beside_pages(self.site.folder / path, directories=True))
 
     def lost_anchors(self) -> Iterator[str]:
         """Say which links of the pages that people wrote name no place on a page of ours: MkDocs knows only what it has built."""
@@ -457,6 +569,12 @@ class _Build:
     def is_shell(self, page: Page) -> bool:
         """Tell whether a page is the one whose shell the others take."""
         return self.is_stamped and page.file.src_uri == self.docs.shell
+
+
+def _links(contents: Iterable[AnchorLink]) -> Iterator[AnchorLink]:
+    for link in contents:
+        yield link
+        yield from _links(link.children)
 
 
 def _reloads() -> bool:

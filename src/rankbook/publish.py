@@ -50,7 +50,8 @@ SCRIPT = "assets/rankbook.js"
 """Where it holds the script that filters long pages."""
 _FORMAT = 7
 """Of what is kept."""
-_COPIED = ("imports.svg", "objects.inv")
+_INVENTORY = "objects.inv"
+_COPIED = ("imports.svg", _INVENTORY)
 """What is generated beside the pages and stands on the site as it is."""
 _FEW = 60
 """Pages up to which starting processes costs more time than it saves."""
@@ -269,16 +270,23 @@ class Docs:
         site: where they are published.
         paths: all files below the folder that are of interest; by default all that there are.
         manifest: what a run that has just ended has left: the pages that it has seen are not looked at again.
+        elsewhere: those of the files that do not lie in the folder: another plugin of the engine has made them.
     """
 
-    def __init__(self, site: Site, paths: Iterable[str] | None = None, manifest: freshness.Manifest | None = None) -> None:
+    def __init__(
+        self,
+        site: Site,
+        paths: Iterable[str] | None = None,
+        manifest: freshness.Manifest | None = None,
+        elsewhere: Collection[str] = (),
+    ) -> None:
         self.site = site
         self._manifest = manifest
         self.files = frozenset(_walked(site.folder) if paths is None else paths)
         """All files, below the folder."""
         self.rows: dict[str, Row] = {}
         """Of the pages, and of pictures and inventories: those of the last run, where it has seen them as they are."""
-        self._look([path for path in sorted(self.files) if path.endswith((".md", *_COPIED))])
+        self._look([path for path in sorted(self.files.difference(elsewhere)) if path.endswith((".md", *_COPIED))])
         self.stamps = Stamps({path: row.stamp for path, row in self.rows.items() if row.stamp})
         """Of the generated pages."""
 
@@ -547,6 +555,21 @@ def stamper(
     return run.put_one
 
 
+def beside(file: Path, *, directories: bool = False) -> bytes:
+    """Give what stands beside the pages as it is on a site: an inventory with their addresses there.
+
+    Args:
+        file: as it was generated.
+        directories: whether each page of the site is the index of a folder of its own.
+    """
+    data = file.read_bytes()
+    if not (directories and file.name == _INVENTORY):
+        return data
+    from rankbook.pages.inventory import with_directories
+
+    return with_directories(data)
+
+
 def shell_of(docs: Docs, *, directories: bool = False) -> Shell:
     """Take the shell from a site that an engine has built by itself, and put the style sheet and the script of all pages beside it.
 
@@ -707,7 +730,11 @@ class _Run:
         if path in self.docs.stamps:
             self.filler.page(path)
         else:
-            self.site.put(path, (self.site.folder / path).read_bytes())
+            self._put_beside(path)
+
+    def _put_beside(self, path: str) -> Seen:
+        """Write what stands beside the pages."""
+        return self.site.put(path, beside(self.site.folder / path, directories=self.addresses.directories))
 
     @property
     def _is_news(self) -> bool:
@@ -783,8 +810,7 @@ class _Run:
         copied = []
         for path in self.docs.copied:
             if self.rows[path].made == _NOTHING:
-                made = self.site.put(path, (self.site.folder / path).read_bytes())
-                self.rows[path] = self.rows[path]._replace(made=made)
+                self.rows[path] = self.rows[path]._replace(made=self._put_beside(path))
                 copied.append(path)
         return copied
 

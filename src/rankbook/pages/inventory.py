@@ -24,6 +24,8 @@ _IDENTIFIER = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _SPACE = re.compile(r"\s+")
 _READ = re.compile(r"(.+?)\s+\S+\s+-?\d+\s+?\S*\s+.*")
 """How a line is read: Sphinx ends the name as soon as what follows looks like a role and a number."""
+_ADDRESS = re.compile(rb"^(.+?\s+(?:std|py):\w+\s+-?\d+\s+[^\s#]+?)\.html(?=[#\s])", re.MULTILINE)
+"""How a line begins, up to the end of the name of its page."""
 _FASTEST = 1
 _OPENING, _END = b"\x78\x01", b"\x03\x00"
 """How compressed data begins that was made quickly, and an empty last block."""
@@ -80,15 +82,14 @@ class Entries(Struct, frozen=True):
     """Lines that begin with the dotted name."""
 
 
-def entries(file: Named, *, unlisted: frozenset[str] = frozenset(), folders: bool = False) -> Entries:
+def entries(file: Named, *, unlisted: frozenset[str] = frozenset()) -> Entries:
     """Write what one file offers.
 
     Args:
         file: what it offers.
         unlisted: files whose pages have no listing, so that no line of them can be linked to.
-        folders: whether the site gives each page a folder of its own (MkDocs' `use_directory_urls`).
     """
-    addresses = _Addresses(unlisted, folders)
+    addresses = _Addresses(unlisted)
     otherwise = _dotted(file.path)
     module = file.module if _IDENTIFIER.fullmatch(file.module) else ""
     pages, names = _page_lines(file, addresses), _name_lines(file, addresses) if module else ()
@@ -133,6 +134,20 @@ def inventory(parts: Iterable[Lines], title: str, version: str = "") -> bytes:
     return b"".join((head.encode(), _OPENING, *found, _END, checksum.to_bytes(4, "big")))
 
 
+def with_directories(data: bytes) -> bytes:
+    """Write an inventory anew for a site that gives each page a folder of its own (MkDocs' `use_directory_urls`).
+
+    Args:
+        data: the inventory as it was generated; what is none stays as it is.
+    """
+    *head, body = data.split(b"\n", _HEAD.count("\n"))
+    try:
+        lines = zlib.decompress(body)
+    except zlib.error:
+        return data
+    return b"\n".join((*head, zlib.compress(_ADDRESS.sub(rb"\1/", lines), _FASTEST)))
+
+
 def _joined(first: int, second: int, size: int) -> int:
     """Give the checksum of two texts, one behind the other, by theirs and by the size of the second."""
     low = (first & 0xFFFF) + (second & 0xFFFF) - 1
@@ -151,12 +166,10 @@ class _Addresses(Struct, frozen=True):
     """Addresses in the built site, below the folder of all pages."""
 
     unlisted: frozenset[str]
-    folders: bool
 
     def page(self, path: str) -> str:
         """Address of the page of a file."""
-        page = page_of_file("file", path).removesuffix(".md")
-        return quote(page) + ("/" if self.folders else ".html")
+        return f"{quote(page_of_file('file', path).removesuffix('.md'))}.html"
 
     def line(self, path: str, line: int, page: str) -> str:
         """Address of a line of a listing."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from rankbook.front_matter import Stamp
 
@@ -42,33 +42,60 @@ def _passed_over(stamps: Mapping[str, Stamp]) -> set[str]:
     return {path for path, stamp in stamps.items() if stamp.page == "index" and stamp.source and path.rpartition("/")[0] in lonely}
 
 
-def expanded(nav: list[Any], shown: Mapping[str, Stamp]) -> list[Any]:
-    """Write out each entry of `nav` that names a folder (`suite/`, `My tests: suite/`) as the entries of the folder's pages.
+def expanded(nav: list[Any], shown: Mapping[str, Stamp], out: str = "") -> list[Any]:
+    """Write out each entry of `nav` that names a folder (`suite/`, `My tests: suite/`) as the entries of the folder's generated pages.
+
+    An entry that names another folder is for others to read: for MkDocs a link, for some plugins a folder of pages that people wrote.
 
     Args:
         nav: a list of entries, at any depth of MkDocs' setting.
         shown: the pages that the navigation lists.
+        out: the folder of all generated pages, with its final `/`: an entry that names it, or a folder in it, where nothing is shown, goes.
+            Empty where generated pages stand beside all others.
     """
-    return [entry for item in nav for entry in _entries(item, shown)]
+    return [entry for item in nav for entry in _entries(item, shown, out)]
 
 
-def _entries(item: Any, shown: Mapping[str, Stamp]) -> list[Any]:
+def without(nav: list[Any], gone: Collection[str]) -> list[Any]:
+    """Leave pages out of `nav`.
+
+    Args:
+        nav: a list of entries, at any depth.
+        gone: the pages.
+    """
+    return [kept for item in nav if (kept := _without(item, gone)) not in (None, {})]
+
+
+def _without(item: Any, gone: Collection[str]) -> Any:
     if isinstance(item, dict):
-        return [{title: entry} for title, value in item.items() for entry in _values(value, shown)]
-    if _is_folder(item):
-        return [_section(item, _by_folder(item, shown), shown, "")] if any(path.startswith(item) for path in shown) else []
-    return [item]
+        values = {title: without(value, gone) if isinstance(value, list) else _without(value, gone) for title, value in item.items()}
+        return {title: value for title, value in values.items() if value is not None}
+    return None if isinstance(item, str) and item in gone else item
 
 
-def _values(value: Any, shown: Mapping[str, Stamp]) -> list[Any]:
-    """Give what stands behind a title: nothing when it is a folder without pages, else one value."""
+def _entries(item: Any, shown: Mapping[str, Stamp], out: str) -> list[Any]:
+    if isinstance(item, dict):
+        return [{title: entry} for title, value in item.items() for entry in _values(value, shown, out)]
+    if _is_shown(item, shown):
+        return [_section(item, _by_folder(item, shown), shown, "")]
+    return [] if _is_ours(item, out) else [item]
+
+
+def _values(value: Any, shown: Mapping[str, Stamp], out: str) -> list[Any]:
+    """Give what stands behind a title: nothing when it is a folder of ours without pages, else one value."""
     if isinstance(value, list):
-        return [expanded(value, shown)]
-    return [children for entry in _entries(value, shown) for children in entry.values()] if _is_folder(value) else [value]
+        return [expanded(value, shown, out)]
+    if _is_shown(value, shown):
+        return [children for entry in _entries(value, shown, out) for children in entry.values()]
+    return [] if _is_ours(value, out) else [value]
 
 
-def _is_folder(item: Any) -> bool:
-    return isinstance(item, str) and item.endswith("/") and "://" not in item
+def _is_shown(item: Any, shown: Mapping[str, Stamp]) -> bool:
+    return isinstance(item, str) and item.endswith("/") and any(path.startswith(item) for path in shown)
+
+
+def _is_ours(item: Any, out: str) -> bool:
+    return bool(out) and isinstance(item, str) and item.endswith("/") and item.startswith(out)
 
 
 def _by_folder(root: str, shown: Mapping[str, Stamp]) -> dict[str, dict[str, None]]:

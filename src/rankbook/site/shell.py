@@ -6,7 +6,7 @@ import hashlib
 import html
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
@@ -34,10 +34,11 @@ _CONTENT = re.compile(
 """The content of the shell page: what stands between its marks, or an article from its title on."""
 _DROPPED = re.compile(
     r"""
-    <link\ rel="(?:prev|next)"[^>]*>\s*
-  | <meta\ (?:property="og:|name="twitter:)[^>]*>\s*
-  | <nav\ class="md-footer__inner.*?</nav>\s*
+    <link\b(?=[^>]*\ rel="(?:prev|next)")[^>]*>\s*
+  | <meta\b(?=[^>]*\ (?:property="og:|name="twitter:))[^>]*>\s*
+  | <nav\b(?=[^>]*\ class="md-footer__inner).*?</nav>\s*
   | <a\ [^>]*class="md-content__button.*?</a>\s*
+  | <aside\ class="md-source-file".*?</aside>\s*
   | <li\ class="nav-item">\s*<a\ [^>]*?rel="(?:prev|next)".*?</li>\s*
   | <div\ class="rst-footer-buttons".*?</div>\s*
   | <span><a\ [^>]*style="color:\ \#fcfcfc".*?</span>\s*
@@ -45,14 +46,20 @@ _DROPPED = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""What themes say of one page only: its neighbours, how to edit it, cards of it."""
+"""What themes say of one page only: its neighbours, how to edit it, when it was changed, cards of it."""
+_TAG = re.compile(
+    r"""(?P<kept><!--.*?-->|<(?P<name>script|style|pre|textarea)\b[^>]*>.*?</(?P=name)>)|<[a-zA-Z](?:"[^"]*"|'[^']*'|[^"'<>])*>""",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r"""(\s[^\s=>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+_HEADING = re.compile(r"<h1\b.*?</h1>", re.DOTALL)
 _SPACE = re.compile(r"(?P<kept><(?P<name>script|style|pre|textarea)\b.*?</(?P=name)>)|\s*\n\s*", re.DOTALL)
 _EMPTY = re.compile(r"\n(?=<)(?<=>\n)")
 _ADDRESS = re.compile(r'(\s(?:href|src|action|poster)=)"([^"]*)"')
 _SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//|[/#]|\Z", re.IGNORECASE)
-_CANONICAL = re.compile(r'(<link rel="canonical" href=")([^"]*)"')
-_DESCRIPTION = re.compile(r'(<meta name="description" content=")[^"]*"')
+_CANONICAL = re.compile(r'(<link\b(?=[^>]* rel="canonical")[^>]*? href=")([^"]*)"')
+_DESCRIPTION = re.compile(r'(<meta\b(?=[^>]* name="description")[^>]*? content=")[^"]*"')
 _TITLE = re.compile(r"(<title>)(.*?)(</title>)", re.DOTALL)
 _NAMES = (
     re.compile(r'(data-md-component="header-topic">\s*<span class="md-ellipsis">)(.*?)(</span>)', re.DOTALL),
@@ -61,6 +68,7 @@ _NAMES = (
 """Where themes name the page, besides its title."""
 _CURRENT = re.compile(r'(<a class="reference internal current" href=")#"')
 _LIST_ITEM = re.compile(r"<(/?)li\b")
+_LIST = re.compile(r"<(/?)ul\b[^>]*>")
 
 
 def source(title: str) -> str:
@@ -114,6 +122,13 @@ _PLAIN = Contents(
     ("<li><a href=#", "anchor", ">", "text", "</a>"),
 )
 """A list that a script makes the theme's."""
+_LINKED = ('<li class="md-nav__item"><a href="#', "anchor", '" class="md-nav__link">', "text")
+_MATERIAL = Contents(
+    (*_LINKED, "</a></li>"),
+    (*_LINKED, '</a><nav class="md-nav"><ul class="md-nav__list">', "inner", "</ul></nav></li>"),
+    (*_LINKED, "</a></li>"),
+)
+"""A list as Material has it, where its entries were changed."""
 
 
 def _tight(pieces: tuple[str, ...]) -> tuple[str, ...]:
@@ -164,18 +179,20 @@ class Shell(Struct, frozen=True):
         Raises:
             RankbookError: the page does not hold its own content.
         """
-        text = _DROPPED.sub("", page.replace(_CUT, ""))
+        text = _DROPPED.sub("", _with_quotes(page.replace(_CUT, "")))
         found = _CONTENT.search(text)
         if found is None:
             raise RankbookError(
                 "the page that the site's engine has built for the book has no content", where=file, right="build the site again"
             )
-        known = list(headings) or _own_headings(title)
+        known = list(headings) or own_headings(title)
         head, tail = text[: found.start()], text[found.end() :]
         text = f"{head}{_place('content')}{tail}"
         text, contents = _contents(text, known)
+        if any(mark in text for mark in (_FIRST, _INNER, _LAST)):
+            text, contents = _contents_by_links(text, known, contents)
         canonical = match[2] if (match := _CANONICAL.search(text)) else ""
-        text = _named(text, (title, label or title), known[0] if known else None)
+        text = _named(text, (title, label or title), known[0] if known and known[0].anchor else None)
         text = _addressed(_SPACE.sub(_spaced, text), file)
         text, script, is_plain = parts.parted(text, _CUT, contents.written() if contents else None)
         text, style = lean.drawn(text, f"{_place('base')}/{lean.STYLE}")
@@ -219,11 +236,49 @@ def _place(name: str) -> str:
     return f"{_CUT}{name}{_CUT}"
 
 
-def _own_headings(title: str) -> list[Heading]:
+def own_headings(title: str, anchors: Mapping[str, str] | None = None) -> list[Heading]:
+    """Give the headings of `source`.
+
+    Args:
+        title: of the page.
+        anchors: of the headings by their text, as an engine has made them; by default those that it makes unless it is told otherwise.
+            What it leaves out of the table of contents has none.
+    """
     from rankbook.anchors import slug
 
     texts = ((1, title), (2, _FIRST), (3, _INNER), (2, _LAST))
-    return [Heading(level, slug(html.unescape(text)), text) for level, text in texts]
+    if anchors is None:
+        return [Heading(level, slug(html.unescape(text)), text) for level, text in texts]
+    top = next((anchor for text, anchor in anchors.items() if text not in (_FIRST, _INNER, _LAST)), "")
+    return [Heading(level, anchors.get(text, top if level == 1 else ""), text) for level, text in texts]
+
+
+def emptied(content: str) -> str:
+    """Leave the title alone of the content that an engine has made of `source`: others may read it.
+
+    Args:
+        content: its HTML.
+    """
+    title = _HEADING.search(content)
+    return f"{OPEN}\n{title[0] if title else ''}\n{CLOSE}\n"
+
+
+def _with_quotes(page: str) -> str:
+    """Put the values of attributes in double quotes, as engines write them: what makes pages small takes them away."""
+
+    def quoted(match: re.Match[str]) -> str:
+        said = next(value for value in match.groups()[1:] if value is not None)
+        return match[0] if '"' in said else f'{match[1]}="{said}"'
+
+    return _TAG.sub(lambda tag: _opened(tag, quoted) if tag["kept"] else _ATTRIBUTE.sub(quoted, tag[0]), page)
+
+
+def _opened(tag: re.Match[str], quoted: Callable[[re.Match[str]], str]) -> str:
+    """Do so in the first tag of an element whose content stays as it is."""
+    if tag["name"] is None:
+        return tag[0]
+    head, end, rest = tag[0].partition(">")
+    return f"{_ATTRIBUTE.sub(quoted, head)}{end}{rest}"
 
 
 def _spaced(match: re.Match[str]) -> str:
@@ -293,7 +348,7 @@ def _site(canonical: str, file: str) -> str:
 def _contents(text: str, headings: Sequence[Heading]) -> tuple[str, Contents | None]:
     """Make a place of each table of contents, and learn from the last one how its entries are written."""
     entries = _nested(headings)
-    if not entries:
+    if not entries or not all(heading.anchor for heading in headings):
         return text, None
     first, last = entries[0][0], entries[-1][0]
     deep = next(((heading, below[0]) for heading, below in entries if below), None)
@@ -308,6 +363,37 @@ def _contents(text: str, headings: Sequence[Heading]) -> tuple[str, Contents | N
         text = f"{text[: opened[0]]}{_place('contents')}{text[closed[1] :]}"
         position = opened[0]
     return text, made
+
+
+def _contents_by_links(text: str, headings: Sequence[Heading], learnt: Contents | None) -> tuple[str, Contents | None]:
+    """Make a place of the list around the links to our own headings, where the entries of a theme are not each one item of a list.
+
+    What is in no list goes.
+    """
+    links = [re.compile(rf'<a\b[^>]*href="#{re.escape(each.anchor)}"[^>]*>.*?</a>', re.DOTALL) for each in headings[1:] if each.anchor]
+    while found := [match for link in links if (match := link.search(text))]:
+        first, last = min(match.start() for match in found), max(match.end() for match in found)
+        around = _list_around(text, first, last)
+        if around is None:
+            for link in links:
+                text = link.sub("", text)
+            break
+        learnt = learnt or (_MATERIAL if "md-nav__link" in found[0][0] else _PLAIN)
+        text = f"{text[: around[0]]}{_place('contents')}{text[around[1] :]}"
+    return text, learnt
+
+
+def _list_around(text: str, first: int, last: int) -> tuple[int, int] | None:
+    """Find what stands in the innermost list that holds a part of a text whole."""
+    opened: list[int] = []
+    for tag in _LIST.finditer(text):
+        if not tag[1]:
+            opened.append(tag.end())
+        elif opened:
+            start = opened.pop()
+            if start <= first and tag.start() >= last:
+                return start, tag.start()
+    return None
 
 
 def _learnt(text: str, start: int, plain: Heading, leaf: tuple[int, int], deep: tuple[Heading, Heading] | None) -> Contents:
