@@ -1,5 +1,6 @@
 """The generated pages in sites that other plugins, hooks, overrides and settings have a say in, before rankbook and after it."""
 
+import json
 import re
 import textwrap
 import threading
@@ -211,7 +212,10 @@ def test_an_override_that_writes_entries_in_its_own_way(tmp_path):
         '{% if toc_item.children %}<nav class="md-nav"><ul class="md-nav__list">'
         '{% for toc_item in toc_item.children %}{% include "partials/toc-item.html" %}{% endfor %}</ul></nav>{% endif %}\n</li>\n'
     )
-    check(build(project(tmp_path, theme={"name": "material", "font": False, "custom_dir": "overrides"})))
+    site = build(project(tmp_path, theme={"name": "material", "font": False, "custom_dir": "overrides"}))
+    check(site)
+    (entries,) = re.findall(r"const entries = (\{.*?\n\});", (site / "assets/rankbook-shell.js").read_text(encoding="utf-8"), re.DOTALL)
+    assert [kind for kind, text in json.loads(entries).items() if not {"anchor", "text"} <= set(re.split("\ufdd1", text))] == []
 
 
 def test_dates_of_one_page_are_not_on_all(tmp_path):

@@ -412,7 +412,7 @@ def _learnt(text: str, start: int, plain: Heading, leaf: tuple[int, int], deep: 
 
 
 def _item(text: str, heading: Heading, start: int) -> tuple[int, int] | None:
-    """Find the list item of a heading's entry, with all below it."""
+    """Find the list item of a heading's entry, with all below it; None where the link stands in none."""
     link = text.find(f'href="#{heading.anchor}"', start)
     opened = text.rfind("<li", start, link) if link >= 0 else -1
     if opened < 0:
@@ -421,7 +421,7 @@ def _item(text: str, heading: Heading, start: int) -> tuple[int, int] | None:
     for tag in _LIST_ITEM.finditer(text, opened):
         depth += -1 if tag[1] else 1
         if depth == 0:
-            return opened, text.index(">", tag.end()) + 1
+            return (opened, text.index(">", tag.end()) + 1) if tag.start() > link else None
     return None
 
 
