@@ -130,6 +130,12 @@ def needs(text: str, **others: str) -> list[str]:
         ("skipIf(not TEST_CUDA or torch.cuda.device_count() <= 2, '')", ["3 GPUs"]),
         ("skipIf(4 > torch.cuda.device_count(), '')", ["4 GPUs"]),
         ("skipIf(torch.cuda.device_count() > 1, '')", ["at most 1 GPU"]),
+        ("skipIf(torch.cuda.device_count() < LIMIT * 2, '')", ["8 GPUs"]),
+        ("skipIf(max(LIMIT, 6) > torch.cuda.device_count(), '')", ["6 GPUs"]),
+        ("skipUnless(torch.cuda.device_count() >= 2 + LIMIT // 2 - 1, '')", ["3 GPUs"]),
+        ("skipIf(torch.cuda.device_count() < LIMIT // 0, '')", ["torch.cuda.device_count() >= LIMIT // 0"]),
+        ("skipIf(torch.cuda.device_count() < LIMIT * maybe, '')", ["torch.cuda.device_count() >= LIMIT * maybe"]),
+        ("skipIf(typing.TYPE_CHECKING, '')", []),
         ("skipIf(not TEST_MULTIGPU, '')", ["2 GPUs"]),
         ("skipIf(not HAS_BOTH, '')", ["1 GPU"]),
         ("skip_but_pass_in_sandcastle_if(SM100OrLater, '')", ["capability < 10.0"]),
@@ -707,6 +713,7 @@ def there(size, /, *, device):
         "x = torch.ones(2).cuda()",
         "assert Full().eval().cuda() is not None",
         "with_settings = config.patch('triton.multi_kernel', 1)\n    torch.ones(2).cuda()",
+        "monkeypatch.setenv('A', '1')\n    monkeypatch.chdir(x)\n    torch.ones(2).cuda()",
         "torch.ones(2, device='cuda')",
         "nn.Linear(2, 2, device='cuda:0')",
         "device = torch.device('cuda')\n    x = torch.ones(2)\n    x.to(device)",
@@ -744,6 +751,28 @@ def there(size, /, *, device):
 def test_calls_that_fail_without_a_gpu(body: str) -> None:
     """A test that comes to one whatever happens needs a GPU, by its own statements or by those of a function of its file."""
     assert needs(f"{GPU_CALLS}def test_x():\n    {body}\n") == ["1 GPU"]
+
+
+def test_gpus_of_a_product_of_parameters() -> None:
+    """How many ranks a case has may be the product of its parameters, wherever that is worked out."""
+    cases = "@pytest.mark.parametrize(('tp', 'pp'), [(2, 2), (4, 2)])\ndef test_x(tp, pp):\n    "
+    skips = "pytest.skip('few')\n"
+    for body in ("if tp * pp > torch.cuda.device_count():\n        ", "world = tp * pp\n    if torch.cuda.device_count() < world:\n        "):
+        tests = project(f"{cases}{body}{skips}").tests["test_it.py"]
+        assert [[need.text for need in test.requirements] for test in tests] == [["4 GPUs"], ["8 GPUs"]]
+
+
+def test_what_a_condition_takes_away_may_be_there() -> None:
+    """A class that is deleted under a condition is collected where that is not met; one that is deleted anyway is nowhere."""
+    text = "class A(unittest.TestCase):\n    def test_a(self): ...\n\n\nclass B(A): ...\n\n\nif os.environ.get('X'):\n    del B\ndel A\n"
+    assert [test.id for test in project(text).tests["test_it.py"]] == ["B::test_a"]
+
+
+def test_what_only_a_type_checker_sees_is_in_no_run() -> None:
+    """`if TYPE_CHECKING` asks nothing of a machine: what stands there never runs, what stands in its else always does."""
+    head = "from typing import TYPE_CHECKING\n\n\n"
+    assert needs(f"{head}if TYPE_CHECKING:\n    def test_x(): ...\n") == ["disabled"]
+    assert needs(f"{head}if TYPE_CHECKING:\n    import torch\nelse:\n    def test_x(): ...\n") == []
 
 
 @pytest.mark.parametrize(
@@ -808,6 +837,8 @@ def test_gpus_of_an_index(body: str, gpus: int) -> None:
         "OtherEmpty().to('cuda')",
         "class Inner(Sized):\n        pass\n    model = Inner(2)\n    def inner():\n        model.cuda()\n    inner()",
         "generated()",
+        "monkeypatch.setattr(torch.cuda, 'x', 1)\n    torch.ones(2).cuda()",
+        "feign(monkeypatch)\n    torch.ones(2).cuda()",
         "f = lambda: torch.ones(2).cuda()",
         "f = [torch.ones(2).cuda() for _ in x]",
         "def inner():\n        return torch.ones(2).cuda()",

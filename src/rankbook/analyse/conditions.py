@@ -199,11 +199,17 @@ def _single(node: ast.expr, reading: _Reading, *, wanted: bool) -> Iterable[Requ
     """Read what cannot be taken apart into things that are all needed."""
     if isinstance(node, ast.Constant):
         return _constant(holds=bool(node.value) == wanted, evidence=reading.evidence)
+    if isinstance(node, (ast.Name, ast.Attribute)) and reading.values.names.full(reading.values.path, dotted(node)) in _NEVER:
+        return _constant(holds=not wanted, evidence=reading.evidence)
     inner = _wrapped(node)
     if inner is not None:
         return _needs(inner, reading, wanted=wanted)
     handler = _HANDLERS.get(type(node))
     return _of_name(node, dotted(node), reading, wanted=wanted) if handler is None else handler(node, reading, wanted=wanted)
+
+
+_NEVER = frozenset({"typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING"})
+"""What is true for a type checker, and in no run."""
 
 
 def _of_entry(node: ast.Subscript, reading: _Reading, *, wanted: bool) -> list[Requirement]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from rankbook import words
@@ -110,6 +111,10 @@ class Values:
         if isinstance(node, ast.Tuple if exact else (ast.Tuple, ast.List, ast.Set)):
             values = [self.of_node(entry, depth, exact=exact) for entry in node.elts]
             return None if None in values else tuple(value for value in values if value is not None)
+        if isinstance(node, ast.BinOp):
+            return _calculated(type(node.op), [self.of_node(side, depth, exact=exact) for side in (node.left, node.right)])
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1 and not node.keywords:
+            return _calculated(node.func.id, [self.of_node(argument, depth, exact=exact) for argument in node.args])
         return _literal(node)
 
     def entries(self, node: ast.expr, depth: int = _DEPTH) -> tuple[Value, ...] | None:
@@ -222,6 +227,27 @@ def _is_colon(node: ast.expr) -> bool:
 
 def _device(value: Value | None) -> Value | None:
     return value.partition(":")[0] if isinstance(value, str) else None
+
+
+def _calculated(how: type[ast.operator] | str, values: list[Value | None]) -> int | None:
+    """Calculate with whole numbers, as with the sizes of groups of ranks; None for what cannot be read, and for what is large."""
+    numbers = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    calculate = _OPERATIONS.get(how)
+    if calculate is None or len(numbers) < len(values) or any(abs(number) > _LARGEST for number in numbers):
+        return None
+    return None if how is ast.FloorDiv and not numbers[1] else calculate(*numbers)
+
+
+_LARGEST = 1 << 31
+"""Of numbers that are calculated with."""
+_OPERATIONS: dict[type[ast.operator] | str, Callable[..., int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    "max": max,
+    "min": min,
+}
 
 
 def _literal(node: ast.expr) -> Value | None:

@@ -48,8 +48,8 @@ _PLAIN_CONTEXTS = frozenset({
 """Contexts whose body runs, on tensors that are real, and whose errors are not caught."""
 FEIGNING = ("monkeypatch", "mocker", "mock", "Mock", "MagicMock", "patch")
 """Words of what puts something else in the place of what is there."""
-FEIGNS = re.compile(rf"(?<!config\.)\b(?:{'|'.join(FEIGNING)})\b")
-"""What may put something else in the place of a GPU; the `config.patch` of torch's compilers does not."""
+FEIGNS = re.compile(rf"(?<!config\.)\b(?:{'|'.join(FEIGNING)})\b(?!\.(?:setenv|delenv|chdir|syspath_prepend)\()")
+"""What may put something else in the place of a GPU; the `config.patch` of torch's compilers does not, nor does another environment."""
 _LEAVES = re.compile(rf"\b(?:return|break|continue)\b|{FEIGNS.pattern}")
 """What may end the statements that are sure to be run."""
 _YIELDS = re.compile(r"\byield\b")

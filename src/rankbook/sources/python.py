@@ -597,7 +597,7 @@ class _Reader:
         self.skips += [condition for skip in skips for condition in self.conditions(*skip, scope)]
 
     def delete(self, node: ast.Delete, scope: _Scope) -> None:
-        if scope.kind == "module":
+        if scope.kind == "module" and scope.guard is None and not scope.caught:  # else what is taken away may be there
             names = [name.id for target in node.targets for name in _names(target)]
             self.deleted += names
             if "pytestmark" in names:
