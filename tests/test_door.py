@@ -307,6 +307,113 @@ def test_the_end(tmp_path, way):
         )
 
 
+AGAIN = """
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for _ in range(3):
+        item._initrequest() if hasattr(item, "_initrequest") else None
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        for report in reports:
+            item.ihook.pytest_runtest_logreport(report=report)
+        if not any(report.failed for report in reports):
+            break
+    return True
+"""
+FLAKY = """
+import pathlib
+
+COUNT = pathlib.Path({folder!r}, "count")
+
+
+def counted():
+    with COUNT.open("a") as stream:
+        stream.write("x")
+    return len(COUNT.read_text())
+
+
+def test_flaky():
+    assert counted() == 3
+
+
+def test_fine():
+    pass
+"""
+
+
+@pytest.mark.parametrize("more", [(), ("-n", "2")], ids=" ".join)
+def test_an_item_that_a_plugin_lets_run_again_is_run_again(tmp_path, more):
+    """A failure is not told several times of one run: each is another one, and what the last says of the listing counts."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/conftest.py").write_text(AGAIN)
+    marks = f"import pathlib\nmarks = pathlib.Path({str(tmp_path)!r}, 'script')\n"
+    script = f"{marks}marks.open('a').write('x')\nassert len(marks.read_text()) == 2\n"
+    parts = [("python {session=s name=one}", "x = 0"), ("python {session=s name=two}", script.replace("'script'", "'session'"))]
+    page(tmp_path, "p", ("python {name=script}", script), ("python {name=m}", FLAKY.format(folder=str(tmp_path))), *parts)
+    result = prove(tmp_path, *more, "docs")
+    assert (tmp_path / "count").read_text() == "xxx"
+    assert {name: (tmp_path / name).read_text() for name in ("script", "session")} == {"script": "xx", "session": "xx"}
+    assert "4 listings: 4 passed, 0 failed" in result.output
+    exported = rankbook("ledger", "export", "-", cwd=tmp_path).splitlines()
+    ends = Counter((run["node_id"].rpartition("::")[2], run["outcome"]) for line in exported if "node_id" in (run := json.loads(line)))
+    twice = {("script", "failed"): 1, ("script", "passed"): 1, ("two", "failed"): 1, ("two", "passed"): 1}
+    assert ends == {**twice, ("test_flaky", "failed"): 2, ("test_flaky", "passed"): 1, ("test_fine", "passed"): 1, ("one", "passed"): 1}
+
+
+DRAWING = """
+import pytest
+
+def pytest_addoption(parser):
+    parser.addoption("--randomly-seed", type=int, default=None)
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    if config.option.randomly_seed is None:
+        config.option.randomly_seed = 11
+
+@pytest.fixture
+def seed(pytestconfig):
+    return pytestconfig.option.randomly_seed
+"""
+
+
+@pytest.mark.parametrize(("given", "seed"), [((), "11"), (("--randomly-seed=7",), "7")])
+def test_tests_run_in_the_order_that_is_shown_and_with_the_seed_of_the_run(tmp_path, given, seed):
+    """Hooks that put items in another order put the tests in it, too; what a plugin has drawn for the run holds for them."""
+    log = f"open({str(tmp_path / 'log')!r}, 'a').write"
+    tests = "".join(f"def test_{letter}(seed):\n    {log}('{letter}' + str(seed) + ' ')\n\n\n" for letter in "abcd")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_it.py").write_text(tests)
+    (tmp_path / "drawing.py").write_text(DRAWING)
+    turn = "def pytest_collection_modifyitems(items):\n    items.reverse()\n"
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/conftest.py").write_text(turn)
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["tests"]\nout = "docs/book"\n')
+    rankbook("gen", cwd=tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p drawing\npythonpath = .\n")
+    command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", *given, "docs/book/tests/test_it.py_docs.md"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert (tmp_path / "log").read_text().split() == [f"{letter}{seed}" for letter in "dcba"]
+
+
+def test_how_long_an_item_took_is_told_everywhere(tmp_path):
+    """The ledger, JUnit and `--durations` have the time of the listing or test itself, not that for which pytest has waited."""
+    slow = "import time\ntime.sleep(1)"
+    parts = [("python {session=s name=part}", slow), ("python {session=s name=rest}", "x = 1")]
+    module = "import time\n\n\ndef test_slow():\n    time.sleep(1)\n\n\ndef test_quick():\n    pass\n"
+    page(tmp_path, "p", ("python {name=script}", slow), ("bash {name=shell}", "sleep 1"), *parts, ("python {name=tests}", module))
+    prove(tmp_path, "--junitxml=junit.xml", "docs")
+    cases = ET.parse(tmp_path / "junit.xml").getroot().iter("testcase")
+    told = {case.get("name").rpartition("::")[2]: float(case.get("time")) for case in cases}
+    kept = {name: run.duration for name, run in ledger(tmp_path).items()}
+    assert told.keys() == kept.keys()
+    for name, seconds in told.items():
+        assert abs(seconds - kept[name]) < 0.01, name
+        assert (seconds >= 1) == (name in ("script", "shell", "part", "test_slow")), (name, seconds)
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 2), (signal.SIGTERM, 128 + signal.SIGTERM)])
 def test_what_has_run_ahead_is_recorded(tmp_path, number, status):
     """What ended behind a slow listing is in the ledger when Ctrl-C, or the time limit of a CI job, ends the session, as it ended."""
@@ -333,6 +440,29 @@ def test_what_has_run_ahead_is_recorded(tmp_path, number, status):
         "test_one": "passed",
         "test_two": "failed",
     }
+
+
+def test_what_workers_have_reported_is_recorded_when_the_session_is_told_to_end(tmp_path):
+    """Under xdist, too, SIGTERM ends the session in order: what is on the screen is in the ledger, and no process is left."""
+    nap = f"sleep {400_000 + os.getpid()}"
+    page(tmp_path, "p", ("bash {name=one}", "true"), ("bash {name=slow}", nap))
+    page(tmp_path, "q", ("bash {name=two}", "true"), ("bash {name=slower}", nap))
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "-v", "-n", "2", "docs"]
+    said = tmp_path / "said"
+    with said.open("w") as stream:
+        under_way = subprocess.Popen(command, cwd=tmp_path, stdout=stream, stderr=subprocess.STDOUT)
+    end = time.monotonic() + 120
+    while said.read_text().count(" PASSED ") < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    under_way.terminate()
+    assert under_way.wait(timeout=60) == 128 + signal.SIGTERM, said.read_text()
+    assert "INTERNALERROR" not in said.read_text() and "Traceback" not in said.read_text()
+    end = time.monotonic() + 30
+    while processes(nap) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert processes(nap) == 0
+    assert {name: str(run.outcome) for name, run in ledger(tmp_path).items()} == {"one": "passed", "two": "passed"}
 
 
 def test_a_failure_that_the_debugger_ends_is_recorded(tmp_path):

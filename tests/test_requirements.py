@@ -757,7 +757,10 @@ def test_gpus_of_a_product_of_parameters() -> None:
     """How many ranks a case has may be the product of its parameters, wherever that is worked out."""
     cases = "@pytest.mark.parametrize(('tp', 'pp'), [(2, 2), (4, 2)])\ndef test_x(tp, pp):\n    "
     skips = "pytest.skip('few')\n"
-    for body in ("if tp * pp > torch.cuda.device_count():\n        ", "world = tp * pp\n    if torch.cuda.device_count() < world:\n        "):
+    for body in (
+        "if tp * pp > torch.cuda.device_count():\n        ",
+        "world = tp * pp\n    if torch.cuda.device_count() < world:\n        ",
+    ):
         tests = project(f"{cases}{body}{skips}").tests["test_it.py"]
         assert [[need.text for need in test.requirements] for test in tests] == [["4 GPUs"], ["8 GPUs"]]
 

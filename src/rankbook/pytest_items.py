@@ -71,6 +71,9 @@ class Session(Struct):
     called_with: tuple[tuple[str, ...], tuple[tuple[str, ...], ...]] = ((), ())
     """The words of the command line, and those options of it that are the project's own."""
 
+    drawn: tuple[tuple[str, ...], ...] = ()
+    """Options of what a plugin has drawn for this run."""
+
     rules: Rules = USUAL
     """What pytest takes for tests in the project."""
 
@@ -336,7 +339,7 @@ class PageFile(pytest.File):
             settings = self.session_state.settings
             trees = tuple(settings.below_root(entry) for entry in settings.source_path)
             told = pytest_settings_of(settings.root, about.source) if about is not None and is_inside(about.source) else PytestSettings()
-            told = told.called_with(*self.session_state.called_with)
+            told = told.called_with(*self.session_state.called_with, self.session_state.drawn)
             project = settings.root if job.kind.has_tests and self._reads_conftests(told) else None
             self._sources[key] = PageSources(self.path, about, trees, self._import_path(about, trees, told), project, told)
         return self._sources[key]
@@ -424,6 +427,8 @@ class ListingItem(pytest.Item):
     """Place among all items that are selected."""
     is_reported: bool
     """Whether the last of its reports was made."""
+    repeated: Running | None
+    """Its run, where a plugin lets it run again."""
     overruled: dict[str, Report]
     """What pytest made of a phase against that, or without it: a mark of a conftest file, an error of a plugin."""
 
@@ -441,6 +446,7 @@ class ListingItem(pytest.Item):
         item: ListingItem = cls.from_parent(parent, name=name)
         item.job, item.page, item.case, item.phases, item.overruled, item.order = job, page, case, {}, {}, 0
         item.is_reported = False
+        item.repeated = None
         for marked, arguments in case.marks if case else ():
             if marked not in ACTED_ON:
                 item.own_markers.append(mark(marked, arguments))
@@ -464,7 +470,10 @@ class ListingItem(pytest.Item):
         return Path(harmless(os.fspath(self.path))), self.line - 1, self.nodeid.partition("::")[2].replace("::", ".")
 
     def setup(self) -> None:
-        """Wait for the test's set-up."""
+        """Wait for the test's set-up; where a plugin lets the item run again, it is really run."""
+        if self.is_reported:
+            self.phases, self.overruled, self.is_reported = {}, {}, False
+            self.repeated = self._submitted_alone() if self.starts_process else None
         if self.case is not None and self.known is None and not runs_nothing(self.config):
             self._settle("setup", self._report("setup"))
 
@@ -548,7 +557,7 @@ class ListingItem(pytest.Item):
         return self.known is None and self.job.same_as is None and self.get_closest_marker("skip") is None
 
     def _report(self, phase: str) -> Report:
-        running = self.submitted(self.job, self.test)
+        running = self.repeated or self.submitted(self.job, self.test)
         self.state.prover.hurry(running)
         report = running.report(self.test, phase)
         if report.receipt.note and phase == "call":
@@ -580,7 +589,9 @@ class ListingItem(pytest.Item):
 
     def unreported(self) -> Run | None:
         """Give the item's outcome where its process has ended and pytest did not come to the last of its reports; None elsewhere."""
-        running = self.state.running.get(self._key(self.job, self.test)) if not self.is_reported and self.starts_process else None
+        if self.is_reported or not self.starts_process:
+            return None
+        running = self.repeated or self.state.running.get(self._key(self.job, self.test))
         ended = running.ended(self.test) if running is not None else {}
         self.phases = {phase: self.judged(report) for phase, report in ended.items()} or self.phases
         return self.run_record() if ended else None
@@ -591,8 +602,11 @@ class ListingItem(pytest.Item):
         Args:
             why: the reason, as a clause.
         """
-        tests = [self.test] if self.test else []
+        return self._submitted_alone(why)
+
+    def _submitted_alone(self, why: str = "") -> Running:
         wanted = self.state.outlook.claim(self.job, self.test)
+        tests = self._batch(self.job, wanted) if self.job.whole is not None else [self.test] if self.test else []
         return self.state.prover.submit(self.job, self.page.sources(self.job), tests, Wish(self.order, wanted, why))
 
     def _batch(self, job: Job, wanted: Claim) -> list[str]:

@@ -74,7 +74,16 @@ def _session(config: pytest.Config, settings: configuration.Settings) -> Session
     proved = _proofs(settings) if option.stale else None
     words, own = getattr(config, "workerinput", {}).get("rankbook_given") or config.stash.get(GIVEN, ([], []))
     called_with = tuple(words), tuple(map(tuple, own))
-    return Session(settings, prover, outlook, proved, updates=option.update_output, rules=rules_of(settings.root), called_with=called_with)
+    rules = rules_of(settings.root)
+    return Session(
+        settings, prover, outlook, proved, updates=option.update_output, rules=rules, called_with=called_with, drawn=_drawn(config)
+    )
+
+
+def _drawn(config: pytest.Config) -> tuple[tuple[str, ...], ...]:
+    """Give the options by which a listing's own pytest draws what this run has drawn: the seed of pytest-randomly."""
+    seed = getattr(config, "workerinput", {}).get("randomly_seed", getattr(config.option, "randomly_seed", None))
+    return (("--randomly-seed", str(seed)),) if isinstance(seed, int) else ()
 
 
 def _proofs(settings: configuration.Settings) -> Proofs:
@@ -167,6 +176,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if not isinstance(item, ListingItem):
         return report
     said = item.phases.get(call.when)
+    report.duration = said.duration if said is not None else report.duration  # not how long pytest has waited
     report.sections += list(sections_of(item, call.when))
     if said is not None and said.wasxfail is not None:
         report.wasxfail = harmless(said.wasxfail)
@@ -228,7 +238,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 def _ended_in_order(config: pytest.Config) -> Iterator[None]:
     """End the session as Ctrl-C does where the process is told to end, by a time limit for example, so that what has ended is recorded."""
     is_ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if not is_ours or hasattr(config, "workerinput") or not config.stash[STASH].items:
+    if not is_ours or hasattr(config, "workerinput") or not (config.stash[STASH].items or _is_controller(config)):
         yield
         return
     signal.signal(signal.SIGTERM, lambda *_: pytest.exit("ended by SIGTERM", 128 + signal.SIGTERM))

@@ -15,7 +15,7 @@ from rankbook import pytest_import  # noqa: F401  first of all: what is imported
 from rankbook.config import ENGINES
 from rankbook.page_names import SUFFIXES
 from rankbook.pytest_private import GIVEN
-from rankbook.pytest_settings import called_by, known, options_of
+from rankbook.pytest_settings import called_by, is_for_tests, known, options_of
 
 _OPTIONS = (
     "engine", "ray_address", "listing_jobs", "listing_timeout", "source_path", "gpus", "no_plan", "require", "canary", "stale",
@@ -56,7 +56,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
 
         conftest_options.define(parser, left, early_config.rootpath)
     words = called_by(early_config.invocation_params.args)
-    options = [known(parser, option) for option in options_of(words) if option[0] in unknown]
+    options = [known(parser, option) for option in options_of(words) if option[0] in unknown or is_for_tests(option[0])]
     early_config.stash[GIVEN] = [words, [option for option in options if option]]
 
 

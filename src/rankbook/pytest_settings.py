@@ -52,14 +52,15 @@ class PytestSettings(Struct, frozen=True):
     of_file: str = ""
     """Digest of what the file alone says, where the command line says more."""
 
-    def called_with(self, words: Sequence[str], own: Sequence[tuple[str, ...]]) -> PytestSettings:
+    def called_with(self, words: Sequence[str], own: Sequence[tuple[str, ...]], drawn: Sequence[tuple[str, ...]] = ()) -> PytestSettings:
         """Give what holds when the command line of pytest says more: its `-m` and `-k` stand in the place of those here.
 
-        Its `-W`, `-o`, `--strict`, `--strict-markers` and `--runxfail` count, too.
+        Its `-W`, `-o`, `-p no:`, `--strict`, `--strict-markers` and `--runxfail` count, too.
 
         Args:
             words: of the command line.
             own: those options of it that are the project's own.
+            drawn: options of what a plugin has drawn for this run, which is no other one for that.
         """
         apart = [part for word in words for part in _apart(word)]
         again = tuple(name for name in ("-m", "-k") if any(word.startswith(name) for word in apart))
@@ -68,9 +69,9 @@ class PytestSettings(Struct, frozen=True):
         more = tuple(_on_the_line(words))
         called = [*more, *(word for option in own for word in option), *(again if chosen != self.chosen else ())]
         if not called:
-            return self
+            return replace(self, own=(*self.own, *drawn), of_file=self.digest) if drawn else self
         options = (*self.options, *more)
-        return replace(self, options=options, own=(*self.own, *own), chosen=chosen, called=shlex.join(called), of_file=self.digest)
+        return replace(self, options=options, own=(*self.own, *own, *drawn), chosen=chosen, called=shlex.join(called), of_file=self.digest)
 
     @property
     def import_mode(self) -> str:
@@ -188,8 +189,8 @@ def known(parser: pytest.Parser, option: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _ELSEWHERE = frozenset({
-    "addopts", "cache_dir", "console_output_style", "minversion", "norecursedirs", "pythonpath", "required_plugins", "strict_config",
-    "testpaths",
+    "addopts", "cache_dir", "console_output_style", "minversion", "norecursedirs", "pythonpath", "required_plugins", "reruns",
+    "reruns_delay", "strict_config", "testpaths",
 })  # fmt: skip
 """Settings of the project's own run of pytest: where tests and modules lie, what is shown and kept. Rankbook itself looks imports up."""
 _STARTS_ELSEWHERE = ("junit_", "log_cli", "log_file", "tmp_path_retention_", "truncation_", "verbosity_")
@@ -214,10 +215,10 @@ _SILENT = """
     --lfnf --markers --maxfail --new-first --nf --no-fold-skipped --no-header --no-showlocals --no-summary --pastebin --pdb
     --pdbcls --pyargs --quiet --rootdir --setup-only --setup-plan --setup-show --show-capture --showlocals --stepwise --stepwise-reset
     --stepwise-skip --strict-config --sw --sw-reset --sw-skip --tb --trace --trace-config --verbose --verbosity --version --xfail-tb
-    --boxed --dist --forked --looponfail --max-worker-restart --maxprocesses --maxschedchunk --no-loadscope-reorder --numprocesses --px
+    --boxed --dist --looponfail --max-worker-restart --maxprocesses --maxschedchunk --no-loadscope-reorder --numprocesses --px
     --rsyncdir --rsyncignore --testrunuid --tx --loadscope-reorder
     --alluredir --clean-alluredir --cov --css --group --html --no-cov --no-cov-on-fail --picked --report-log --self-contained-html --splits
-    --splitting-algorithm --store-durations --instafail
+    --splitting-algorithm --store-durations --instafail --reruns --reruns-delay --only-rerun --rerun-except --fail-on-flaky
     --canary --engine --fail-on-debt --gpus --listing-jobs --listing-timeout --listings-report --no-plan --ray-address --require
     --source-path --stale --update-output
 """
@@ -266,8 +267,30 @@ def _on_the_line(words: Sequence[str]) -> Iterator[str]:
         name, *value = (*_short(given, _WITH_VALUE), "")
         if name in _STRICT:
             yield name
-        elif name == "-W" or (name == "-o" and _bears(value[0].partition("=")[0])):
+        elif (
+            name == "-W"
+            or (name == "-o" and _bears(value[0].partition("=")[0]))
+            or (name == "-p" and value[0].startswith("no:") and _is_plugin(value[0].removeprefix("no:")))
+        ):
             yield from (name, value[0])
+
+
+def _is_plugin(name: str) -> bool:
+    """Say whether a plugin is none of pytest's own, of which the listing's own pytest has what it needs, of rankbook's or of xdist's."""
+    from _pytest.config import builtin_plugins
+
+    return name not in builtin_plugins and name.partition(".")[0] not in ("_pytest", "rankbook", "xdist")
+
+
+def is_for_tests(word: str) -> bool:
+    """Say whether an option of a plugin tells how tests run, whatever runs them: how often, in which mode, by which profile."""
+    name = word.partition("=")[0]
+    return name in _FOR_TESTS or name.startswith(_FOR_TESTS_STARTS)
+
+
+_FOR_TESTS = frozenset({"--asyncio-mode", "--asyncio-debug", "--count", "--repeat-scope", "--forked"})
+_FOR_TESTS_STARTS = ("--anyio-", "--hypothesis-")
+"""Names of such options, and how others begin."""
 
 
 def _is_own(word: str) -> bool:

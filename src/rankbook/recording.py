@@ -29,8 +29,8 @@ class Recorder:
 
     def __init__(self, state: Session) -> None:
         self.state = state
-        self.runs: list[tuple[int, Run]] = []
-        """Each outcome, with the line of its listing."""
+        self._runs: dict[tuple[str, str], tuple[int, Run]] = {}
+        """The last outcome of each item by each worker, with the line of its listing."""
         self.outputs: dict[str, list[updating.Block]] = {}
         """Expected outputs that differ, by page."""
         self._ledger = Ledger(state.settings.below_root(state.settings.ledger))
@@ -44,7 +44,7 @@ class Recorder:
         if facts is None:
             return
         run = run_of(facts["run"])
-        self.runs.append((facts["line"], run))
+        self._runs[run.node_id, getattr(report, "worker_id", "")] = facts["line"], run
         for line, old, new in facts["outputs"]:
             self.outputs.setdefault(run.page, []).append(updating.Block(line, old, new))
         self.catch_up([run])
@@ -88,7 +88,7 @@ class Recorder:
     def tally(self) -> Tally:
         """Count the listings."""
         outcomes: dict[tuple[str, int], list[tuple[Outcome, str]]] = {}
-        for line, run in self.runs:
+        for line, run in self._runs.values():
             outcomes.setdefault((run.page, line), []).append((run.outcome, run.reason))
         return count(self.state.register, outcomes)
 
@@ -102,7 +102,7 @@ class Recorder:
     def debts(self) -> list[str]:
         """Say what of the recorded items has never really run, or not since it changed."""
         try:
-            return debt.sentences(self._ledger, [run for _, run in self.runs], days=self.state.settings.debt_days)
+            return debt.sentences(self._ledger, [run for _, run in self._runs.values()], days=self.state.settings.debt_days)
         except (OSError, RankbookError) as error:
             return [f"the skip debt is not known: {error}"]
 

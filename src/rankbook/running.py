@@ -200,7 +200,7 @@ class Running:
         if test in self._again or test not in self.waiting:
             self._current = None
             return
-        self.reports[test, phase] = self._with_grant(report_of(self.job, event, self.program))
+        self.reports[test, phase] = self._timed(self._with_grant(report_of(self.job, event, self.program)))
         finished = phase == "teardown" or not self.job.kind.has_tests
         if finished and test in self.waiting:
             self.waiting.remove(test)
@@ -212,6 +212,13 @@ class Running:
         """Add to a report's receipt what the listing itself does not know."""
         gpus = tuple(f"{gpu}: {self._gpu_names.get(gpu) or 'GPU'}" for gpu in self.granted or () if gpu)
         return replace(report, receipt=replace(report.receipt, gpus=gpus, **self._where))
+
+    def _timed(self, report: Report) -> Report:
+        """Give a listing without tests, or a part of it, the time since it began: pytest has timed those of tests."""
+        if self.job.kind.has_tests or report.duration:
+            return report
+        began, self._begun = self._begun, time.monotonic()
+        return replace(report, duration=round(self._begun - began, 3))
 
     def _break_off(self, report: Report) -> None:
         """Charge the test that is under way, if there is one, with the end of the whole pytest session."""
@@ -231,7 +238,7 @@ class Running:
 
     def _fail_rest(self, report: Report) -> None:
         for test in self.waiting:
-            self.reports.setdefault((test, "call"), self._with_grant(report))
+            self.reports.setdefault((test, "call"), self._timed(self._with_grant(report)))
         self.waiting.clear()
 
     def _settle(self, ended: Ended) -> None:

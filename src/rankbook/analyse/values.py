@@ -111,11 +111,8 @@ class Values:
         if isinstance(node, ast.Tuple if exact else (ast.Tuple, ast.List, ast.Set)):
             values = [self.of_node(entry, depth, exact=exact) for entry in node.elts]
             return None if None in values else tuple(value for value in values if value is not None)
-        if isinstance(node, ast.BinOp):
-            return _calculated(type(node.op), [self.of_node(side, depth, exact=exact) for side in (node.left, node.right)])
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1 and not node.keywords:
-            return _calculated(node.func.id, [self.of_node(argument, depth, exact=exact) for argument in node.args])
-        return _literal(node)
+        how, operands = _calculation(node)
+        return _calculated(how, [self.of_node(each, depth, exact=exact) for each in operands]) if operands else _literal(node)
 
     def entries(self, node: ast.expr, depth: int = _DEPTH) -> tuple[Value, ...] | None:
         """Give the entries of a collection, each as it is; None when one of them cannot be read, or when they may change.
@@ -227,6 +224,14 @@ def _is_colon(node: ast.expr) -> bool:
 
 def _device(value: Value | None) -> Value | None:
     return value.partition(":")[0] if isinstance(value, str) else None
+
+
+def _calculation(node: ast.expr) -> tuple[type[ast.operator] | str, list[ast.expr]]:
+    """Take `a * b` and `max(a, b)` apart into how it is calculated and from what; from nothing where it is neither."""
+    if isinstance(node, ast.BinOp):
+        return type(node.op), [node.left, node.right]
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1 and not node.keywords
+    return (node.func.id, node.args) if is_call else ("", [])  # type: ignore[attr-defined] # mypy does not see that it is a call
 
 
 def _calculated(how: type[ast.operator] | str, values: list[Value | None]) -> int | None:

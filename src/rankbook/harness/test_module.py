@@ -62,7 +62,7 @@ def run(program: Program, runtime: Runtime) -> int:
         options += ["--import-mode=importlib"]  # with its package there already, the module is imported from its file under its full name
         _import_outwards(package)
     is_argument = "[" not in path  # pytest takes what stands in brackets for a parameter
-    only = Only(Path(path), frozenset(ids), is_argument)
+    only = Only(Path(path), tuple(ids), is_argument)
     given = Given(tuple(map(tuple, program.arguments.get("own") or ())))
     words = [*QUIET, "--rootdir", program.root, *options, *UNWARNED, path if is_argument else program.root]
     examples = [Examples()] if program.arguments.get("examples") else []
@@ -103,12 +103,12 @@ class Only(Struct, frozen=True):
 
     Args:
         path: the file.
-        ids: tests to run; empty for all.
+        ids: tests to run, in order; empty for all in their own.
         is_argument: whether pytest is given the file; where it takes it as no argument, the file is found from the root.
     """
 
     path: Path
-    ids: frozenset[str]
+    ids: tuple[str, ...]
     is_argument: bool
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
@@ -117,8 +117,11 @@ class Only(Struct, frozen=True):
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave out the tests that are not to run."""
-        items[:] = [item for item in items if not self.ids or inner_id(item.nodeid) in self.ids]
+        """Leave out the tests that are not to run, and put the others in the order of the run that pytest was called for."""
+        if self.ids:
+            places = {test: place for place, test in enumerate(self.ids)}
+            chosen = [item for item in items if inner_id(item.nodeid) in places]
+            items[:] = sorted(chosen, key=lambda item: places[inner_id(item.nodeid)])
 
 
 class Examples:
