@@ -361,6 +361,79 @@ def test_an_item_that_a_plugin_lets_run_again_is_run_again(tmp_path, more):
     assert ends == {**twice, ("test_flaky", "failed"): 2, ("test_flaky", "passed"): 1, ("test_fine", "passed"): 1, ("one", "passed"): 1}
 
 
+ROOT_CONFTEST = """
+import os
+import pytest
+
+@pytest.fixture
+def one():
+    return "root"
+
+@pytest.fixture
+def two():
+    return "root"
+
+@pytest.fixture(autouse=True)
+def always():
+    os.environ["ALWAYS"] = "set"
+    yield
+    del os.environ["ALWAYS"]
+"""
+DOCS_CONFTEST = """
+import pytest
+
+@pytest.fixture
+def two(one):
+    return f"{one} docs"
+
+def pytest_generate_tests(metafunc):
+    if "number" in metafunc.fixturenames:
+        metafunc.parametrize("number", [1, 2])
+
+def pytest_addoption(parser):
+    parser.addoption("--word", default="none")
+
+@pytest.fixture
+def word(pytestconfig):
+    return pytestconfig.getoption("--word")
+"""
+TAKES = """
+import os
+
+def test_number(number):
+    assert number
+
+def test_nearest(two):
+    assert two == "root docs"
+
+def test_always():
+    assert os.environ["ALWAYS"] == "set"
+
+def test_word(word):
+    assert word == "given"
+
+def test_none(nothing):
+    pass
+"""
+
+
+def test_a_module_on_a_page_that_people_wrote_has_the_fixtures_of_its_folders(tmp_path):
+    """The conftest files from the root down to the page count, the nearest first, and a run proves nothing once one has changed."""
+    page(tmp_path, "p", ("python {name=m}", TAKES))
+    (tmp_path / "conftest.py").write_text(ROOT_CONFTEST)
+    (tmp_path / "docs/conftest.py").write_text(DOCS_CONFTEST)
+    result = prove(tmp_path, "--word=given", "docs")
+    names = {name.rpartition("::")[2]: outcome for name, outcome in result.outcomes().items()}
+    assert names == {"test_none": "failed"} | dict.fromkeys(
+        ("test_number[1]", "test_number[2]", "test_nearest", "test_always", "test_word"), "passed"
+    )
+    assert ledger(tmp_path)["test_none"].reason == "fixture 'nothing' not found"
+    assert "5 proved earlier" in prove(tmp_path, "--word=given", "--stale", "docs").output
+    (tmp_path / "conftest.py").write_text(f"{ROOT_CONFTEST}\n")
+    assert "5 passed, 1 error" in prove(tmp_path, "--word=given", "--stale", "docs").output
+    assert "fixture 'two' not found" in prove(tmp_path, "--noconftest", "-k", "nearest", "docs").output
+
+
 DRAWING = """
 import pytest
 

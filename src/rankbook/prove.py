@@ -24,7 +24,7 @@ from rankbook import engines, gpus, listings
 from rankbook.config import Settings
 from rankbook.errors import PageError
 from rankbook.harness import preloaded, shell
-from rankbook.harness.import_path import ImportPath
+from rankbook.harness.import_path import ImportPath, conftest_files
 from rankbook.harness.mirror import Mirror, Placed, is_inside
 from rankbook.harness.unimported import taken
 from rankbook.harness.without_torch import may_import_harnesses, may_import_torch
@@ -171,6 +171,7 @@ class Prover:
                 "file": told.file,
                 "settings": told.toml,
                 "package": placed.package,
+                "conftests": [str(file) for file in sources.conftests],
             }
         source = next((found.about.source for found in (job.placed, job.beside) if found is not None and found.about is not None), "")
         if job.kind.name == "shell" and source:
@@ -359,6 +360,13 @@ class PageSources(Struct):
     """Files of the project that were found by listing a folder; they need no page."""
     too_large: dict[str, str] = field(default_factory=dict)
     """Folders that hold more than what stands beside a listing that lists them, each with what they hold, in words."""
+
+    @property
+    def conftests(self) -> tuple[Path, ...]:
+        """The conftest files of a page that people wrote, from the root of the project down; none of one whose source has its own."""
+        if self.project is None or self.about is not None:
+            return ()
+        return tuple(file for file in conftest_files(self.page, self.project) if file.is_file())[::-1]
 
     def data(self, path: str) -> bytes | None:
         """Give a file's bytes, None when no page and no tree has it, and it is no conftest file of the project."""

@@ -263,9 +263,9 @@ class PageFile(pytest.File):
     def _conftest_files(self, job: Job) -> Mapping[str, str]:
         """Give the conftest files that may define the fixtures of a job's listing."""
         top = self.session_state.settings.root
-        if "fixtures" not in job.placed.options:
-            return {}
-        files = [file for file in conftest_files(self.path, top) if file.is_file()]
+        files: Sequence[Path] = self.sources(job).conftests
+        if "fixtures" in job.placed.options:
+            files = [file for file in conftest_files(self.path, top) if file.is_file()]
         return {file.relative_to(top).as_posix(): sha256(file.read_bytes()).hexdigest() for file in files}
 
     def _add(self, job: Job, nodes: list[pytest.Item | pytest.Collector]) -> None:

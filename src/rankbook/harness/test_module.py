@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import inspect
 import os
 import re
@@ -40,8 +41,8 @@ def run(program: Program, runtime: Runtime) -> int:
     """Collect or run the listing's tests.
 
     `arguments` has `collect`, `select` (ids within the file), `options` and `settings` of pytest, `own` options of the project, options by
-    which it has `chosen` tests with the `file` that says so, `package`, whose installed modules stand beside the listing's, and
-    `examples` where only those of docstrings are tests.
+    which it has `chosen` tests with the `file` that says so, `package`, whose installed modules stand beside the listing's,
+    `conftests` of the page where no source has its own, and `examples` where only those of docstrings are tests.
     """
     for name in [name for name in os.environ if name.startswith(LEFT_OUT)]:
         del os.environ[name]
@@ -65,8 +66,10 @@ def run(program: Program, runtime: Runtime) -> int:
     only = Only(Path(path), tuple(ids), is_argument)
     given = Given(tuple(map(tuple, program.arguments.get("own") or ())))
     words = [*QUIET, "--rootdir", program.root, *options, *UNWARNED, path if is_argument else program.root]
-    examples = [Examples()] if program.arguments.get("examples") else []
-    status = int(pytest.main(words, plugins=[reporter, left_out, given, Unused(), only, *examples]))
+    more: list[object] = [Examples()] if program.arguments.get("examples") else []
+    if conftests := program.arguments.get("conftests"):
+        more.append(Conftests(tuple(map(Path, conftests))))
+    status = int(pytest.main(words, plugins=[reporter, left_out, given, Unused(), only, *more]))
     runtime.emit({"type": "finished", "status": status})
     return 0
 
@@ -122,6 +125,31 @@ class Only(Struct, frozen=True):
             places = {test: place for place, test in enumerate(self.ids)}
             chosen = [item for item in items if inner_id(item.nodeid) in places]
             items[:] = sorted(chosen, key=lambda item: places[inner_id(item.nodeid)])
+
+
+class Conftests(Struct, frozen=True):
+    """Plugin of the inner pytest that reads the conftest files of a page that people wrote: its module lies in no folder of theirs.
+
+    Args:
+        paths: of the files, the nearest last: what it defines stands in the place of what those above it do.
+    """
+
+    paths: tuple[Path, ...]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_load_initial_conftests(self, early_config: pytest.Config) -> None:
+        """Make each a plugin, as pytest does with those in the folders of a test."""
+        for number, path in enumerate(self.paths):
+            name = f"conftest_of_the_page_{number}"
+            spec = importlib.util.spec_from_file_location(name, path)
+            assert spec is not None
+            assert spec.loader is not None
+            sys.modules[name] = module = importlib.util.module_from_spec(spec)
+            try:
+                spec.loader.exec_module(module)
+            except Exception as error:
+                raise pytest.UsageError(f"{path}: it cannot be imported: {type(error).__name__}: {error}") from error
+            early_config.pluginmanager.register(module, name)
 
 
 class Examples:
@@ -491,7 +519,9 @@ def _crash(report: Any, path: str) -> dict[str, Any]:
     longrepr = report.longrepr
     text = str(longrepr)
     crash = getattr(longrepr, "reprcrash", None)
-    last = (text.strip().splitlines() or [""])[-1].removeprefix("E ").strip()
+    written = text.strip().splitlines() or [""]
+    told = getattr(longrepr, "errorstring", None)  # of a fixture that there is not: behind it comes where the test stands
+    last = (written[-1] if told is None else str(told).splitlines()[0]).removeprefix("E ").strip()
     reason = crash.message if crash is not None else _of_example(text) if _FAILED_EXAMPLE.search(last) else last
     # pytest shortens paths below the working directory, which is the tree's root; a rank's traceback has the whole path.
     own = rf"(?<![\w/.])(?:{re.escape(path)}|{re.escape(os.path.relpath(path))})"
