@@ -180,8 +180,8 @@ def _version(name: str) -> str:
 
 @cache
 def torch_version() -> str:
-    """Give the version of the installed torch without importing it; empty when there is none."""
-    return _version("torch")
+    """Give the version of the installed torch as it says it itself, with what it was built for, without importing it; empty for none."""
+    return _torch_build().get("__version__") or _version("torch")
 
 
 @cache
