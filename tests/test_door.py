@@ -540,6 +540,19 @@ def test_what_workers_have_reported_is_recorded_when_the_session_is_told_to_end(
     assert {name: str(run.outcome) for name, run in ledger(tmp_path).items()} == {"one": "passed", "two": "passed"}
 
 
+def test_an_item_whose_worker_dies_is_named(tmp_path):
+    """It has no run in the ledger, which is said: the count of listings knows nothing of it."""
+    kills = (
+        "import os, signal\n\n\ndef pytest_runtest_setup(item):\n    if item.name == 'two':\n        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    page(tmp_path, "p", ("bash {name=one}", "true"), ("bash {name=two}", "true"), ("bash {name=three}", "true"))
+    (tmp_path / "docs/conftest.py").write_text(kills)
+    result = prove(tmp_path, "-n", "2", "--dist=load", "--max-worker-restart=0", "docs")
+    assert result.status == 1, result.output
+    assert "docs/p.md::two: the worker that ran it is gone, so that the ledger has no run of it" in result.output
+    assert "two" not in ledger(tmp_path)
+
+
 def test_a_failure_that_the_debugger_ends_is_recorded(tmp_path):
     """With `--pdb` pytest comes to no report of the end of a test when its user quits."""
     page(tmp_path, "p", ("python {name=bad}", "assert 1 == 2"), ("python {name=next}", "assert 1"))

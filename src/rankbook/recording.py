@@ -16,8 +16,12 @@ from rankbook.ledger import Ledger
 from rankbook.ledger.session import Session as Recording
 from rankbook.ledger.values import run_of
 from rankbook.listing import Outcome, Run
+from rankbook.page_names import SUFFIXES
 from rankbook.pytest_items import Session
 from rankbook.tally import Tally, count
+
+_CRASHED = "???"
+"""Phase that xdist names when a worker has died, and its item with it."""
 
 
 class Recorder:
@@ -42,6 +46,9 @@ class Recorder:
         """Keep an outcome, and record it at once."""
         facts: dict[str, Any] | None = getattr(report, "rankbook", None)
         if facts is None:
+            if report.when == _CRASHED and report.nodeid.partition("::")[0].lower().endswith(SUFFIXES):
+                said = f"{report.nodeid}: the worker that ran it is gone, so that the ledger has no run of it"
+                self.state.complaints += [] if said in self.state.complaints else [said]
             return
         run = run_of(facts["run"])
         self._runs[run.node_id, getattr(report, "worker_id", "")] = facts["line"], run
