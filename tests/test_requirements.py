@@ -765,6 +765,26 @@ def test_gpus_of_a_product_of_parameters() -> None:
         assert [[need.text for need in test.requirements] for test in tests] == [["4 GPUs"], ["8 GPUs"]]
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("torch.cuda.set_device(0)", ["1 GPU"]),
+        ("if torch.cuda.device_count() < 2:\n        raise unittest.SkipTest('few')", ["2 GPUs"]),
+        ("if not dist.is_nccl_available():\n        pytest.skip('none')", ["backend nccl"]),
+        ("helped()", ["4 GPUs"]),
+        ("pass", []),
+    ],
+)
+@pytest.mark.parametrize("head", ["def setUpModule():", "def setup_module(module):"])
+def test_what_runs_before_all_tests_of_a_module(head: str, body: str, expected: list[str]) -> None:
+    """Each test of the module needs what that skips for or fails without; a test that is inherited elsewhere does not."""
+    helper = "def helped():\n    if torch.cuda.device_count() < 4:\n        pytest.skip('few')\n\n\n"
+    text = f"{helper}{head}\n    {body}\n\n\nclass TestA(unittest.TestCase):\n    def test_a(self): ...\n"
+    assert needs(text) == expected
+    found = project(text, test_other="from test_it import TestA\n\n\nclass TestB(TestA): ...\n")
+    assert [need.text for need in found.tests["test_other.py"][-1].requirements] == []
+
+
 def test_what_a_condition_takes_away_may_be_there() -> None:
     """A class that is deleted under a condition is collected where that is not met; one that is deleted anyway is nowhere."""
     text = "class A(unittest.TestCase):\n    def test_a(self): ...\n\n\nclass B(A): ...\n\n\nif os.environ.get('X'):\n    del B\ndel A\n"

@@ -25,6 +25,7 @@ from rankbook.requirements import DEVICES, FAILS, HARNESSES, KINDS, Harness, Req
 _Line = tuple[Ancestor, ...]
 _SET_UP = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"})
 """Methods that run before each test of a class and may skip it."""
+_MODULE_SET_UP = frozenset({"setUpModule", "setup_module"})
 _SET_UPS = tuple(_SET_UP)
 _OF_MACHINES = frozenset({"gpus", "backend", "device", "peer access", "capability", "memory", "library", "package"})
 """Kinds of needs that a machine meets by what it has."""
@@ -87,11 +88,26 @@ def _of_module(draft: Draft, path: str, module: Module, *, marks: bool = True) -
         values = Values(draft.names, path)
         return tuple(need for guard in module.guards for need in of_skip(guard, values, "absent"))
 
+    def before() -> tuple[Requirement, ...]:
+        return tuple(
+            need for function in module.functions if function.qualname in _MODULE_SET_UP for need in _of_set_up(draft, path, function)
+        )
+
     found = draft.remember(("module needs", path), guards)
-    if not (marks and module.marks):
+    if not marks:
         return found
     values = Values(draft.names, path)
-    return (*found, *(need for mark in module.marks for need in of_decorator(mark, values)))
+    marked = (need for mark in module.marks for need in of_decorator(mark, values))
+    return (*found, *marked, *draft.remember(("module set-up", path), before))
+
+
+def _of_set_up(draft: Draft, path: str, function: Function) -> Iterator[Requirement]:
+    """Give what a function that runs before all tests of a module skips for, and what of it fails without a GPU."""
+    plain = Values(draft.names, path)
+    values = inside(function, plain.with_bound(unknown(function, plain)))
+    yield from (need for skip in function.skips for need in of_skip(skip, values))
+    yield from of_helpers(function, values)
+    yield from _of_gpu_calls(function.gpu_calls, plain)
 
 
 def _of_function(draft: Draft, path: str, collected: Collected, device: str | None) -> tuple[Requirement, ...]:
