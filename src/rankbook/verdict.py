@@ -105,7 +105,7 @@ def _all(answers: Iterable[bool | None]) -> bool | None:
 
 _Check = Callable[[str, Machine], bool | None]
 _WITH_CHOICES = frozenset({"world size", "backend", "device", "capability", "memory", "library", "package", "platform"})
-_VARIABLES = re.compile(r" or (?=\w+ (?:(?:not )?set\b|[=!]= |starts with |does not start with ))")
+_VARIABLES = re.compile(r" or (?=\w+ (?:(?:not )?set\b|[=!]= |[<>]=? |starts with |does not start with ))")
 """Stands between what is said of two variables; `MODE == fast or slow` is about one."""
 
 
@@ -251,6 +251,10 @@ def _environment(value: str, machine: Machine) -> bool | None:
     match = _STARTS.fullmatch(value)
     if match is not None:
         return machine.environment.get(match[1], "").startswith(match[3]) == (match[2] == "starts")
+    match = _ORDERED.fullmatch(value)
+    if match is not None:
+        there = machine.environment.get(match[1])
+        return bool(match[3]) if there is None else compared(there, match[2]) if there.isdecimal() else None
     match = _ASSIGNED.fullmatch(value)
     if match is None:
         return None
@@ -259,6 +263,7 @@ def _environment(value: str, machine: Machine) -> bool | None:
 
 
 _STARTS = re.compile(r"(\w+) (starts|does not start) with (.*)")
+_ORDERED = re.compile(r"(\w+) ((?:<=?|>=?) \d+)( or unset)?")
 _ASSIGNED = re.compile(r"(\w+) (==|!=) (.*)")
 
 

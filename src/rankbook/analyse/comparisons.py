@@ -84,8 +84,10 @@ def of_comparison(node: ast.Compare, values: Values, evidence: Evidence, *, want
     if isinstance(right, ast.Constant) and (right.value is None or right.value is True or right.value is False) and sign in _EQUALS:
         return _of_singleton(left, sign, right.value, values, evidence)
     found = _of_count(left, sign, right, values, evidence) or _of_text(left, sign, right, values, evidence)
+    found = found or _of_order(left, sign, right, values, evidence)
     if found is None and sign in _MIRRORED:  # a name for a number may stand on either side
-        found = _of_count(right, _MIRRORED[sign], left, values, evidence)
+        turned = _MIRRORED[sign]
+        found = _of_count(right, turned, left, values, evidence) or _of_order(right, turned, left, values, evidence)
     if found is None:
         left, right = node.left, node.comparators[0]
         sign = OPERATORS[type(node.ops[0])][0 if wanted else 1]
@@ -204,6 +206,19 @@ def _of_variable(name: str, default: str | None, equals: str, texts: list[str], 
     if equals == "==":
         return [made("environment", f"{name} == {joined(allowed)}", evidence)]
     return [made("environment", f"{name} != {text}", evidence) for text in allowed]
+
+
+def _of_order(left: ast.expr, sign: str, right: ast.expr, values: Values, evidence: Evidence) -> list[Requirement] | None:
+    """Read what asks whether the number in an environment variable is large enough, or small; its default counts where it is not set."""
+    if sign not in ("<", "<=", ">", ">="):
+        return None
+    variable, value = values.variable_of(left), values.of_node(right, DEPTH, exact=True)
+    if variable is None or not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        return None
+    name, default = variable
+    is_number = default is not None and default.isdecimal()
+    unset = " or unset" if is_number and _TRUTH[sign](int(str(default)), value) else ""
+    return [made("environment", f"{name} {sign} {value}{unset}", evidence)]
 
 
 def _is_system(node: ast.expr, values: Values) -> bool:
