@@ -204,10 +204,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
     def _write_nav(self, files: Files, *, config: MkDocsConfig) -> Files:
         """Find the generated pages, and write their part of the navigation before another plugin reads it."""
         build = self._here
-        try:
-            build.look(files, config, drafts=self._serving)
-        except RankbookError as error:
-            raise PluginError(harmless(str(error))) from error
+        self._look(files, config)
         if config.nav is not None:
             config.nav = expanded(config.nav, self._shown, build.out)
         return files
@@ -217,7 +214,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
     def _take(self, files: Files, *, config: MkDocsConfig) -> Files:
         """Take the generated pages from the engine, when the other plugins have added and taken away what they do."""
         build = self._here
-        gone = build.look(files, config, drafts=self._serving)
+        gone = self._look(files, config)
         if gone and config.nav is not None:
             config.nav = without(config.nav, gone)
         build.take(files)
@@ -227,12 +224,18 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             # Set for all of them: left alone, MkDocs leaves out pages about sources such as `.github/ci.yml`.
             is_shown = path in shown and not (config.not_in_nav and config.not_in_nav.match_file(path))
             files.src_uris[path].inclusion = InclusionLevel.INCLUDED if is_shown else InclusionLevel.NOT_IN_NAV
-        for path in (build.site.pages - stamps.keys()) & files.src_uris.keys() - build.left_out:  # generated when the site was built last
+        for path in (build.site.pages - stamps.keys()) & files.src_uris.keys():  # they were generated when the site was built last
             files.src_uris[path].inclusion = InclusionLevel.UNDEFINED
         self._settle()
         return files
 
     on_files = CombinedEvent(_write_nav, _take)
+
+    def _look(self, files: Files, config: MkDocsConfig) -> frozenset[str]:
+        try:
+            return self._here.look(files, config, drafts=self._serving)
+        except RankbookError as error:
+            raise PluginError(harmless(str(error))) from error
 
     @property
     def _shown(self) -> dict[str, Stamp]:
@@ -453,8 +456,6 @@ class _Build:
         """The page of the shell, as the theme has made it."""
         self.anchors: dict[str, str] = {}
         """What the engine calls the headings of that page, by their text."""
-        self.left_out: frozenset[str] = frozenset()
-        """Files that the settings of the engine leave out of the site."""
         self._warned: set[str] = set()
         self._beside = ExitStack()
         """What goes on beside the engine's own work."""
@@ -517,7 +518,6 @@ class _Build:
         self._files = files
         patterns = [config.exclude_docs, *([] if drafts else [getattr(config, "draft_docs", None)])]
         left_out = {path for pattern in patterns if pattern is not None for path in files.src_uris if pattern.match_file(path)}
-        self.left_out = frozenset(left_out)
         paths = files.src_uris.keys() - left_out
         before: Docs | None = self.__dict__.get("docs")
         if before is not None and before.files == paths:

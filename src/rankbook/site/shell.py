@@ -67,6 +67,8 @@ _NAMES = (
 )
 """Where themes name the page, besides its title."""
 _CURRENT = re.compile(r'(<a class="reference internal current" href=")#"')
+_SKIP = re.compile(r'(<a\b(?=[^>]* class="md-skip")[^>]*? href="#)[^"]*"')
+"""The way to the content, whichever heading that begins with for the engine."""
 _LIST_ITEM = re.compile(r"<(/?)li\b")
 _LIST = re.compile(r"<(/?)ul\b[^>]*>")
 
@@ -188,6 +190,7 @@ class Shell(Struct, frozen=True):
         known = list(headings) or own_headings(title)
         head, tail = text[: found.start()], text[found.end() :]
         text = f"{head}{_place('content')}{tail}"
+        text = _SKIP.sub(lambda match: f'{match[1]}{_place("top")}"', text)
         text, contents = _contents(text, known)
         if any(mark in text for mark in (_FIRST, _INNER, _LAST)):
             text, contents = _contents_by_links(text, known, contents)
@@ -242,7 +245,7 @@ def own_headings(title: str, anchors: Mapping[str, str] | None = None) -> list[H
     Args:
         title: of the page.
         anchors: of the headings by their text, as an engine has made them; by default those that it makes unless it is told otherwise.
-            What it leaves out of the table of contents has none.
+            What it leaves out of the table of contents has none, and is left out.
     """
     from rankbook.anchors import slug
 
@@ -250,7 +253,8 @@ def own_headings(title: str, anchors: Mapping[str, str] | None = None) -> list[H
     if anchors is None:
         return [Heading(level, slug(html.unescape(text)), text) for level, text in texts]
     top = next((anchor for text, anchor in anchors.items() if text not in (_FIRST, _INNER, _LAST)), "")
-    return [Heading(level, anchors.get(text, top if level == 1 else ""), text) for level, text in texts]
+    found = [Heading(level, anchors.get(text, top if level == 1 else ""), text) for level, text in texts]
+    return [heading for heading in found if heading.anchor or heading.level == 1]
 
 
 def emptied(content: str) -> str:
@@ -348,7 +352,7 @@ def _site(canonical: str, file: str) -> str:
 def _contents(text: str, headings: Sequence[Heading]) -> tuple[str, Contents | None]:
     """Make a place of each table of contents, and learn from the last one how its entries are written."""
     entries = _nested(headings)
-    if not entries or not all(heading.anchor for heading in headings):
+    if not entries:
         return text, None
     first, last = entries[0][0], entries[-1][0]
     deep = next(((heading, below[0]) for heading, below in entries if below), None)
@@ -370,7 +374,7 @@ def _contents_by_links(text: str, headings: Sequence[Heading], learnt: Contents 
 
     What is in no list goes.
     """
-    links = [re.compile(rf'<a\b[^>]*href="#{re.escape(each.anchor)}"[^>]*>.*?</a>', re.DOTALL) for each in headings[1:] if each.anchor]
+    links = [re.compile(rf'<a\b[^>]*href="#{re.escape(each.anchor)}"[^>]*>.*?</a>', re.DOTALL) for each in headings if each.level > 1]
     while found := [match for link in links if (match := link.search(text))]:
         first, last = min(match.start() for match in found), max(match.end() for match in found)
         around = _list_around(text, first, last)
