@@ -348,12 +348,12 @@ def test_fine():
 def test_an_item_that_a_plugin_lets_run_again_is_run_again(tmp_path, more):
     """A failure is not told several times of one run: each is another one, and what the last says of the listing counts."""
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/conftest.py").write_text(AGAIN)
+    (tmp_path / "again.py").write_text(AGAIN)
     marks = f"import pathlib\nmarks = pathlib.Path({str(tmp_path)!r}, 'script')\n"
     script = f"{marks}marks.open('a').write('x')\nassert len(marks.read_text()) == 2\n"
     parts = [("python {session=s name=one}", "x = 0"), ("python {session=s name=two}", script.replace("'script'", "'session'"))]
     page(tmp_path, "p", ("python {name=script}", script), ("python {name=m}", FLAKY.format(folder=str(tmp_path))), *parts)
-    result = prove(tmp_path, *more, "docs")
+    result = prove(tmp_path, "-p", "again", *more, "docs")
     assert (tmp_path / "count").read_text() == "xxx"
     assert {name: (tmp_path / name).read_text() for name in ("script", "session")} == {"script": "xx", "session": "xx"}
     assert "4 listings: 4 passed, 0 failed" in result.output
@@ -518,7 +518,7 @@ def test_what_has_run_ahead_is_recorded(tmp_path, number, status):
 
 
 def test_what_workers_have_reported_is_recorded_when_the_session_is_told_to_end(tmp_path):
-    """Under xdist, too, SIGTERM ends the session in order: what is on the screen is in the ledger, and no process is left."""
+    """Under xdist, too, SIGTERM ends the session in order: what has come to its end is in the ledger, and no process is left."""
     nap = f"sleep {400_000 + os.getpid()}"
     page(tmp_path, "p", ("bash {name=one}", "true"), ("bash {name=slow}", nap))
     page(tmp_path, "q", ("bash {name=two}", "true"), ("bash {name=slower}", nap))
@@ -530,6 +530,7 @@ def test_what_workers_have_reported_is_recorded_when_the_session_is_told_to_end(
     end = time.monotonic() + 120
     while said.read_text().count(" PASSED ") < 2 and time.monotonic() < end:
         time.sleep(0.05)
+    time.sleep(2)  # the reports of their ends come in
     under_way.terminate()
     assert under_way.wait(timeout=60) == 128 + signal.SIGTERM, said.read_text()
     assert "INTERNALERROR" not in said.read_text() and "Traceback" not in said.read_text()

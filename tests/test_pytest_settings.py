@@ -590,7 +590,7 @@ def test_the_way_of_importing_counts(tmp_path):
         assert word in run(folder, "pytest", "-p", "no:cacheprovider", "-p", "no:rankbook", f"tests/{name}")
     proved(folder, "-k", "test_it or test_alone")
     found = {name: said.partition(";")[0] for name, said in ended(folder).items() if name.startswith("test_") and "how" not in name}
-    assert "test_quiet.py_docs.md:" in found.pop("test_quiet.py::test_it")  # where it asks for a fixture that there is not
+    assert found.pop("test_quiet.py::test_it") == "fixture 'number' not found"
     assert found == {
         "test_before.py::test_it": "passed",
         "test_behind.py::test_it": "passed",

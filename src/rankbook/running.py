@@ -177,6 +177,7 @@ class Running:
     def _take(self, event: Mapping[str, Any]) -> None:
         if event["type"] == "began":
             self._where = {name: event.get(name, "") for name in ("engine", "note", "isolation", "node")}
+            self._begun = time.monotonic()
         elif event["type"] == "start":
             self._current, self._before, self._begun = event["id"], event.get("before", 0), time.monotonic()
         elif event["type"] == "report":

@@ -35,8 +35,8 @@ from rankbook.terminal import harmless, word
 COMMAND = "pytest --doctest-glob='*.md' {}"
 """What runs the listings of a folder."""
 _OF_FOLDERS = frozenset({"index", "folder"})
-_INSTANT = 0.05
-"""Seconds below which a test is none of the slowest."""
+_INSTANT, _QUICK = 0.05, 1.0
+"""Seconds below which a test, and a listing without tests, whose process takes some time to begin, is none of the slowest."""
 
 
 Row = tuple[str | None, str]
@@ -432,7 +432,7 @@ class Proof:
         if one.group.ran:
             if entry.is_test:
                 found.months[run.when[:7]] += 1
-            if run.duration >= _INSTANT:
+            if run.duration >= (_INSTANT if entry.is_test else _QUICK):
                 found.slow.append(Slow(round(run.duration, 3), place, run.machine))
         want = None
         if entry.is_test and not one.group.ran:
