@@ -315,7 +315,6 @@ from _pytest.runner import runtestprotocol
 def pytest_runtest_protocol(item, nextitem):
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for _ in range(3):
-        item._initrequest() if hasattr(item, "_initrequest") else None
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
         for report in reports:
             item.ihook.pytest_runtest_logreport(report=report)

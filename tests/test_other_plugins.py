@@ -99,9 +99,7 @@ def test_pages_that_another_plugin_makes(tmp_path, is_first):
 @ORDERS
 def test_navigation_that_another_plugin_writes(tmp_path, is_first):
     """A folder of hand-written pages in `nav` is another plugin's to read, and the book's section may be its own first page."""
-    (tmp_path / "docs/guide").mkdir(parents=True)
     nav = [{"Home": "index.md"}, {"All of the guide": "guide/"}, {"Forum": "/forum/"}, "book/"]
-    (tmp_path / "docs").rename(tmp_path / "kept")
     root = project(tmp_path, plugins=["literate-nav", "section-index"], is_first=is_first, nav=nav)
     (root / "docs/guide/SUMMARY.md").write_text("- [First](one.md)\n- [Second](two.md)\n")
     done = mkdocs(root, "build")
@@ -236,6 +234,24 @@ def test_dates_of_one_page_are_not_on_all(tmp_path):
     found = check(build(project(tmp_path, hook=hook)))
     assert "January 1, 2020" in found["index.html"]
     assert "January 1, 2020" not in found[PAGE]
+
+
+def test_hooks_that_leave_no_place_for_a_content(tmp_path):
+    """Generated pages have the theme's own shell then, and that is said; a theme that has none itself ends the build in a sentence."""
+    hook = "def on_post_page(output, page, config):\n    return '<p>locked</p>'\n"
+    root = project(tmp_path / "hook", hook=hook)
+    done = mkdocs(root, "build")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "What plugins make of a finished page is not on the generated pages" in done.stdout + done.stderr
+    assert "id=L1" in pages(root / "site")[PAGE]
+    template = tmp_path / "bare/overrides/main.html"
+    template.parent.mkdir(parents=True)
+    template.write_text("<p>nothing of the page</p>\n")
+    bare = project(tmp_path / "bare", theme={"name": "material", "font": False, "custom_dir": "overrides"})
+    done = mkdocs(bare, "build")
+    assert done.returncode == 1
+    assert "the page that the site's engine has built for the book has no content" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
 
 
 def test_drafts_are_not_published(tmp_path):

@@ -318,7 +318,10 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             try:
                 build.shell = cut(output)
             except RankbookError:
-                build.shell = cut(build.page)
+                try:
+                    build.shell = cut(build.page)
+                except RankbookError as error:
+                    raise PluginError(harmless(str(error))) from error
                 _log.info("What plugins make of a finished page is not on the generated pages: it leaves no place for a content.")
             _leave_out_of_search(config, page)
         return output

@@ -215,7 +215,7 @@ _SILENT = """
     --lfnf --markers --maxfail --new-first --nf --no-fold-skipped --no-header --no-showlocals --no-summary --pastebin --pdb
     --pdbcls --pyargs --quiet --rootdir --setup-only --setup-plan --setup-show --show-capture --showlocals --stepwise --stepwise-reset
     --stepwise-skip --strict-config --sw --sw-reset --sw-skip --tb --trace --trace-config --verbose --verbosity --version --xfail-tb
-    --boxed --dist --looponfail --max-worker-restart --maxprocesses --maxschedchunk --no-loadscope-reorder --numprocesses --px
+    --boxed --dist --forked --looponfail --max-worker-restart --maxprocesses --maxschedchunk --no-loadscope-reorder --numprocesses --px
     --rsyncdir --rsyncignore --testrunuid --tx --loadscope-reorder
     --alluredir --clean-alluredir --cov --css --group --html --no-cov --no-cov-on-fail --picked --report-log --self-contained-html --splits
     --splitting-algorithm --store-durations --instafail --reruns --reruns-delay --only-rerun --rerun-except --fail-on-flaky
@@ -288,7 +288,7 @@ def is_for_tests(word: str) -> bool:
     return name in _FOR_TESTS or name.startswith(_FOR_TESTS_STARTS)
 
 
-_FOR_TESTS = frozenset({"--asyncio-mode", "--asyncio-debug", "--count", "--repeat-scope", "--forked"})
+_FOR_TESTS = frozenset({"--asyncio-mode", "--asyncio-debug", "--count", "--repeat-scope"})
 _FOR_TESTS_STARTS = ("--anyio-", "--hypothesis-")
 """Names of such options, and how others begin."""
 

@@ -47,7 +47,7 @@ class Recorder:
         facts: dict[str, Any] | None = getattr(report, "rankbook", None)
         if facts is None:
             if report.when == _CRASHED and report.nodeid.partition("::")[0].lower().endswith(SUFFIXES):
-                said = f"{report.nodeid}: the worker that ran it is gone, so that the ledger has no run of it"
+                said = f"{report.nodeid}: the worker that ran it is gone, so that the ledger has no run of it; run it again by itself"
                 self.state.complaints += [] if said in self.state.complaints else [said]
             return
         run = run_of(facts["run"])
