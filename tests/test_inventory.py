@@ -149,6 +149,15 @@ def test_where_the_values_come_from(before: str, decorator: str) -> None:
     assert case(decorator, before=before) == ["test_x_a_1", "test_x_a_2"]
 
 
+def test_what_formats_write_as_repr() -> None:
+    """A value is written as Python would write it, without quotes around what is no string."""
+    before = "VALUES = [None, (1, 'a'), {}, 2, 'x']\n"
+    found = case("@parametrize('a', [subtest(v, name=f'{v!r}, {v}') for v in VALUES])", before=before)
+    assert found == ["test_x_None, None", "test_x_(1, 'a'), (1, 'a')", "test_x_{}, {}", "test_x_2, 2", "test_x_'x', x"]
+    found = case("@parametrize('a', [subtest(v, name='%r %s' % (v, v)) for v in (None, 'x')])")
+    assert found == ["test_x_None None", "test_x_'x' x"]
+
+
 def test_values_of_other_files() -> None:
     """Constants, enumerations and base classes are followed across files."""
     shared = f"{TORCH}import enum\nclass Kind(enum.StrEnum):\n    ONE = 'one'\nKINDS = [Kind.ONE]\nclass Base(TestCase):\n"
@@ -548,6 +557,60 @@ def test_parameterized_class() -> None:
     text += "class TestT(unittest.TestCase):\n    def test_e(self): ...\n"
     text += "@parameterized_class(('a', 'b'), [(1, 2)])\nclass TestU(unittest.TestCase):\n    def test_e(self): ...\n"
     assert list(listed_in(text)) == ["TestT_0_gloo::test_e", "TestT_1_n_c::test_e", "TestU_0::test_e"]
+
+
+# `absl.testing.parameterized`: the expected names are those that absl-py 2.5 makes.
+
+ABSL = """
+from absl.testing import parameterized
+ROWS = [(1, "a"), (2, "b")]
+def sampled(*rows):
+    return parameterized.parameters(*draw(rows))
+class TestT(parameterized.TestCase):
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "names"),
+    [
+        ("parameters((1, 'x'), (2, 'y'))", ["0", "1"]),
+        ("parameters(1, 2, 3)", ["0", "1", "2"]),
+        ("parameters(ROWS)", ["0", "1"]),
+        ("parameters(*ROWS)", ["0", "1"]),
+        ("parameters({'n': 1})", ["0"]),
+        ("parameters(n for n in range(3))", ["0", "1", "2"]),
+        ("parameters(read(), read())", ["0", "1"]),
+        ("named_parameters(('one', 1), ('_two', 2), ('', 3))", ["_one", "_two", ""]),
+        ("named_parameters(dict(testcase_name='Small', n=1), {'testcase_name': 4})", ["_Small", "_4"]),
+        ("named_parameters((f'{pair=}', pair) for pair in ((1, None), (2, 'x')))", ["_pair=(1, None)", "_pair=(2, 'x')"]),
+        ("product(n=(1, 2), kind=['a', 'b'])", ["0", "1", "2", "3"]),
+        ("product([dict(a=1, b=2), dict(a=3, b=4)], [dict(c=5)], d=(6, 7))", ["0", "1", "2", "3"]),
+    ],
+)
+def test_absl_parameters(decorator: str, names: list[str]) -> None:
+    """Cases have numbers or names; what only a run can tell of their values does not matter."""
+    text = f"{ABSL}    @parameterized.{decorator}\n    def test_x(self, n, m): ...\n"
+    assert names_of(text) == [f"test_x{name}" for name in names]
+
+
+def test_absl_cases_and_names_of_methods() -> None:
+    """An underscore stands between two words in one case only; a class gives its cases to each of its tests, and to classes below it."""
+    text = ABSL + "    @parameterized.named_parameters(('Small', 1))\n    def testSize(self, n): ...\n"
+    text += "    @parameterized.product([dict(a=1, b=read())], d=(6,))\n    def test_p(self, a, b, d): ...\n"
+    text += "@parameterized.parameters(('cpu', 1))\nclass TestU(parameterized.TestCase):\n    def test_x(self, device, n): ...\n"
+    text += "class TestV(TestU):\n    def test_own(self): ...\n"
+    found = listed_in(text)
+    assert list(found) == ["TestT::testSizeSmall", "TestT::test_p0", "TestU::test_x0", "TestV::test_own", "TestV::test_x0"]
+    assert found["TestT::test_p0"].case == (("a", "1"), ("b", "…"), ("d", "6"))
+    assert found["TestV::test_x0"].case == (("device", "'cpu'"), ("n", "1"))
+
+
+@pytest.mark.parametrize("decorator", ["parameterized.parameters(read())", "parameterized.parameters(*read())", "sampled(1, 2)"])
+def test_absl_cases_that_are_known_when_it_runs(decorator: str) -> None:
+    """One entry stands for all tests that a run makes."""
+    (test,) = listed_in(f"{ABSL}    @{decorator}\n    def test_x(self, n): ...\n").values()
+    assert test.id == "TestT::test_x"
+    assert test.family.startswith(f"one test for each case of `{decorator}`: ")
 
 
 NAMERS = """

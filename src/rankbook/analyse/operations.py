@@ -8,6 +8,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
+from typing import Self
 
 from rankbook.analyse.things import SAFE_NAME, Case, Thing, Unknown, Value, known, scalar_of, text_of
 
@@ -166,7 +167,24 @@ def _format(template: str, *values: Value, **named: Value) -> str:
 
 
 def _formattable(value: Value) -> Value:
-    return value if isinstance(value, (int, float, str)) else text_of(value)
+    return value if isinstance(value, (int, float, str)) else _Formatted(text_of(value), value)
+
+
+class _Formatted(str):
+    """The text of a value in a format, where it may also be asked for as `repr` writes it."""
+
+    __slots__ = ("value",)
+    value: Value
+
+    def __new__(cls, text: str, value: Value) -> Self:
+        made = super().__new__(cls, text)
+        made.value = value
+        return made
+
+    def __repr__(self) -> str:
+        if isinstance(self.value, Thing) and self.value.kind != "dtype":
+            raise Unknown("it writes an object")
+        return str(self)
 
 
 def _join(separator: str, parts: Value) -> str:

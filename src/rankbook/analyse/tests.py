@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rankbook.analyse import expanded, marks, pytest_cases, torch_tests
+from rankbook.analyse import absl_tests, expanded, marks, pytest_cases, torch_tests
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Frame
 from rankbook.analyse.inheritance import lineage_of
@@ -22,6 +22,7 @@ from rankbook.requirements import Requirement
 
 _PARAMETRISERS = frozenset({
     "parametrize", "subtest", "ops", "dtypes", "modules", "optims", "parametrized", "expand", "parameterized_class",
+    "parameters", "named_parameters", "product",
 })  # fmt: skip
 _NOT_CALLABLE = frozenset({"property", "cached_property", "fixture", "setter"})
 _UNITTEST = ("unittest/case.py", "unittest/async_case.py")
@@ -366,6 +367,7 @@ def _generate(draft: Draft, ancestor: Ancestor, function: Function, device: str)
     frame = Frame(ancestor.path, function.line, owner=ancestor.facts)
     try:
         made = expanded.generated(draft, frame, function) if function.decorators else None
+        made = absl_tests.generated(draft, frame, function) if made is None else made
         call = torch_tests.instantiated(draft, ancestor.path).get(ancestor.name)
         if made is None and (device or (call is not None and not torch_tests.is_by_device(draft, ancestor.path, call))):
             made = torch_tests.generated(draft, frame, function, device)

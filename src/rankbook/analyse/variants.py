@@ -24,6 +24,8 @@ from rankbook.requirements import Requirement
 _LONGEST = 80
 """Characters of a value that are shown."""
 _EACH = "one test for each"
+_RETURNED = ("parametrize", "parameterized.parameters", "parameterized.named_parameters", "parameterized.product")
+"""How the decorators end that are looked for in what a function returns."""
 _ALIASES = 4
 """Names of a decorator that are followed from one to the next."""
 
@@ -138,7 +140,7 @@ def _thing(thing: Thing) -> str:
         return f"torch.device({thing.scalar!r})"
     if thing.kind == "object":
         return f"{thing.name}({', '.join(f'{name}={_written(value)}' for name, value in thing.fields)})"
-    return "lambda" if thing.kind == "lambda" else thing.name
+    return {"lambda": "lambda", "unknown": "…"}.get(thing.kind, thing.name)
 
 
 class Decorator(Struct, frozen=True):
@@ -260,7 +262,7 @@ def _meaning(draft: Draft, path: str, name: str) -> tuple[str, str | Constant | 
     found = draft.names.find(path, name)
     if found is not None and isinstance(found.definition, Function):
         made = (found.definition.returns or "").partition("(")[0]
-        if made.endswith("parametrize"):
+        if made.endswith(_RETURNED):
             return found.path, found.definition
     return path, draft.names.full(path, name)
 
