@@ -293,6 +293,31 @@ def test_modules_outside_of_the_folder_of_tests_are_told(project):
     assert "elsewhere" not in init(project).stdout, "the settings say where they are"
 
 
+def test_a_site_of_another_folder_is_told(project):
+    """A site that is not the project's own is left, and how to have the book in it is said; that way works."""
+    write(project, {"tests/data/mkdocs.yml": "site_name: One that is tested\n"})
+    assert "of a site" not in init(project, "--dry-run").stdout
+    write(project, {"website/mkdocs.yml": "site_name: Ring\nplugins: [search, rankbook]\n", "website/docs/index.md": "# Ring\n"})
+    said = init(project, "--dry-run").stdout
+    told = "note      website/mkdocs.yml holds the settings of a site: the book gets one of its own, mkdocs.yml; to have it in that site, "
+    out = 'out = "website/docs/suite"'
+    assert f"{told}add rankbook to its plugins, and {out}, below its docs_dir, to [tool.rankbook]\n" in said
+    (project / "pyproject.toml").write_text(f'{PYPROJECT}\n[tool.rankbook]\nsources = ["tests"]\n{out}\n')
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--config-file", "website/mkdocs.yml"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (project / "website/site/suite/tests/test_ring.py_docs/index.html").is_file()
+
+
+def test_a_plugin_that_stays_the_last(project):
+    """What has to be listed behind all others is not pushed from its place; a person is told."""
+    write(project, {"mkdocs.yml": "site_name: Ring\nplugins:\n  - search\n  - print-site:\n      add_to_navigation: true\n"})
+    done = init(project)
+    assert "mkdocs.yml: print-site has to stay the last of its plugins; add `rankbook` to its plugins\n" in done.stdout
+    assert "rankbook" not in (project / "mkdocs.yml").read_text()
+    assert done.returncode == 1
+
+
 def test_a_repository_that_git_refuses_is_told(project):
     """Where Git does not read what is there, that is said: a remote that it hides is not simply missing."""
     (project / ".git" / "HEAD").write_text("broken")

@@ -104,6 +104,10 @@ def _reads(text: str, wanted: dict[str, Any]) -> bool:
         return False
 
 
+_LAST = frozenset({"print-site"})
+"""Plugins of MkDocs that must be listed behind all others."""
+
+
 def site(text: str, facts: Facts) -> Edit:
     """Add to the site's settings what the pages and the proof of their listings need; each part that cannot be added is told."""
     yaml_edits.names(text)
@@ -121,7 +125,11 @@ def site(text: str, facts: Facts) -> Edit:
 
 
 def _plugin(text: str, facts: Facts) -> tuple[str, str]:
-    return _listed(text, facts, "plugins", "rankbook", "  - search\n"), "the plugin"
+    after = _listed(text, facts, "plugins", "rankbook", "  - search\n")
+    last = next((name for name in yaml_edits.words(text, ("plugins",)) if name in _LAST), "") if after != text else ""
+    if last:
+        raise CannotEdit(f"{last} has to stay the last of its plugins")
+    return after, "the plugin"
 
 
 def _extension(text: str, facts: Facts) -> tuple[str, str]:

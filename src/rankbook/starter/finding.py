@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 import yaml
@@ -157,6 +157,8 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         packages=tuple(sorted(set(imported.values()))),
     )
     refused, named = repository.refusal(root), repository.remote_name(root)
+    sites = () if (root / docs.config).is_file() else repository.tracked(root, _CONFIGS)
+    deeper = [name for name in sites if not any(PurePosixPath(name).is_relative_to(source) for source in tests.sources)]
     lacks = {
         f"Git does not read the repository: {refused}": bool(refused),
         "no branch was found: main is taken for the one that the site is published from": not branch,
@@ -165,10 +167,20 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         f"no browser opens the address of the remote {named}: the site has no links to its repository": remote is None and bool(named),
         "nothing says which CI is used: GitHub Actions is taken; --ci gitlab takes the other": not chosen,
         f"Git ignores the pages in {docs.out}/: CI generates them, and looks for no drift": facts.is_ignored and not wishes.ignores_pages,
+        _told_of_site(deeper, docs): bool(deeper),
         lacking: bool(lacking),
     }
     guessed = (*(sentence for sentence, is_lacking in lacks.items() if is_lacking), *beside(top, facts, is_site_ours=docs.is_config_ours))
     return Found(facts, tuple(_said(facts, tests, python_said)), guessed)
+
+
+def _told_of_site(deeper: Sequence[str], docs: Docs) -> str:
+    """Say that another folder of the project has a site: the book gets one of its own."""
+    if not deeper:
+        return ""
+    config, pages = deeper[0], posixpath.join(posixpath.dirname(deeper[0]), "docs/suite")
+    made = f"{config} holds the settings of a site: the book gets one of its own, {docs.config}"
+    return f'{made}; to have it in that site, add rankbook to its plugins, and out = "{pages}", below its docs_dir, to [tool.rankbook]'
 
 
 def _imported(root: Path, tests: Sources, demands: Demands) -> dict[str, str]:
