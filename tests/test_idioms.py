@@ -64,6 +64,7 @@ def kinds(helpers: str, kind: str = "helpers.K1", condition: str = "k is not hel
 ONE = ("c = 1", "if torch.cuda.is_available():", "    c = torch.cuda.device_count()", "return c")
 WAY = "import enum\nclass Way(enum.Enum):\n"
 LIST = "for t in ('a', 'b'): found.append(t)"
+SKIPPED = "pytest.mark.skipif(True, reason='x')"
 IDIOMS: dict[str, tuple[str, str] | str] = {
     # Names of a test that are set once, and changed.
     "a list that is appended to": body("found = []", LIST, "if found == []: skip()"),
@@ -342,6 +343,23 @@ IDIOMS: dict[str, tuple[str, str] | str] = {
         "class K1: pass\n", "int", "k is not B", "from builtins import int as B"
     ),
     "a class that is hidden inside": kinds("class K1: pass\nclass K2: pass\n", condition="k is not K2", inside="K2 = K1"),
+    "a test by another name": "def _run():\n    pytest.skip('x')\ntest_x = _run\n",
+    "a test by another name, decorated": f"def _run(): pass\ntest_x = {SKIPPED}(_run)\n",
+    "tests by other names, decorated one by one": (
+        "def _run(): pass\ntest_x = unittest.skipIf(True, 'x')(_run)\ntest_y = unittest.skipIf(False, 'x')(_run)\n"
+    ),
+    "a method by another name": f"class TestX(unittest.TestCase):\n    @{SKIPPED}\n    def _run(self): pass\n    test_x = _run\n",
+    "a method of another class": f"class Base:\n    @{SKIPPED}\n    def _run(self): pass\nclass TestX:\n    test_x = Base._run\n",
+    "a method that is given something": (
+        "class TestX(unittest.TestCase):\n    def _run(self, ranks):\n        if ranks > 2: skip()\n"
+        "    test_x = functools.partialmethod(_run, ranks=4)\n    test_y = functools.partialmethod(_run, 2)\n"
+    ),
+    "marks by a name": f"marks = [{SKIPPED}]\npytestmark = marks\ndef test_x(): pass\n",
+    "marks of a class by a name": f"marks = [{SKIPPED}]\nclass TestX:\n    pytestmark = marks\n    def test_x(self): pass\n",
+    "marks of a class, added": f"marks = [{SKIPPED}]\nclass TestX:\n    pytestmark = [*marks] + []\n    def test_x(self): pass\n",
+    "marks of another file": (
+        "from helpers import marks\npytestmark = marks\ndef test_x(): pass\n", f"import pytest\nmarks = [{SKIPPED}]\n"
+    ),
     "members": kinds(WAY + "    A = 1\n    B = 2\n", "helpers.Way.A", "k != helpers.Way.B"),
     "members that are equal": kinds(
         WAY + "    A = 'a'\n    B = 'b'\n    def __eq__(self, other): return True\n", "helpers.Way.A", "k != helpers.Way.B"

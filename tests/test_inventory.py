@@ -534,6 +534,43 @@ def test_functions_made_by_loops_say_where_and_why() -> None:
     assert found["test_h"].family == "the tests that `for n in read()` makes: `read` is defined in no known file"
 
 
+# Functions under other names: what pytest collects of the same sources.
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("def _run(n): ...\ntest_x = _run\n", ["test_x"]),
+        ("import functools\ndef _run(n): ...\ntest_x = functools.partial(_run, 3)\n", ["test_x"]),
+        ("import functools\nclass TestA:\n    def _run(self, n): ...\n    test_x = functools.partialmethod(_run, 3)\n", []),
+        ("def test_x(): ...\ntest_y = test_x\n", ["test_x", "test_y"]),
+        ("def test_x(): ...\ntest_x = None\n", ["test_x"]),
+        ("def _run(): ...\ntest_x = property(_run)\ntest_y = None\ntest_z = [1, 2]\ntest_w = load()\n", []),
+        ("def _run(): ...\ntest_x = _run\ndel test_x\n", []),
+        ("import pytest\n@pytest.mark.parametrize('n', [1, 2])\ndef _run(n): ...\ntest_x = _run\n", ["test_x[1]", "test_x[2]"]),
+        ("import pytest\ndef _run(n): ...\ntest_x = pytest.mark.parametrize('n', [1])(_run)\n", ["test_x[1]"]),
+        ("class TestA:\n    def _run(self): ...\n    test_x = _run\n    test_y = test_x\n", ["TestA::test_x", "TestA::test_y"]),
+        ("class TestA:\n    def test_x(self): ...\nclass TestB(TestA):\n    test_x = None\n", ["TestA::test_x"]),
+        (
+            "class Base:\n    def _run(self): ...\nclass TestA:\n    test_x = Base._run\nclass TestB(TestA): ...\n",
+            ["TestA::test_x", "TestB::test_x"],
+        ),
+    ],
+)
+def test_functions_under_other_names(text: str, ids: list[str]) -> None:
+    """What an assignment binds to the name of a test is one if it is a function; its facts are those of the function."""
+    assert list(listed_in(text)) == ids
+
+
+def test_a_test_of_devices_under_another_name() -> None:
+    """It is made for each device as others are, and has the needs of the function that runs."""
+    text = "class Base(TestCase):\n    @dtypes(torch.float, torch.double)\n    def run_it(self, device, dtype): ...\n"
+    text += "class TestA(TestCase):\n    test_x = Base.run_it\ninstantiate_device_type_tests(TestA, globals(), only_for='cuda')\n"
+    found = listed_in(DEVICES + text)
+    assert list(found) == ["TestACUDA::test_x_cuda_float32", "TestACUDA::test_x_cuda_float64"]
+    assert {(test.function, test.line) for test in found.values()} == {("run_it", DEVICES.count("\n") + 3)}
+
+
 # The package `parameterized`: the expected names are those that parameterized 0.9 makes.
 
 

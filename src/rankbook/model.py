@@ -149,6 +149,11 @@ class Function(Struct, frozen=True):
     """Those of its parameters that have a default, or that are only told apart by their places: pytest gives them no fixture."""
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """What tells it from all others of its file, and from itself with other decorators or with values given beforehand."""
+        return self.qualname, self.line, len(self.decorators), self.decorators[0].line if self.decorators else 0, self.defaults
+
+    @property
     def requested(self) -> tuple[str, ...]:
         """Names of its parameters for which pytest looks up fixtures."""
         return tuple(name for name in self.parameters if name not in self.settled) if self.settled else self.parameters

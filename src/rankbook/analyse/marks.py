@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rankbook.analyse import pytestmarks
 from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.analyse.evaluate import Frame
 from rankbook.analyse.rules import expression
@@ -30,7 +31,7 @@ def of_function(draft: Draft, path: str, function: Function) -> Marks:
     """
     if not function.decorators:
         return _NONE
-    question = ("marks", path, function.qualname, function.line, len(function.decorators))
+    question = ("marks", path, *function.key)
     return draft.remember(question, lambda: _meant(draft, path, function.decorators))
 
 
@@ -61,11 +62,16 @@ def around(draft: Draft, path: str, lineages: Iterable[Iterable[Ancestor]] = ())
 
 def _of_class(draft: Draft, each: Ancestor) -> Marks:
     written = each.facts.decorators if each.facts else ()
-    return _written(draft, each.path).get(each.name, _NONE) | (_meant(draft, each.path, written) if written else _NONE)
+    by_name = _by_name(draft, pytestmarks.that_a_class_may_set(draft, each.path, each.facts)) if each.facts else _NONE
+    return _written(draft, each.path).get(each.name, _NONE) | by_name | (_meant(draft, each.path, written) if written else _NONE)
 
 
 def _of_module(draft: Draft, path: str) -> Marks:
-    return _written(draft, path).get("", _NONE) | _meant(draft, path, draft.modules[path].marks)
+    return _written(draft, path).get("", _NONE) | _by_name(draft, pytestmarks.of_module(draft, path))
+
+
+def _by_name(draft: Draft, found: Iterable[pytestmarks.Mark]) -> Marks:
+    return _NONE.union(*(_meant(draft, path, [mark]) for path, mark in found))
 
 
 def _written(draft: Draft, path: str) -> dict[str, Marks]:

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rankbook.analyse import pytestmarks
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
 from rankbook.analyse.fixtures import Fixture, fixtures_of, parametrised_by_hooks
 from rankbook.analyse.operations import MOST, entries
-from rankbook.analyse.rules import expression, short
+from rankbook.analyse.rules import short
 from rankbook.analyse.things import Case, Thing, Unknown, Value, known, member_text
-from rankbook.analyse.values import parsed
 from rankbook.analyse.variants import Decorator, Variant, decorators_meant, shown, variants, within
-from rankbook.model import Expression, Function, Module
+from rankbook.model import Expression, Function
 from rankbook.requirements import Requirement
 
 _LONGEST = 100
@@ -134,20 +134,12 @@ def _marks(draft: Draft, frame: Frame, function: Function, path: str, lineages: 
     for ancestor in (each for lineage in lineages for each in reversed(lineage)):
         if ancestor.facts is not None:
             inside = Frame(ancestor.path, owner=ancestor.facts)
-            for each in ancestor.facts.attributes:
-                if each.name == "pytestmark":
-                    for written in _listed(each.value, each.line):
-                        yield from _mark(draft, inside, written)
+            for place, written in pytestmarks.that_a_class_may_set(draft, ancestor.path, ancestor.facts):
+                yield from _mark(draft, inside if place == ancestor.path else Frame(place), written)
             for written in reversed(ancestor.facts.decorators):
                 yield from _mark(draft, Frame(ancestor.path), written)
-    module: Module = draft.modules[frame.path]
-    for written in module.marks:
-        yield from _mark(draft, Frame(frame.path), written)
-
-
-def _listed(text: str, line: int) -> Iterable[Expression]:
-    node = parsed(text)
-    return [expression(each, line) for each in getattr(node, "elts", [node]) if each is not None]
+    for place, written in pytestmarks.of_module(draft, frame.path):
+        yield from _mark(draft, Frame(place), written)
 
 
 def _mark(draft: Draft, frame: Frame, written: Expression) -> Iterator[Decorator]:

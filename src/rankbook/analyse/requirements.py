@@ -10,6 +10,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from rankbook import words
+from rankbook.analyse import pytestmarks
 from rankbook.analyse.conditions import by_default, inside, of_condition, of_skip, of_skip_in_full, unknown
 from rankbook.analyse.decorators import of_call, of_decorator
 from rankbook.analyse.draft import Ancestor, Collected, Draft
@@ -17,8 +18,8 @@ from rankbook.analyse.fixtures import fixtures_of
 from rankbook.analyse.helpers import of_helpers
 from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.pytest_cases import needy_fixtures
-from rankbook.analyse.rules import Evidence, Unread, expression
-from rankbook.analyse.values import Value, Values, parsed
+from rankbook.analyse.rules import Evidence, Unread
+from rankbook.analyse.values import Value, Values
 from rankbook.model import GPU_CALL, NCCL_CALL, Class, Constant, Expression, Function, Module, Test
 from rankbook.requirements import DEVICES, FAILS, HARNESSES, KINDS, Harness, Requirement, gpu_range, gpus_of_device
 
@@ -63,7 +64,7 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
     )
     case = test.case if decides else ()
     is_plain = not (decides or function.decorators or function.guard or function.gpu_calls)
-    own = (function.requested, _lines(lineage)) if is_plain else (function.qualname, function.line, len(function.decorators))
+    own = (function.requested, _lines(lineage)) if is_plain else function.key
     key = (path, test.path, own, test.harness, device, case, test.requirements)
 
     def needs() -> tuple[Requirement, ...]:
@@ -97,7 +98,7 @@ def _of_module(draft: Draft, path: str, module: Module, *, marks: bool = True) -
     if not marks:
         return found
     values = Values(draft.names, path)
-    marked = (need for mark in module.marks for need in of_decorator(mark, values))
+    marked = (need for place, mark in pytestmarks.of_module(draft, path) for need in of_decorator(mark, _at(values, place)))
     return (*found, *marked, *draft.remember(("module set-up", path), before))
 
 
@@ -112,7 +113,7 @@ def _of_set_up(draft: Draft, path: str, function: Function) -> Iterator[Requirem
 
 def _of_function(draft: Draft, path: str, collected: Collected, device: str | None) -> tuple[Requirement, ...]:
     function, test = collected.function, collected.test
-    key = (test.path, function.qualname, function.line, len(function.decorators))
+    key = (test.path, *function.key)
 
     def decorators() -> tuple[Requirement, ...]:
         values = _bound(_in_class(Values(draft.names, test.path), collected), {"device": device} if device else {})
@@ -370,8 +371,8 @@ def _of_ancestor(  # noqa: PLR0913, PLR0917 - one argument for each thing that t
                 yield from of_skip(skip, within)
             yield from of_helpers(method, within)
             yield from _of_gpu_calls(method.gpu_calls, Values(draft.names, ancestor.path, lineage))
-    for mark in _class_marks(facts):
-        yield from of_decorator(mark, values)
+    for path, mark in pytestmarks.of_class(draft, ancestor.path, facts):
+        yield from of_decorator(mark, _at(values, path))
     yield from _of_guard(facts, values)
 
 
@@ -503,18 +504,9 @@ def _of_guard(definition: Class | Function, values: Values) -> Iterable[Requirem
     return of_condition(definition.guard, values, evidence, wanted=True)
 
 
-def _class_marks(facts: Class) -> Iterator[Expression]:
-    """Give the marks that a class sets whatever happens: the last that it sets count."""
-    set_at = [attribute for attribute in facts.attributes if attribute.name == "pytestmark"]
-    if set_at and all(attribute.guard is None for attribute in set_at):
-        yield from _marks(set_at[-1])
-
-
-def _marks(attribute: Constant) -> Iterator[Expression]:
-    node = parsed(attribute.value)
-    for entry in getattr(node, "elts", [node]):
-        if entry is not None:
-            yield expression(entry, attribute.line)
+def _at(values: Values, path: str) -> Values:
+    """Give what is known in the file in which a mark is written."""
+    return values if path == values.path else Values(values.names, path)
 
 
 _LOSS = {"": 0, FAILS: 1, "skipped": 1, "absent": 2}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rankbook.analyse import absl_tests, expanded, marks, pytest_cases, torch_tests
+from rankbook.analyse import absl_tests, aliases, expanded, marks, pytest_cases, torch_tests
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Frame
 from rankbook.analyse.inheritance import lineage_of
@@ -16,7 +16,7 @@ from rankbook.analyse.made_functions import MadeFunction, by_decorators, made_fu
 from rankbook.analyse.names import top_level_imports
 from rankbook.analyse.public import listed
 from rankbook.analyse.things import Unknown
-from rankbook.analyse.variants import Shown, Variant, marked, why
+from rankbook.analyse.variants import Shown, Variant, guarded, marked, why
 from rankbook.model import Class, Constant, Expression, Function, Import, Module, Test
 from rankbook.requirements import Requirement
 
@@ -84,10 +84,20 @@ def _collect(draft: Draft, path: str, module: Module) -> Iterator[Collected]:
             continue
         for held in definition:
             yield from _of_held(draft, path, held)
+    yield from _of_aliases(draft, path, module)
     for made in made_functions(draft, path):
         is_test = draft.rules.is_test_function(made.name) or (bool(made.family) and draft.rules.is_test_class(made.name))
         if is_test and not made.holder:
             yield from _of_made(draft, path, made)
+
+
+def _of_aliases(draft: Draft, path: str, module: Module) -> Iterator[Collected]:
+    """Give the functions of a module that stand under another name in it."""
+    defined = {name for name, _ in _own(module)} | set(module.deleted)
+    for constant in module.constants:
+        if draft.rules.is_test_function(constant.name) and constant.name not in defined:
+            for method in _renamed(draft, Ancestor("", path), constant, is_case=False):
+                yield from _of_function(draft, path, method)
 
 
 def _of_made(draft: Draft, path: str, made: MadeFunction) -> Iterator[Collected]:
@@ -333,33 +343,63 @@ def _methods(draft: Draft, held: _Held, *, is_case: bool) -> Iterator[_Method]:
     for place, ancestor in enumerate(held.lineage):
         if ancestor.facts is None:
             continue
-        device = held.device if place == 0 else ""
         call = torch_tests.instantiated(draft, ancestor.path).get(ancestor.name)
         is_emptied = expanded.is_emptied(ancestor.facts) and ancestor.facts is not held.made_of
         taken = is_emptied or torch_tests.is_by_device(draft, ancestor.path, call)  # these are deleted from the class
-        defined: dict[str, _Method | None] = {each.name: None for each in ancestor.facts.attributes}
-        for function in ancestor.facts.methods:
-            is_test = _is_test_name(draft, function.name, is_case=is_case) or expanded.is_expanded(function)
-            if is_test and (taken if place else not held.own_tests):
-                continue
-            if not (is_test and _is_callable(function)):
-                defined[function.name] = None
-                continue
-            defined.pop(function.name, None)
-            made = _generated(draft, ancestor, function, device)
-            defined |= {each.variant.name: each for each in made if _is_test_name(draft, each.variant.name, is_case=is_case)}
-        for each in made_functions(draft, ancestor.path):
-            if each.holder == ancestor.name and _is_test_name(draft, each.name, is_case=is_case):
-                defined.setdefault(each.name, _Method(ancestor, each.function, Variant(each.name, needs=each.needs), each.family))
+        is_there = not taken if place else held.own_tests
+        defined = _defined(draft, ancestor, "" if place else held.device, is_case=is_case, is_there=is_there)
         for name, method in defined.items():
             if method is not None and name not in seen:
                 yield method
         seen |= defined.keys()
 
 
+def _defined(draft: Draft, ancestor: Ancestor, device: str, *, is_case: bool, is_there: bool) -> dict[str, _Method | None]:
+    """Give what the body of a class defines, by name: tests, and None for all else.
+
+    Args:
+        draft: the tree.
+        ancestor: the class.
+        device: that it is made for; empty where it is not.
+        is_case: whether unittest's names count.
+        is_there: whether the tests of its body stay in it; those that do not count for nothing.
+    """
+    defined: dict[str, _Method | None] = {}
+    for each in _attributes(ancestor):
+        defined[each.name] = None
+        if is_there and _is_test_name(draft, each.name, is_case=is_case):
+            defined |= {method.variant.name: method for method in _renamed(draft, ancestor, each, device, is_case=is_case)}
+    for function in ancestor.facts.methods if ancestor.facts else ():
+        is_test = _is_test_name(draft, function.name, is_case=is_case) or expanded.is_expanded(function)
+        if is_test and not is_there:
+            continue
+        if not (is_test and _is_callable(function)):
+            defined[function.name] = None
+            continue
+        defined.pop(function.name, None)
+        made = _generated(draft, ancestor, function, device)
+        defined |= {method.variant.name: method for method in made if _is_test_name(draft, method.variant.name, is_case=is_case)}
+    for other in made_functions(draft, ancestor.path):
+        if other.holder == ancestor.name and _is_test_name(draft, other.name, is_case=is_case):
+            variant = Variant(other.name, needs=other.needs)
+            defined.setdefault(other.name, _Method(ancestor, other.function, variant, other.family))
+    return defined
+
+
+def _renamed(draft: Draft, holder: Ancestor, constant: Constant, device: str = "", *, is_case: bool) -> Iterator[_Method]:
+    """Give what a function is made into that an assignment puts under another name; nothing when it does not."""
+    ancestor, function = aliases.meant(draft, holder, constant, is_case=is_case) or (holder, None)
+    if function is None or not _is_callable(function):
+        return
+    around = guarded(draft, holder.path, constant.line, constant.guard)
+    for method in _generated(draft, ancestor, replace(function, name=constant.name), device):
+        variant = replace(method.variant, needs=(*method.variant.needs, *around))
+        yield replace(method, function=replace(method.function, name=function.name), variant=variant)
+
+
 def _generated(draft: Draft, ancestor: Ancestor, function: Function, device: str) -> tuple[_Method, ...]:
     """Give what a method of a class is made into, once for all classes that inherit it."""
-    question = ("generated", ancestor.path, ancestor.name, function.name, function.line, device)
+    question = ("generated", ancestor.path, ancestor.name, function.name, *function.key, device)
     return draft.remember(question, lambda: tuple(_generate(draft, ancestor, function, device)))
 
 
