@@ -333,6 +333,30 @@ def test_the_inventory_names_addresses_that_are_there(tmp_path, directories, sta
     assert all(address.endswith("/") == directories for address in addresses)
 
 
+@pytest.mark.parametrize("directories", [True, False])
+@pytest.mark.parametrize("stamp", [True, False])
+def test_names_in_a_picture_lead_to_pages(tmp_path, directories, stamp):
+    """Each name in the picture of a folder's imports leads to its page, whatever form addresses have."""
+    root = project(tmp_path, plugins=[], use_directory_urls=directories)
+    text = (root / "mkdocs.yml").read_text().replace("- rankbook\n", f"- rankbook: {{stamp: {str(stamp).lower()}}}\n")
+    (root / "mkdocs.yml").write_text(text)
+    sources = {
+        "index.py": "x = 1\n",
+        "near/a.py": "from near import b\nimport far\n",
+        "near/b.py": "\n",
+        "far.py": "import index, near.a\n",
+    }
+    for path, source in sources.items():
+        (tmp_path / "suite" / path).parent.mkdir(exist_ok=True)
+        (tmp_path / "suite" / path).write_text(source)
+    site = build(root)
+    pictures = list((site / "book").rglob("imports.svg"))
+    found = [picture.parent / link for picture in pictures for link in re.findall(r'<a id="n\d+" href="([^"]*)"', picture.read_text())]
+    assert len(pictures) == 2
+    assert len(found) > 4
+    assert [path for path in found if not (path / "index.html" if directories else path).is_file()] == []
+
+
 def inventory_lines(file: Path) -> list[re.Match[str]]:
     """Read the lines of an inventory."""
     import zlib

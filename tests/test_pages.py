@@ -215,6 +215,15 @@ def test_a_document_is_executed_when_it_holds_a_listing_that_is(written, execute
         ("Version 2.6.0 is it. Yes.", "Version 2.6.0 is it."),
         ("", ""),
         (None, ""),
+        ("1. Everything is in order. More.", "1. Everything is in order."),
+        ("a) First. Second.", "a) First."),
+        (".. deprecated:: 3.5\n\n   Use something else.\n", ""),
+        (".. deprecated:: 3.5\n   Use something else.\n\nAll ranks. Of all nodes.", "All ranks."),
+        ("******\nLayout\n******\n\nOf graphs. And more.", "Of graphs."),
+        ("Layout\n------\nOf graphs. And more.", "Of graphs."),
+        ("======\nLayout\n======", "Layout"),
+        ("Reduces ...\n\nMore.", "Reduces ..."),
+        ("Layout\n======\n\n.. currentmodule:: a\n\n    x.\n\nOf graphs.", "Of graphs."),
     ],
 )
 def test_the_first_sentence_is_found(said, first):
@@ -452,6 +461,16 @@ def gen(root: Path, files: dict[str, str], **more) -> Path:
         (root / "s" / path).write_text(content)
     document(load(root, {"sources": ("s",), "out": "out", "jobs": 1, "findings": (), **more}))
     return root / "out"
+
+
+def test_a_page_that_is_called_like_a_section_of_it_leads_to_the_section(tmp_path):
+    """The title has the section's own anchor then, and the section the next one."""
+    text = "import pytest, torch\n\n@pytest.mark.skipif(torch.cuda.device_count() < 2, reason='two')\ndef test_x(): pass\n"
+    out = gen(tmp_path, {"test_what_it_needs.py": text, "test_other.py": text})
+    texts = [(out / f"s/{name}.py_docs.md").read_text() for name in ("test_what_it_needs", "test_other")]
+    found = [markdown.markdown(text, extensions=[*EXTENSIONS, "toc"]) for text in texts]
+    assert ['href="#what-it-needs_1"' in page and 'id="what-it-needs_1"' in page for page in found] == [True, False]
+    assert 'href="#what-it-needs"' in found[1]
 
 
 def commands(page: str) -> dict[str, str]:

@@ -213,7 +213,7 @@ LANGUAGES: tuple[Language, ...] = (
     Language("html+jinja", "HTML template", ("html+jinja", "html+django", "htmldjango")),
     Language("diff", "Patch", ("diff", "udiff"), (".diff", ".patch")),
     Language("http", "HTTP exchange", ("http",)),
-    Language("graphviz", "Graphviz graph", ("graphviz", "dot"), (".dot", ".gv")),
+    Language("graphviz", "Graphviz graph", ("dot", "graphviz"), (".dot", ".gv")),
     Language("csv", "CSV table", _DATA, (".csv",)),
     Language("tsv", "TSV table", _DATA, (".tsv",)),
     Language("log", "Log", _DATA, (".log",)),

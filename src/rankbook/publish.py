@@ -556,17 +556,19 @@ def stamper(
 
 
 def beside(file: Path, *, directories: bool = False) -> bytes:
-    """Give what stands beside the pages as it is on a site: an inventory with their addresses there.
+    """Give what stands beside the pages as it is on a site: an inventory, and pictures, with their addresses there.
 
     Args:
         file: as it was generated.
         directories: whether each page of the site is the index of a folder of its own.
     """
     data = file.read_bytes()
-    if not (directories and file.name == _INVENTORY):
+    if not directories:
         return data
-    from rankbook.pages.inventory import with_directories
-
+    if file.name == _INVENTORY:
+        from rankbook.pages.inventory import with_directories
+    else:
+        from rankbook.pages.graph import with_directories
     return with_directories(data)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -153,6 +154,10 @@ def _beside(folder: str, path: str) -> str:
     return posixpath.dirname(path)
 
 
+_PAGE = re.compile(rb'(<a id="n\d+" href=")((?:[^"]*/)?)(?:index|([^"/]+))\.html(?=")')
+"""The address of a page: `index` is that of its folder."""
+
+
 def _file_node(folder: str, file: GraphFile) -> Node:
     return Node(_name(file.path), one_line(file.path), _address(page_of_file("file", file.path), folder), file.kind)
 
@@ -169,3 +174,17 @@ def _name(path: str) -> str:
 def _address(page: str, folder: str) -> str:
     """Give the address of a page on the site, where nobody rewrites the links of pictures as those of pages."""
     return url(posixpath.relpath(f"/{page}", f"/{folder}")).removesuffix(".md") + ".html"
+
+
+def with_directories(data: bytes) -> bytes:
+    """Write a picture anew for a site that gives each page a folder of its own (MkDocs' `use_directory_urls`).
+
+    Args:
+        data: the picture as it was generated.
+    """
+
+    def addressed(match: re.Match[bytes]) -> bytes:
+        below = match[2] + (match[3] + b"/" if match[3] else b"")
+        return match[1] + (below or b"./")
+
+    return _PAGE.sub(addressed, data)

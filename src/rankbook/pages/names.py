@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from markupsafe import Markup
 from msgspec import Struct, field
 
+from rankbook.anchors import slug, unique
 from rankbook.model import PACKAGES
 from rankbook.pages.contents import page_of_suite
 from rankbook.pages.fence import line_anchor
@@ -122,9 +123,9 @@ class Links(Struct, frozen=True, dict=True):
         """Address of a page about the whole suite."""
         return self._to(page_of_suite(kind))
 
-    def heading(self, anchor: str) -> Markup:
-        """Address of a heading of the page itself."""
-        return markdown(f"#{anchor}")
+    def heading(self, anchor: str, title: str = "") -> Markup:
+        """Address of a heading of the page itself, below a title that may read like it."""
+        return markdown(f"#{unique(anchor, {slug(title)})}")
 
     def line(self, line: int, path: str = "") -> Markup:
         """Link to a line, labelled by it and, where it is another file's, by that file's name."""

@@ -32,6 +32,10 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s|$)(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc
 _NOT_PROSE = re.compile(r"[-*+]\s|[|>#=]|\d+[.)]\s|!?\[[^\[\]]*\]\([^()]*\)\s*\Z")
 _MARKUP = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)|\*\*|__")
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
+_RULE = re.compile(r"^[ \t]*([=*#~^\"+_.:'`-])\1{2,}[ \t]*$", re.MULTILINE)
+"""A rule of punctuation below or above a heading of reStructuredText."""
+_ORDINAL = re.compile(r"(?:\d{1,3}|[A-Za-z#])[.)](?=\s)|.?", re.DOTALL)
+"""Where a sentence begins that may end: behind the number of an item of a list, or a first character."""
 NOT_IN_SPAN = re.compile("[`|]|&#")
 """What a code span in a table's cell cannot hold, and what confuses Python's reader of HTML even there: it loses or moves what follows."""
 _NOT_IN_TITLE = re.compile(r"[^\w .:/=,+-]")
@@ -112,10 +116,31 @@ def _text(value: str) -> Markup:
 
 
 def first_sentence(value: str | None) -> str:
-    """Give the first sentence of a docstring's first paragraph; empty when there is none."""
-    paragraph = one_line(_PARAGRAPH_END.split((value or "").strip(), maxsplit=1)[0])
-    end = _SENTENCE_END.search(paragraph, 1)
+    """Give the first sentence of a docstring's first paragraph; empty when there is none.
+
+    A directive of reStructuredText is none, and of a heading with a rule of punctuation what stands below it counts, if anything does.
+    """
+    said = (value or "").strip()
+    paragraph = one_line(_PARAGRAPH_END.split(said, maxsplit=1)[0])
+    if paragraph.startswith(".. ") or _RULE.search(said):
+        paragraph = one_line(_prose(said))
+    end = _SENTENCE_END.search(paragraph, _ORDINAL.match(paragraph).end())  # type: ignore[union-attr] # it matches nothing as well
     return paragraph[: end.end()] if end else paragraph
+
+
+def _prose(said: str) -> str:
+    """Give the first paragraph that is neither a directive nor the heading of what follows; the heading where nothing does."""
+    title, is_directive = "", False
+    for paragraph in _PARAGRAPH_END.split(said):
+        lines = paragraph.strip("\n").split("\n")
+        is_directive = lines[0].startswith(".. ") or (is_directive and lines[0].startswith((" ", "\t")))
+        if is_directive:
+            continue
+        rule = next((place for place in reversed(range(len(lines))) if _RULE.fullmatch(lines[place])), None)
+        if rule is None or any(line.strip() for line in lines[rule + 1 :]):
+            return "\n".join(lines[rule + 1 :] if rule is not None else lines)
+        title = title or " ".join(line for line in lines if not _RULE.fullmatch(line))
+    return title
 
 
 def plain(said: str) -> str:
