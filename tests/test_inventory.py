@@ -562,6 +562,26 @@ def test_functions_under_other_names(text: str, ids: list[str]) -> None:
     assert list(listed_in(text)) == ids
 
 
+@pytest.mark.parametrize(
+    ("before", "base"),
+    [
+        ("Base = unittest.TestCase\n", "Base"),
+        ("Other = unittest.TestCase\nBase = Other\n", "Base"),
+        ("Base = Ranked if has_gpus() else unittest.TestCase\n", "Base"),
+        ("if has_gpus():\n    Base = Ranked\nelse:\n    Base = unittest.TestCase\n", "Base"),
+        ("from unittest import TestCase\nif not has_gpus():\n    TestCase = object\n", "TestCase"),
+        ("class Own(unittest.TestCase): ...\nBase = Own\n", "Base"),
+        ("from bases import Base\n", "Base"),
+        ("import six\n", "six.with_metaclass(Meta, unittest.TestCase)"),
+        ("from absl.testing import parameterized\nclass Plain: ...\n", "parameterized.CoopTestCase(Plain)"),
+    ],
+)
+def test_bases_by_other_names(before: str, base: str) -> None:
+    """A class is a test case by what its base is bound to; of several, by the one that is left when no condition holds."""
+    text = f"import unittest\n{before}class Check({base}):\n    def test_x(self): ...\n"
+    assert list(listed_in(text, bases="import unittest\nBase = unittest.TestCase\n")) == ["Check::test_x"]
+
+
 def test_a_test_of_devices_under_another_name() -> None:
     """It is made for each device as others are, and has the needs of the function that runs."""
     text = "class Base(TestCase):\n    @dtypes(torch.float, torch.double)\n    def run_it(self, device, dtype): ...\n"

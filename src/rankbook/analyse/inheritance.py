@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import sys
 from collections.abc import Iterator, Sequence
 
 from rankbook.analyse.draft import Ancestor, Draft
-from rankbook.model import PACKAGES, Class, Descent, Expression
+from rankbook.analyse.names import Place
+from rankbook.analyse.values import dotted, parsed
+from rankbook.model import PACKAGES, Class, Constant, Descent, Expression
 
 _Key = tuple[str, str]
+_MAKERS: dict[str, tuple[int, tuple[str, ...]]] = {"with_metaclass": (1, ()), "CoopTestCase": (0, ("TestCase",))}
+"""Functions that make a base of classes: the first argument that is one, and the classes that they add from beside themselves."""
+_NAMES = 4
+"""Names of a base that are followed from one to the next."""
 _MOST = 64
 """Classes of a line; the farther ones count only where no file holds them, as `unittest.TestCase`."""
 _DEPTH = 32
@@ -82,7 +89,12 @@ def _line_of(draft: Draft, ancestor: Ancestor, above: tuple[_Key, ...]) -> tuple
 
 def _bases(draft: Draft, path: str, each: Class) -> Iterator[Ancestor]:
     for base in each.bases:
-        yield _resolve(draft, path, each, base)
+        if base.arguments and base.name.rpartition(".")[2] in _MAKERS:
+            first, own = _MAKERS[base.name.rpartition(".")[2]]
+            yield from (_resolve(draft, path, each, Expression(name, name, base.line)) for name in base.arguments[first:])
+            yield from (Ancestor(f"{base.name.rpartition('.')[0]}.{name}") for name in own)
+        else:
+            yield _resolve(draft, path, each, base)
 
 
 def _resolve(draft: Draft, path: str, each: Class, base: Expression) -> Ancestor:
@@ -93,7 +105,27 @@ def _resolve(draft: Draft, path: str, each: Class, base: Expression) -> Ancestor
         place = draft.names.find(path, name)
         if place is not None and isinstance(place.definition, Class) and place.definition is not each:
             return Ancestor(place.definition.qualname, place.path, place.definition)
+        if place is not None and isinstance(place.definition, Constant) and place.definition.name not in draft.names.bindings(place.path):
+            return _bound(draft, place, each)  # what is imported, too, is set to something else where it is of no use
     return Ancestor(draft.names.full(path, base.name))
+
+
+def _bound(draft: Draft, place: Place, each: Class) -> Ancestor:
+    """Give the class to which a name is set: of several, the one that is left when no condition holds."""
+    for _ in range(_NAMES):
+        assert isinstance(place.definition, Constant)
+        last = [place.definition, *draft.names.assigned(place.path, place.definition.name)][-1]
+        node = parsed(last.value)
+        while isinstance(node, ast.IfExp):
+            node = node.orelse
+        name = dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+        found = draft.names.find(place.path, name) if name else None
+        if found is not None and isinstance(found.definition, Class) and found.definition is not each:
+            return Ancestor(found.definition.qualname, found.path, found.definition)
+        if found is None or not isinstance(found.definition, Constant):
+            return Ancestor(draft.names.full(place.path, name or place.definition.name))
+        place = found
+    return Ancestor(place.definition.name)
 
 
 def _scoped(qualname: str, name: str) -> Iterator[str]:
