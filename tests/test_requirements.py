@@ -891,6 +891,35 @@ def test_calls_that_may_do_without_a_gpu(body: str) -> None:
     assert needs(f"{GPU_CALLS}def test_x():\n    {body}\n") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "gpus"),
+    [
+        ("IS_90 = torch.cuda.get_device_capability()[0] >= 9\ndef test_x(): ...\n", ["1"]),
+        ("from unittest.mock import patch\nx = torch.ones(1).cuda()\ndef test_x(): ...\n", ["1"]),
+        ("def start():\n    torch.cuda.set_device(1)\nstart()\ndef test_x(): ...\n", ["2"]),
+        ("@pytest.mark.parametrize('x', [torch.ones(1).cuda()], ids=['a'])\ndef test_y(x): ...\ndef test_x(): ...\n", ["1"]),
+        ("class TestA:\n    x = torch.ones(1, device='cuda')\n    def test_x(self): ...\n", ["1"]),
+        (
+            "class A:\n    @unittest.skipIf(torch.cuda.get_device_capability() < (8, 0), 'x')\n    def y(self): ...\ndef test_x(): ...\n",
+            ["1"],
+        ),
+        ("HAS = torch.cuda.is_available() and torch.cuda.get_device_capability()[0] >= 9\ndef test_x(): ...\n", []),
+        ("if torch.cuda.is_available():\n    torch.cuda.set_device(0)\ndef test_x(): ...\n", []),
+        ("try:\n    torch.cuda.set_device(0)\nexcept RuntimeError:\n    pass\ndef test_x(): ...\n", []),
+        ("device = torch.device('cuda')\ndef start():\n    torch.ones(1, device=device)\ndef test_x(): ...\n", []),
+        ("@largeTensorTest('40GB', device='cuda')\ndef test_y(): ...\ndef test_x(): ...\n", []),
+        ("def start():\n    torch.cuda.set_device(1)\ndef test_x(): ...\nif __name__ == '__main__':\n    start()\n", []),
+    ],
+)
+def test_what_an_import_comes_to_is_a_need_of_all_tests(text: str, gpus: list[str]) -> None:
+    """Where an import of the module fails without a GPU, none of its tests is run."""
+    head = "import unittest, pytest, torch\nfrom torch.testing._internal.common_device_type import largeTensorTest\n"
+    project = analyse([parse_bytes("test_it.py", (head + text).encode())])
+    (test,) = (test for test in project.tests["test_it.py"] if test.name == "test_x")
+    assert [need.value for need in test.requirements if need.kind == "gpus"] == gpus
+    assert {need.otherwise for need in test.requirements} <= {"fails"}
+
+
 DEVICES = """\
 @pytest.mark.parametrize("size", [2])
 @pytest.mark.parametrize(("device", "dtype"), [

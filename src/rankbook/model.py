@@ -231,6 +231,8 @@ class Module(Struct, frozen=True):
     """Whether the file is too long to be looked at to its end, so that it may define still more."""
     guards: tuple[Expression, ...] = ()
     """Conditions under which the module ends early (`sys.exit`, `pytest.skip`, `raise SkipTest`), as written."""
+    gpu_calls: tuple[Expression, ...] = ()
+    """What an import of it comes to, and what fails without GPUs, as for a function."""
     marks: tuple[Expression, ...] = ()
     """`pytestmark` of the module."""
     calls: tuple[Expression, ...] = ()

@@ -87,7 +87,8 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
 def _of_module(draft: Draft, path: str, module: Module, *, marks: bool = True) -> tuple[Requirement, ...]:
     def guards() -> tuple[Requirement, ...]:
         values = Values(draft.names, path)
-        return tuple(need for guard in module.guards for need in of_skip(guard, values, "absent"))
+        guarded = (need for guard in module.guards for need in of_skip(guard, values, "absent"))
+        return (*guarded, *_of_gpu_calls(module.gpu_calls, values))
 
     def before() -> tuple[Requirement, ...]:
         return tuple(

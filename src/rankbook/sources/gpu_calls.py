@@ -68,6 +68,10 @@ _Devices = Mapping[str, int]
 _NO_DEVICES: _Devices = MappingProxyType({})
 
 
+_MODULE = ast.FunctionDef("", ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[]), [], [], lineno=0)
+"""Stands for the statements of a module."""
+
+
 class _Sure(NamedTuple):
     """A call that a function comes to."""
 
@@ -188,6 +192,32 @@ class GpuCalls:
             return ()
         sure = [self._told(each) for each in self.of(held, self.by_default(held.node))]
         return (*sure, *(self._told(each, name) for name, each in self._named(held)))
+
+    def of_import(self, body: Iterable[ast.stmt]) -> tuple[Expression, ...]:
+        """Tell the same of what an import of the file runs: its statements, those of its classes, and decorators.
+
+        Args:
+            body: statements of the module.
+        """
+        if self._is_feigned or not self._lines:
+            return ()
+        walk = _Walk(self, Held("", _MODULE), {}, calls=True)
+        walk.statements(self._run_by_import(body))
+        return tuple(self._told(each) for each in walk.found.values())
+
+    def _run_by_import(self, body: Iterable[ast.stmt], *, is_module: bool = True) -> Iterator[ast.stmt]:
+        for node in body:
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                continue
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                decorators = (each for each in node.decorator_list if self.tells(each) and not self.feigns(each))
+                yield from (_alone(part) for each in decorators for part in _arguments(each))
+            if isinstance(node, ast.ClassDef):
+                yield from self._run_by_import(node.body, is_module=False)
+            if is_module:
+                yield node
+            elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.Expr)) and node.value is not None and self.tells(node):
+                yield _alone(node.value)
 
     def _told(self, sure: _Sure, parameter: str = "") -> Expression:
         call, short = sure.call, self._short(sure.call)
@@ -490,6 +520,16 @@ class _Walk:
         given = [*zip(named, call.args, strict=False), *((each.arg or "", each.value) for each in call.keywords)]
         said = {name: gpus for name, value in given if (gpus := self._gpus(value))}
         return {**said, **self._file.by_default(node, (name for name, _ in given))}
+
+
+def _arguments(node: ast.expr) -> list[ast.expr]:
+    """Give what a decorator is called with: itself it makes nothing."""
+    return [*node.args, *(each.value for each in node.keywords)] if isinstance(node, ast.Call) else []
+
+
+def _alone(node: ast.expr) -> ast.stmt:
+    """Make an expression a statement, where it stands."""
+    return ast.copy_location(ast.Expr(node), node)
 
 
 def _gpus(sure: _Sure) -> int:

@@ -349,6 +349,7 @@ class _Reader:
             constants=tuple(sorted(self.constants, key=_LINE)),
             keywords=_first_uses([*self.keywords, *found[VARIABLE], *found[CALL]]),
             guards=tuple(sorted([*self.guards, *self.skips], key=_LINE)),
+            gpu_calls=gpus.of_import(tree.body) if gpus is not None else (),
             marks=tuple(self.marks),
             calls=tuple(sorted(self.calls, key=_LINE)),
             loops=tuple(self.loops),
