@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,8 @@ class Rules(Struct, frozen=True):
     """Folders that pytest puts on the path, below the root or absolute."""
     skips_empty_sets: bool = True
     """Whether pytest skips a test whose set of parameters is empty."""
+    goes_deep: bool = True
+    """Whether pytest takes what a fixture asks for before the next fixture, as it does from 9.1 on: the ids of cases have that order."""
 
     def holds_doctests(self, path: str, text: str) -> bool:
         """Tell whether pytest collects examples of the docstrings of a file of Python."""
@@ -83,7 +88,20 @@ def _rules(table: Mapping[str, Any]) -> Rules:
         doctests=DOCTESTS in given_always(table),
         pythonpath=_words(table.get("pythonpath")),
         skips_empty_sets=table.get("empty_parameter_set_mark") in (None, "", "skip"),
+        goes_deep=_version() >= (9, 1),
     )
+
+
+@cache
+def _version() -> tuple[int, ...]:
+    """Give the version of the installed pytest, without importing it; the newest that is known where none is found."""
+    found = find_spec("pytest")
+    try:
+        text = Path(found.origin or "").parent.with_name("_pytest").joinpath("_version.py").read_text() if found is not None else ""
+    except OSError:
+        text = ""
+    said = re.search(r"version = '(\d+)\.(\d+)", text)
+    return (int(said[1]), int(said[2])) if said else (9, 2)
 
 
 def _words(value: Any) -> tuple[str, ...]:

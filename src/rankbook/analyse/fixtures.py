@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from rankbook.analyse import statements
+from rankbook.analyse import aliases, statements
 from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.analyse.evaluate import Frame
 from rankbook.analyse.names import top_level_imports
-from rankbook.analyse.values import parsed
+from rankbook.analyse.variants import Decorator, decorator
 from rankbook.collecting import GENERATING_HOOK
-from rankbook.model import Expression, Function
+from rankbook.model import Constant, Expression, Function
 
 _SCOPES = ("session", "package", "module", "class", "function")
 """From the widest to the narrowest."""
 _READ = frozenset({"fixturenames", "config", "function", "cls", "module", "definition"})
 """What a hook may read of what it is given without parametrising a test."""
 _MARKS = frozenset({"pytest.fixture", "pytest_asyncio.fixture"})
+_MAY_BE_ONE = re.compile(r"[A-Za-z_][\w.]*|.*\bfixture\b.*\)")
+"""What an assignment may bind to a name that makes it one of a fixture."""
 _STARS = 4
 """Files that `import *` is followed through."""
 
@@ -38,6 +42,16 @@ class Fixture(Struct, frozen=True):
     rank: int
     """Place of its scope among all, the widest first."""
     function: Function
+    over: Fixture | None = None
+    """The fixture of the same name in whose place it stands, and for which it asks."""
+
+    @property
+    def parametrised(self) -> Fixture | None:
+        """The nearest of those that it is made of that has parameters."""
+        found: Fixture | None = self
+        while found is not None and found.params is None:
+            found = found.over
+        return found
 
     @property
     def skips(self) -> tuple[Expression, ...]:
@@ -62,14 +76,34 @@ def fixtures_of(draft: Draft, path: str, lineage: tuple[Ancestor, ...] = ()) -> 
     def find() -> dict[str, Fixture]:
         found: dict[str, Fixture] = {}
         for conftest in _conftests(draft, path):
-            found |= of_file(draft, conftest)
-        found |= of_file(draft, path)
+            _put_over(found, of_file(draft, conftest))
+        _put_over(found, of_file(draft, path))
         for ancestor in reversed(lineage):
             if ancestor.facts is not None:
-                found |= _among(draft, ancestor.path, ancestor.facts.methods)
+                _put_over(found, _among(draft, ancestor.path, ancestor.facts.methods))
+                _put_over(found, _renamed(draft, ancestor, ancestor.facts.attributes))
         return found
 
     return draft.remember(("all fixtures", path, *((each.path, each.name, each.facts and each.facts.line) for each in lineage)), find)
+
+
+def _put_over(found: dict[str, Fixture], nearer: Mapping[str, Fixture]) -> None:
+    """Put fixtures in the place of those of their names that are farther away; one may ask for what it stands in the place of."""
+    for name, fixture in nearer.items():
+        farther = found.get(name)
+        asks = farther is not None and name in fixture.function.requested
+        found[name] = replace(fixture, over=farther) if asks else fixture
+
+
+def _renamed(draft: Draft, holder: Ancestor, constants: Iterable[Constant]) -> dict[str, Fixture]:
+    """Give the fixtures that stand under another name: `right = left`, `right = pytest.fixture(params=[1, 2])(make)`."""
+    found: dict[str, Fixture] = {}
+    for constant in constants:
+        if _MAY_BE_ONE.fullmatch(constant.value):
+            bound = aliases.meant(draft, holder, constant, is_case=False)
+            if bound is not None:
+                found |= _among(draft, bound[0].path, (bound[1],), constant.name)
+    return found
 
 
 def parametrised_by_hooks(draft: Draft, path: str, lineage: tuple[Ancestor, ...] = ()) -> tuple[frozenset[str] | None, ...]:
@@ -119,7 +153,8 @@ def of_file(draft: Draft, path: str, stars: int = _STARS) -> dict[str, Fixture]:
         for entry in module.imports:
             if entry.line in top and entry.name is not None:
                 found |= _imported(draft, path, entry.bound if entry.name != "*" else "", "." * entry.level + entry.module, stars)
-        return found | _among(draft, path, tuple(each for each in module.functions if each.qualname == each.name))
+        found |= _among(draft, path, tuple(each for each in module.functions if each.qualname == each.name))
+        return found | _renamed(draft, Ancestor("", path), module.constants)
 
     return draft.remember(("fixtures", path, stars), table)
 
@@ -131,7 +166,7 @@ def _imported(draft: Draft, path: str, name: str, module: str, stars: int) -> di
     place = draft.names.find(path, name)
     if place is None or not isinstance(place.definition, Function):
         return {}
-    return _among(draft, place.path, (place.definition,))
+    return _among(draft, place.path, (place.definition,), name)
 
 
 def _conftests(draft: Draft, path: str) -> Iterator[str]:
@@ -144,27 +179,36 @@ def _conftests(draft: Draft, path: str) -> Iterator[str]:
             yield conftest
 
 
-def _among(draft: Draft, path: str, functions: tuple[Function, ...]) -> dict[str, Fixture]:
+def _among(draft: Draft, path: str, functions: tuple[Function, ...], name: str = "") -> dict[str, Fixture]:
+    """Give the fixtures among some functions.
+
+    Args:
+        draft: the tree.
+        path: file of the functions.
+        functions: these.
+        name: under which they stand where that is another than their own; a name that is given to the fixture itself counts more.
+    """
     found: dict[str, Fixture] = {}
     for function in functions:
         for written in function.decorators:
-            if draft.names.full(path, written.name) in _MARKS:
-                fixture = _fixture(path, function, written)
+            meant = decorator(draft, Frame(path), written) if written.name else None
+            if meant is not None and meant.name in _MARKS:
+                fixture = _fixture(function, meant, name or function.name)
                 found[fixture.name] = fixture
     return found
 
 
-def _fixture(path: str, function: Function, written: Expression) -> Fixture:
-    node = parsed(written.text)
-    named = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg} if isinstance(node, ast.Call) else {}
+def _fixture(function: Function, meant: Decorator, name: str) -> Fixture:
+    named = {keyword.arg: keyword.value for keyword in meant.call.keywords if keyword.arg} if meant.call is not None else {}
     scope = _string(named.get("scope")) or "function"
     autouse = named.get("autouse")
+    called = _string(named.get("name")) or name
     return Fixture(
-        name=_string(named.get("name")) or function.name,
-        asks=tuple(name for name in function.requested if name != function.name),
+        name=called,
+        asks=tuple(name for name in function.requested if name != called),
         params=named.get("params"),
         ids=named.get("ids"),
-        frame=Frame(path, written.line),
+        frame=meant.frame,
         autouse=isinstance(autouse, ast.Constant) and autouse.value is True,
         rank=_SCOPES.index(scope) if scope in _SCOPES else len(_SCOPES) - 1,
         function=function,

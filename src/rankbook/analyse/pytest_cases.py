@@ -91,8 +91,8 @@ def _is_open(draft: Draft, frame: Frame, function: Function, lineages: Lineages,
         return False
     known = fixtures_of(draft, frame.path, lineage)
     given = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
-    wanted = _wanted(known, marks, function)
-    asked = {*wanted, *(name for fixture in _closure(known, wanted, given) if fixture.name not in given for name in fixture.asks)} - given
+    wanted, direct = _wanted(known, marks, function), _direct(marks)
+    asked = {*wanted, *(name for fixture in _closure(draft, known, wanted, direct) for name in fixture.asks)} - given
     unexplained = asked - known.keys() - _BUILT_IN
     return any(unexplained if names is None else asked & names for names in hooks)
 
@@ -118,11 +118,10 @@ def needy_fixtures(draft: Draft, path: str, collected: Collected) -> list[Fixtur
     if not any(fixture.skips or fixture.gpu_calls for fixture in known.values()):
         return []
     marks = list(_marks(draft, Frame(path, test.line), function, test.path, (lineage,) if lineage else ()))
-    taken = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
     used = [name for each in marks if each.last == "usefixtures" and each.call for name in _strings(each.call.args)]
     asked = function.requested if test.harness == "pytest" else ()
     wanted = [*(fixture.name for fixture in known.values() if fixture.autouse), *used, *asked]
-    return [fixture for fixture in _closure(known, wanted, taken) if (fixture.skips or fixture.gpu_calls) and fixture.name not in taken]
+    return [fixture for fixture in _closure(draft, known, wanted, _direct(marks)) if fixture.skips or fixture.gpu_calls]
 
 
 def _marks(draft: Draft, frame: Frame, function: Function, path: str, lineages: Lineages) -> Iterator[Decorator]:
@@ -162,10 +161,25 @@ def _fixture_axes(draft: Draft, frame: Frame, function: Function, lineages: Line
     if not known:
         return
     taken = {name for each in marks if each.last == "parametrize" for name in _names_of(each)}
-    for fixture in _closure(known, _wanted(known, marks, function), taken):
-        if fixture.params is not None and fixture.name not in taken:
-            text, line = f"fixture {fixture.name}", fixture.function.line
-            yield Axis((fixture.name,), fixture.params, fixture.ids, fixture.frame, text, fixture.frame.path, line)
+    for name in {fixture.name: None for fixture in _closure(draft, known, _wanted(known, marks, function), _direct(marks))}:
+        fixture = known[name].parametrised if name not in taken else None
+        if fixture is not None and fixture.params is not None:
+            text, line = f"fixture {name}", fixture.function.line
+            yield Axis((name,), fixture.params, fixture.ids, fixture.frame, text, fixture.frame.path, line)
+
+
+def _direct(marks: Sequence[Decorator]) -> frozenset[str]:
+    """Give the parameters that take the place of fixtures; those that are handed to fixtures (`indirect`) do not."""
+    return frozenset(name for each in marks if each.last == "parametrize" for name in _names_of(each) if name not in _indirect(each))
+
+
+def _indirect(each: Decorator) -> Sequence[str]:
+    given = dict(zip(("argnames", "argvalues", "indirect"), each.call.args, strict=False)) if each.call is not None else {}
+    named = {keyword.arg: keyword.value for keyword in each.call.keywords} if each.call is not None else {}
+    node = named.get("indirect", given.get("indirect"))
+    if isinstance(node, ast.Constant):
+        return _names_of(each) if node.value is True else ()
+    return _strings(getattr(node, "elts", []))
 
 
 def _wanted(known: dict[str, Fixture], marks: Sequence[Decorator], function: Function) -> list[str]:
@@ -174,17 +188,42 @@ def _wanted(known: dict[str, Fixture], marks: Sequence[Decorator], function: Fun
     return [*(fixture.name for fixture in known.values() if fixture.autouse), *used, *function.requested]
 
 
-def _closure(known: dict[str, Fixture], wanted: Iterable[str], taken: set[str]) -> list[Fixture]:
-    """Give the fixtures that a test asks for, and those that these ask for: of the widest scope first."""
-    found: dict[str, Fixture] = {}
-    rest = list(dict.fromkeys(wanted))
-    for name in rest:
-        fixture = known.get(name)
-        if fixture is not None and name not in found:
-            found[name] = fixture
-            if name not in taken:
-                rest += [each for each in fixture.asks if each not in rest]
-    return sorted(found.values(), key=lambda fixture: fixture.rank)
+def _closure(draft: Draft, known: dict[str, Fixture], wanted: Iterable[str], direct: frozenset[str]) -> list[Fixture]:
+    """Give the fixtures that a test asks for, and those that these ask for: of the widest scope first.
+
+    Args:
+        draft: the tree.
+        known: the fixtures that the test sees.
+        wanted: what it asks for itself.
+        direct: parameters of it that are no fixtures.
+    """
+    rest, found = [name for name in dict.fromkeys(wanted) if name in known], dict[str, Fixture]()
+    while rest:
+        name = rest.pop(0)
+        if name in found or name in direct:
+            continue
+        found[name] = known[name]
+        asked = [each for each in _asked(known[name]) if each in known]
+        rest = [*asked, *rest] if draft.rules.goes_deep else [*rest, *asked]
+    ordered = sorted(found.values(), key=lambda fixture: fixture.rank)
+    return [part for fixture in ordered for part in _parts(fixture)]
+
+
+def _asked(fixture: Fixture) -> Iterator[str]:
+    """Give what a fixture asks for, with what that asks for in whose place it stands, where it asks for that."""
+    for name in fixture.function.requested:
+        if name != fixture.name:
+            yield name
+        elif fixture.over is not None:
+            yield from _asked(fixture.over)
+
+
+def _parts(fixture: Fixture) -> Iterator[Fixture]:
+    """Give a fixture, and those that it stands in the place of and asks for."""
+    part: Fixture | None = fixture
+    while part is not None:
+        yield part
+        part = part.over
 
 
 def _names_of(each: Decorator) -> list[str]:
