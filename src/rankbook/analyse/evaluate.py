@@ -45,11 +45,15 @@ _CONVERSIONS: Mapping[str, Callable[..., Value]] = {
 _PLAIN_TEXTS = frozenset({"IntEnum", "StrEnum", "IntFlag"})
 """Enumerations whose members are written as their values."""
 _TUPLES = frozenset({"tuple", "list"})
-_ADDED = frozenset({"append", "extend", "insert", "update", "add", "remove", "pop", "clear", "discard", "sort", "reverse", "setdefault"})
+_ADDED = frozenset({
+    "append", "extend", "insert", "update", "add", "remove", "pop", "clear", "discard", "sort", "reverse", "setdefault",
+    "__setitem__", "__delitem__", "__iadd__",
+})  # fmt: skip
 _JOINS: Mapping[tuple[type, str], Callable[[Value, Value], Value]] = {
     (list, "append"): lambda value, more: [*value, more],
     (list, "extend"): lambda value, more: [*value, *entries(more)],
     (dict, "update"): lambda value, more: {**value, **more},
+    (dict, "__setitem__"): lambda value, more: {**value, **more},
 }
 """What a module may do to its constants."""
 _GROWING = (list, dict, frozenset)
@@ -461,7 +465,11 @@ class Evaluator:
             raise Unknown("it is defined by itself")
         self._open.add((path, name, time))
         try:
-            return self._gone_through(name, self._changes(path).get(name, []), Frame(path), time)
+            changes = self._changes(path).get(name, [])
+            value = self._gone_through(name, changes, Frame(path), time)
+            if isinstance(value, _GROWING) and name in self.draft.modules[path].unsettled and not any(map(_adds, changes)):
+                raise Unknown(f"`{name}` is changed when it runs")
+            return value
         finally:
             self._open.discard((path, name, time))
 

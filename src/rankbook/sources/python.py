@@ -316,6 +316,8 @@ class _Reader:
         """Conditions under which a mark skips all tests."""
         self.calls: list[Expression] = []
         self.loops: list[Expression] = []
+        self.round_end = 0
+        """Last line of the loops of the module that have been come to."""
         self.loop_end = 0
         self.deleted: list[str] = []
         self.unsettled: set[str] = set()
@@ -525,6 +527,7 @@ class _Reader:
             if type(target) is not ast.Name:
                 scope.expressions.append(target)
                 self.unsettle(target)
+                self.changed(target, "__setitem__", value, scope)
             if scope.kind != "function":
                 self.assigned(target, value, scope)
             elif type(target) is ast.Subscript and not scope.in_class and _is_namespace(target.value):
@@ -555,6 +558,23 @@ class _Reader:
             if name.id == "pytestmark" and value is not None:
                 self.pytestmark(value, scope)
 
+    def changed(self, target: ast.expr, method: str, value: ast.expr | None, scope: _Scope) -> None:
+        """Note as a call what a statement changes in what a name of the module stands for: `x["a"] = 1` updates it by `{"a": 1}`.
+
+        Args:
+            target: what it changes.
+            method: that Python calls for it.
+            value: that is set; None where there is none.
+            scope: where it stands.
+        """
+        name = target.value if isinstance(target, ast.Subscript) else target
+        if scope.kind != "module" or scope.in_main or not isinstance(name, ast.Name):
+            return
+        given: tuple[str, ...] = ()
+        if isinstance(target, ast.Subscript) and value is not None and target.lineno > self.round_end:
+            given = (f"{{{self.text.of(target.slice)}: {self.text.of(value)}}}",)
+        self.calls.append(Expression(self.text.of(target), f"{name.id}.{method}", target.lineno, given, guard=self.guard_of(scope)))
+
     def unsettle(self, node: ast.expr) -> None:
         """Note what a target that is no name, or a call, changes: an attribute, or what a name stands for."""
         if type(node) is ast.Attribute and type(node.value) is ast.Name and node.value.id == "self":
@@ -579,6 +599,8 @@ class _Reader:
             name, value = node.target.id, self.text.of(node.value)
             constant = Constant(name, f"{name} {_SIGNS[type(node.op)]} ({value})", node.lineno, self.guard_of(scope))
             (self.constants if scope.attributes is None else scope.attributes).append(constant)
+            if node.lineno <= self.round_end:
+                self.changed(node.target, "__iadd__", None, scope)
         if type(node.target) is not ast.Name:
             self.unsettle(node.target)
         self.expressions_in((node.target, node.value), scope)
@@ -598,6 +620,9 @@ class _Reader:
         self.skips += [condition for skip in skips for condition in self.conditions(*skip, scope)]
 
     def delete(self, node: ast.Delete, scope: _Scope) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Subscript):
+                self.changed(target, "__delitem__", None, scope)
         if scope.kind == "module" and scope.guard is None and not scope.caught:  # else what is taken away may be there
             names = [name.id for target in node.targets for name in _names(target)]
             self.deleted += names
@@ -678,6 +703,8 @@ class _Reader:
             self.expressions_in((case.pattern, case.guard), scope)
 
     def for_(self, node: ast.For | ast.AsyncFor, scope: _Scope) -> None:
+        if scope.kind == "module":
+            self.round_end = max(self.round_end, node.end_lineno or 0)
         if scope.kind == "module" and not scope.in_main and node.lineno > self.loop_end and _defines(node):
             self.loop_end = node.end_lineno or node.lineno
             self.loops.append(Expression(shortened(self.text.whole(node)), "for", node.lineno))
@@ -714,6 +741,8 @@ class _Reader:
                 self.followed.add(scope.qualname.partition(".")[0])
             if scope.kind == "module" and not scope.in_main:
                 call = self.text.expression(value)
+                if last in CHANGERS and node.lineno <= self.round_end:
+                    call = call._replace(arguments=(), keywords=())  # who knows how often, and with what
                 self.calls.append(call if scope.guard is None else call._replace(guard=self.guard_of(scope)))
         scope.expressions.append(value)
 
