@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rankbook.analyse import statements
+from rankbook.analyse import outside, statements
 from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.names import Place
@@ -354,7 +354,7 @@ class Evaluator:
         place = self.draft.names.find(frame.path, name)
         return self._of_place(place, frame) if place is not None else self._elsewhere(name, full)
 
-    def _elsewhere(self, name: str, full: str) -> Thing:
+    def _elsewhere(self, name: str, full: str) -> Value:
         """Give what no known file defines: Python's own names, and objects that compiled code makes."""
         if full in _SINGLE or full.startswith("torch.ops."):
             return Thing("object", name)
@@ -362,6 +362,11 @@ class Evaluator:
             return Thing(_BUILTINS[name], name)
         if full.startswith(_MARK):
             return Thing("mark", full)
+        if full in outside.VALUES:
+            return outside.VALUES[full]
+        found = outside.of_library(full)
+        if found is not None:
+            return found
         raise _Nowhere(f"`{name}` is defined in no known file")
 
     def _assigned_above(self, name: str, frame: Frame) -> Value:
@@ -747,6 +752,8 @@ class Evaluator:
         if called.kind in ("lambda", "closure"):
             node, outer = called.body
             return self._followed(node, outer, arguments, keywords, frame.now)
+        if called.kind == "class" and called.definition is None and called.name in outside.CLASSES:
+            raise Unknown(f"what `{called.name}` makes is known when it runs")
         if called.kind == "class":
             return self._constructed(called, arguments, keywords)
         if called.kind == "function" and isinstance(called.definition, Function):
@@ -790,6 +797,8 @@ class Evaluator:
         if isinstance(value, Thing):
             if value.kind in ("object", "member"):
                 return Thing("class", value.name.partition(".")[0], path=value.path, definition=value.definition)
+            if value.kind == "class" and value.definition is None:
+                return Thing("class", "type")
             raise Unknown("its type is known when it runs")
         return Thing("class", type(value).__name__)
 

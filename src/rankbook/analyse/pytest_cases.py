@@ -17,12 +17,15 @@ from rankbook.analyse.fixtures import Fixture, fixtures_of, parametrised_by_hook
 from rankbook.analyse.operations import MOST, entries
 from rankbook.analyse.rules import short
 from rankbook.analyse.things import Case, Thing, Unknown, Value, known, member_text
+from rankbook.analyse.values import dotted, parsed
 from rankbook.analyse.variants import Decorator, Variant, decorators_meant, shown, variants, within
-from rankbook.model import Expression, Function
+from rankbook.model import Constant, Expression, Function
 from rankbook.requirements import Requirement
 
 _LONGEST = 100
 """Characters of a string that stand in a name."""
+_NAMERS = frozenset({"repr", "str", "type"})
+"""Python's own functions that may name cases."""
 _EMPTY = "NOTSET"
 """What pytest calls a set of parameters where there is none."""
 
@@ -144,7 +147,34 @@ def _marks(draft: Draft, frame: Frame, function: Function, path: str, lineages: 
 def _mark(draft: Draft, frame: Frame, written: Expression) -> Iterator[Decorator]:
     for meant in decorators_meant(draft, replace(frame, line=written.line), written) if written.name else ():
         if meant.name.rpartition(".")[0].endswith("mark"):
-            yield meant
+            yield _spread(draft, meant)
+
+
+def _spread(draft: Draft, each: Decorator) -> Decorator:
+    """Write out what a mark is called with by stars: `**ARGUMENTS` of a dictionary of the same file, `*("n", [1, 2])`."""
+    call = each.call
+    if call is None or not (any(isinstance(part, ast.Starred) for part in call.args) or any(part.arg is None for part in call.keywords)):
+        return each
+    arguments: list[ast.expr] = []
+    for part in call.args:
+        inner = _display(draft, each.frame.path, part.value) if isinstance(part, ast.Starred) else None
+        arguments += inner.elts if isinstance(inner, (ast.Tuple, ast.List)) else [part]
+    keywords: list[ast.keyword] = []
+    for keyword in call.keywords:
+        held = _display(draft, each.frame.path, keyword.value) if keyword.arg is None else None
+        pairs = zip(held.keys, held.values, strict=True) if isinstance(held, ast.Dict) else ()
+        named = [ast.keyword(key.value, value) for key, value in pairs if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+        keywords += named or [keyword]
+    return replace(each, call=ast.copy_location(ast.Call(call.func, arguments, keywords), call))
+
+
+def _display(draft: Draft, path: str, node: ast.expr) -> ast.expr | None:
+    """Give a node that is written out, or that a constant of the same file is set to."""
+    if not isinstance(node, (ast.Name, ast.Attribute)):
+        return node
+    place = draft.names.settled(path, dotted(node))
+    constant = place.definition if place is not None and place.path == path else None
+    return parsed(constant.value) if isinstance(constant, Constant) else None
 
 
 def _axis(each: Decorator, path: str, line: int) -> Axis:
@@ -227,7 +257,8 @@ def _parts(fixture: Fixture) -> Iterator[Fixture]:
 
 
 def _names_of(each: Decorator) -> list[str]:
-    first = each.call.args[0] if each.call and each.call.args else None
+    named = (keyword.value for keyword in each.call.keywords if keyword.arg == "argnames") if each.call else ()
+    first = each.call.args[0] if each.call and each.call.args else next(iter(named), None)
     if isinstance(first, ast.Constant) and isinstance(first.value, str):
         return [name.strip() for name in first.value.split(",")]
     return _strings(getattr(first, "elts", []))
@@ -292,7 +323,8 @@ def _argument_names(evaluator: Evaluator, axis: Axis) -> tuple[list[str], bool]:
 def _ids(evaluator: Evaluator, axis: Axis, names: list[str], cases: list[Case]) -> list[str]:
     given: Value = None
     if axis.ids is not None:
-        given = Thing("builtin", "str") if _is_text(axis.ids) else axis.read(evaluator, axis.ids)
+        by_python = isinstance(axis.ids, ast.Name) and axis.ids.id in _NAMERS
+        given = Thing("builtin", ast.unparse(axis.ids)) if by_python else axis.read(evaluator, axis.ids)
     listed = None if given is None or isinstance(given, Thing) else entries(given)
     found = []
     for number, case in enumerate(cases):
@@ -304,10 +336,6 @@ def _ids(evaluator: Evaluator, axis: Axis, names: list[str], cases: list[Case]) 
             pairs = zip(names, entries(case.values), strict=True)
             found.append("-".join(_id(evaluator, Frame(axis.frame.path), namer, (name, value), number) for name, value in pairs))
     return _unique(found)
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id in ("str", "repr")
 
 
 def _id(evaluator: Evaluator, frame: Frame, namer: Thing | None, pair: tuple[str, Value], number: int) -> str:
