@@ -187,7 +187,7 @@ def torch_version() -> str:
 @cache
 def commit(root: Path) -> str:
     """Give the commit that is checked out, with `+` when files differ from it; empty outside Git."""
-    return _said("git", "-C", str(root), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*").strip()
+    return _said("git", "--no-optional-locks", "-C", str(root), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*").strip()
 
 
 def _said(*command: str) -> str:

@@ -140,7 +140,11 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         """Read the settings, and generate the pages of the sources as they are now, before another plugin takes a copy of all pages."""
         self._manifest = None
         try:
-            self._settings = load(find_root(Path(config.config_file_path or "mkdocs.yml").resolve().parent))
+            root = find_root(Path(config.config_file_path or "mkdocs.yml").resolve().parent)
+            seen = self._live.look_at_settings(root) if self._live is not None else b""
+            self._settings = load(root)
+            if self._live is not None:
+                self._live.begin(seen, self._settings)
             if self.config.gen and self._settings.sources:
                 _tell_of_pages(document(self._settings))
                 self._manifest = None if self._serving else freshness.load(self._settings)
@@ -353,7 +357,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
                     self._live.close()
                 return
             build.site.unshelter(build.docs.by_hand)
-            forge = build.site.forge(config.repo_url or "", config.edit_uri or "")
+            forge = partial(build.site.forge, config.repo_url or "", config.edit_uri or "")
             if self._live is not None:
                 from rankbook.serving import Opened
 
@@ -371,7 +375,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
                 )
                 self._finish_search(build, self._live)
                 return
-            published = publish(build.docs, build.shell, directories=config.use_directory_urls, ledgered=build.ledgered, forge=forge)
+            published = publish(build.docs, build.shell, directories=config.use_directory_urls, ledgered=build.ledgered, forge=forge())
             build.finish_search(self._settings)
         except RankbookError as error:
             raise PluginError(harmless(str(error))) from error

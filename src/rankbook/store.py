@@ -220,7 +220,7 @@ class Store:
         process = os.getpid()
         if process not in self._connections:
             assert self._path is not None
-            self._connections[process] = sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)
+            self._connections[process] = sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
         return self._connections[process]
 
     def _read(self, table: str, key: str) -> bytes | None:

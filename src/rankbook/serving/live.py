@@ -55,7 +55,8 @@ class Opened(Struct, frozen=True):
     ledgered: Ledgered
     directories: bool
     """Whether each page of the site is the index of a folder of its own."""
-    forge: checkout.Published | None
+    forge: Callable[[], checkout.Published | None]
+    """Finds where the sources are looked after, as they are now."""
     exclude: Callable[[str], bool]
     """Tells which files below the folder of all pages belong to no site."""
     generates: bool
@@ -111,20 +112,39 @@ class Live:
         self._reload: Callable[[], None] = lambda: None
         self._engine: Callable[[], None] = lambda: None
         self._seen: tuple[bytes, ...] = ()
+        self._begun: tuple[bytes, ...] = ()
+        """The settings and the ledger as they were seen when the last build of the engine began."""
+        self._is_refused = False
+        """Whether the pages could not be generated since the last look began."""
         self._generation = ""
         """Of the pages, when they were last found to be up to date."""
         self._warned: tuple[str, ...] = ()
         self._tried = b""
         """The settings with which the engine could not build, as they were seen."""
 
-    def open(self, opened: Opened) -> None:
+    @staticmethod
+    def look_at_settings(root: Path) -> bytes:
+        """Tell the settings of the project at `root` from what they become."""
+        return freshness.look(os.fspath(root), [os.fspath(root / "pyproject.toml")]).seen
+
+    def begin(self, seen: bytes, settings: Settings) -> None:
+        """Take notice of what a build of the engine begins with.
+
+        Args:
+            seen: the file of the settings, as `look_at_settings` saw it before they were read.
+            settings: these.
+        """
+        self._begun = seen, self._state(settings)[1]
+
+    def open(self, opened: Opened, seen: tuple[bytes, ...] | None = None) -> None:
         """Serve the pages that a build of the engine has made a shell for.
 
         Args:
             opened: what it has left.
+            seen: the settings and the ledger as they were before it was found; by default as they were when the engine began.
         """
         with self.lock:
-            seen = self._state(opened.settings)
+            seen = seen or self._begun or self._state(opened.settings)
             old = self._table
             ledgered: Ledgered | None = opened.ledgered
             try:
@@ -134,7 +154,7 @@ class Live:
                 ledgered = None
             else:
                 self.mistakes.pop("ledger", None)
-            put = stamper(opened.docs, opened.shell, directories=opened.directories, ledgered=ledgered, forge=opened.forge)
+            put = stamper(opened.docs, opened.shell, directories=opened.directories, ledgered=ledgered, forge=opened.forge())
             opened.docs.site.remember(opened.docs, directories=opened.directories)
             self.last, self._table, self._seen, self._tried = opened, _Table(opened, put), seen, b""
             self._drop(old, self._table)
@@ -158,6 +178,7 @@ class Live:
 
     def refused(self, error: Exception) -> None:
         """Take notice that the pages cannot be generated."""
+        self._is_refused = True
         self._tell("gen", error)
 
     def build(self) -> None:
@@ -175,12 +196,14 @@ class Live:
     def look(self) -> None:
         """Bring the book up to date with what has changed."""
         with self.lock:
+            self._is_refused = False
             try:
                 shows = self._looked()
             except Exception as error:  # noqa: BLE001 - as above
                 shows = self._tell("gen", error)
             else:
-                shows |= self.mistakes.pop("gen", None) is not None
+                if not self._is_refused:
+                    shows |= self.mistakes.pop("gen", None) is not None
         if shows:
             self.log.info("Reloading browsers")
             self._reload()
@@ -230,16 +253,15 @@ class Live:
             return True
         if docs.seen == opened.docs.seen and state == self._seen:
             return False
-        if state != self._seen:
-            with suppress(RankbookError):
-                finish(docs, directories=opened.directories, ledgered=fresh.ledgered)
-        self.open(fresh)
+        with suppress(RankbookError):
+            finish(docs, directories=opened.directories, ledgered=fresh.ledgered)
+        self.open(fresh, state)
         return True
 
     def _state(self, settings: Settings) -> tuple[bytes, ...]:
         """Tell the settings and the ledger from what they become."""
-        paths = settings.root / "pyproject.toml", settings.below_root(settings.ledger)
-        return tuple(freshness.look(os.fspath(settings.root), [os.fspath(path)]).seen for path in paths)
+        ledger = freshness.look(os.fspath(settings.root), [os.fspath(settings.below_root(settings.ledger))])
+        return self.look_at_settings(settings.root), ledger.seen
 
     def _write_search(self) -> None:
         with self._searching:
