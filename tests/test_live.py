@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import logging
 import os
 import re
@@ -344,6 +345,63 @@ def test_new_settings_build_anew(served):
     save(settings, settings.read_text().replace("The tiny suite", "The renamed suite"))
     served.shows("guide.html", "The renamed suite")
     served.shows("book/index.html", "The renamed suite")
+
+
+def test_settings_that_change_while_pages_are_made_are_not_lost(served):
+    """What is saved while the server is at work on something else shows like anything else."""
+    settings, text = served.root / "pyproject.toml", (served.root / "pyproject.toml").read_text()
+    ring = served.root / "suite/test_ring.py"
+    for number, pause in enumerate((0.1, 0.2, 0.3, 0.4)):
+        for index in range(40):
+            save(served.root / f"suite/test_more_{index}.py", f"def test_more_{number}():\n    assert {index} >= 0\n")
+        save(ring, f"{RING}\n# {number}\n")
+        time.sleep(pause)
+        save(settings, text.replace("The tiny suite", f"The suite of time {number}"))
+        served.shows("book/index.html", f"The suite of time {number}")
+
+
+def test_what_a_front_page_counts_is_what_the_book_counts(served):
+    """A run is one of another version as soon as the test has changed, on pages of people too."""
+    save(served.root / "suite/test_more.py", "def test_more():\n    assert 1\n")
+    served.shows("book/suite/test_more.py_docs.html", "test_more")
+    command = [sys.executable, "-m", "pytest", "-q", "--doctest-glob=*.md", "docs/book/suite/test_more.py_docs.md"]
+    subprocess.run(command, cwd=served.root, env=environment(), check=True, capture_output=True, timeout=MINUTE)
+    counted = re.search(r"has run 1 of [\d,]+ tests?", served.shows("guide.html", "has run 1 of"))
+    assert counted is not None
+    save(served.root / "suite/test_more.py", "def test_more():\n    assert 2\n")
+    served.shows("book/index.html", counted[0].replace("1 of", "0 of"))
+    served.shows("guide.html", counted[0].replace("1 of", "0 of"))
+
+
+def test_what_is_committed_of_the_sources_is_what_the_site_knows(tmp_path):
+    """Permalinks lead to lines of a commit only where the file is as it is there."""
+    root = write_project(tmp_path / "project", theme=False)
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+    for words in (
+        ["init", "-q"],
+        ["remote", "add", "origin", "https://github.com/people/ring"],
+        ["add", "."],
+        [*who, "commit", "-qm", "a"],
+    ):
+        subprocess.run(["git", *words], cwd=root, check=True)
+    with serving(root) as served:
+        assert "changed" not in json.loads(served.shows("assets/rankbook.json", "commit"))
+        save(root / "suite/test_ring.py", f"# one\n{RING}")
+        served.shows("assets/rankbook.json", "test_ring.py")
+
+
+def test_a_mistake_in_the_settings_is_told_once_and_stays(served):
+    """It is on each page from the first reload on until it is mended."""
+    settings, text = served.root / "pyproject.toml", (served.root / "pyproject.toml").read_text()
+    save(settings, text.replace("[tool.rankbook]", '[tool.rankbook]\npack = "nosuch"'))
+    served.shows(PAGE, "there is no template pack")
+    end = time.monotonic() + 6 * DEAF_NET
+    while time.monotonic() < end:
+        assert "there is no template pack" in get(served.address + PAGE)
+        time.sleep(0.1)
+    assert served.said().count("there is no template pack") == 1, served.said()
+    save(settings, text)
+    served.loses(PAGE, "there is no template pack")
 
 
 def test_without_live_reload_all_pages_are_there(tmp_path):
