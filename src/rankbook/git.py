@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _SETTINGS = ("core.fsmonitor=false", "safe.bareRepository=explicit", "core.hooksPath=/dev/null", "log.showSignature=false")
-HARMLESS = ("--no-optional-locks", *(word for setting in _SETTINGS for word in ("-c", setting)))
+_HARMLESS = ("--no-optional-locks", *(word for setting in _SETTINGS for word in ("-c", setting)))
 """Options that take no lock for which somebody else's Git would have to wait, and that let no repository have a program run: one may lie
 within the tree, or be a folder of it."""
 
@@ -27,7 +27,7 @@ def asked(
     """
     # A hook of Git's own names its repository by the environment, whichever folder is asked about.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | dict(more or {})
-    command = ["git", *HARMLESS, "-C", os.fspath(folder), *words]
+    command = ["git", "-C", os.fspath(folder), *_HARMLESS, *words]
     try:
         return subprocess.run(command, capture_output=True, check=False, env=environment, input=given, timeout=seconds)
     except (OSError, subprocess.SubprocessError):
