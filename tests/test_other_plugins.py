@@ -317,13 +317,18 @@ def test_a_plugin_that_builds_from_a_copy_of_all_pages(tmp_path):
     assert "test_token_is_home" in (build(root) / PAGE).read_text(encoding="utf-8")
 
 
+def set_stamp(root: Path, stamp: bool) -> None:
+    """Say who puts the generated pages into the site."""
+    settings = root / "mkdocs.yml"
+    settings.write_text(settings.read_text().replace("- rankbook\n", f"- rankbook: {{stamp: {str(stamp).lower()}}}\n"))
+
+
 @pytest.mark.parametrize("directories", [True, False])
 @pytest.mark.parametrize("stamp", [True, False])
 def test_the_inventory_names_addresses_that_are_there(tmp_path, directories, stamp):
     """Each address of `objects.inv` is one of the site, whatever form its addresses have."""
     root = project(tmp_path, plugins=[], use_directory_urls=directories)
-    text = (root / "mkdocs.yml").read_text().replace("- rankbook\n", f"- rankbook: {{stamp: {str(stamp).lower()}}}\n")
-    (root / "mkdocs.yml").write_text(text)
+    set_stamp(root, stamp)
     site = build(root)
     lines = inventory_lines(site / "book" / INVENTORY)
     addresses = {line[4].partition("#")[0].replace("$", line[1]) for line in lines}
@@ -338,8 +343,7 @@ def test_the_inventory_names_addresses_that_are_there(tmp_path, directories, sta
 def test_names_in_a_picture_lead_to_pages(tmp_path, directories, stamp):
     """Each name in the picture of a folder's imports leads to its page, whatever form addresses have."""
     root = project(tmp_path, plugins=[], use_directory_urls=directories)
-    text = (root / "mkdocs.yml").read_text().replace("- rankbook\n", f"- rankbook: {{stamp: {str(stamp).lower()}}}\n")
-    (root / "mkdocs.yml").write_text(text)
+    set_stamp(root, stamp)
     sources = {
         "index.py": "x = 1\n",
         "near/a.py": "from near import b\nimport far\n",

@@ -10,13 +10,10 @@ from rankbook.analyse.draft import Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
 from rankbook.analyse.operations import MOST, entries
 from rankbook.analyse.things import Case, Fails, Unknown, Value, scalar_of, text_of
-from rankbook.analyse.variants import Decorator, Variant, decorator, decorators, shown, variants, within
+from rankbook.analyse.variants import ABSL, Decorator, Variant, decorator, decorators, shown, variants, within
 from rankbook.model import Class, Function
 
-_PLAIN = ".parameterized.parameters"
-_NAMED = ".parameterized.named_parameters"
-_PRODUCT = ".parameterized.product"
-_MAKERS = (_PLAIN, _NAMED, _PRODUCT)
+_MAKERS = tuple(f".{name}" for name in ABSL)
 _NAME = "testcase_name"
 """Key of a named case."""
 
@@ -50,11 +47,11 @@ def _of_class(draft: Draft, path: str, owner: Class) -> list[Decorator]:
 def _methods(evaluator: Evaluator, function: Function, each: Decorator) -> list[Variant]:
     if each.call is None:
         raise Unknown("its cases are known when it runs")
-    rows = _product(evaluator, each.call, each.frame) if f".{each.name}".endswith(_PRODUCT) else _rows(evaluator, each.call, each.frame)
+    rows = _product(evaluator, each.call, each.frame) if each.last == "product" else _rows(evaluator, each.call, each.frame)
     if not rows:
         raise Fails("it has no cases")
     parameters = [name for name in function.parameters if not name.startswith("*")][1:]
-    if f".{each.name}".endswith(_NAMED):
+    if each.last == "named_parameters":
         return [_named(function.name, parameters, row) for row in rows]
     return [Variant(f"{function.name}{number}", _shown(parameters, row)) for number, row in enumerate(rows)]
 

@@ -89,10 +89,11 @@ def _line_of(draft: Draft, ancestor: Ancestor, above: tuple[_Key, ...]) -> tuple
 
 def _bases(draft: Draft, path: str, each: Class) -> Iterator[Ancestor]:
     for base in each.bases:
-        if base.arguments and base.name.rpartition(".")[2] in _MAKERS:
-            first, own = _MAKERS[base.name.rpartition(".")[2]]
+        owner, _, maker = base.name.rpartition(".")
+        if base.arguments and maker in _MAKERS:
+            first, own = _MAKERS[maker]
             yield from (_resolve(draft, path, each, Expression(name, name, base.line)) for name in base.arguments[first:])
-            yield from (Ancestor(f"{base.name.rpartition('.')[0]}.{name}") for name in own)
+            yield from (Ancestor(f"{owner}.{name}") for name in own)
         else:
             yield _resolve(draft, path, each, base)
 

@@ -178,8 +178,7 @@ def _display(draft: Draft, path: str, node: ast.expr) -> ast.expr | None:
 
 
 def _axis(each: Decorator, path: str, line: int) -> Axis:
-    named = {keyword.arg: keyword.value for keyword in each.call.keywords if keyword.arg} if each.call else {}
-    given = dict(zip(("argnames", "argvalues", "indirect", "ids"), each.call.args if each.call else (), strict=False)) | named
+    given = _given(each)
     if "argnames" not in given or "argvalues" not in given:
         with within(each):
             raise Unknown("its cases are known when it runs")
@@ -204,9 +203,7 @@ def _direct(marks: Sequence[Decorator]) -> frozenset[str]:
 
 
 def _indirect(each: Decorator) -> Sequence[str]:
-    given = dict(zip(("argnames", "argvalues", "indirect"), each.call.args, strict=False)) if each.call is not None else {}
-    named = {keyword.arg: keyword.value for keyword in each.call.keywords} if each.call is not None else {}
-    node = named.get("indirect", given.get("indirect"))
+    node = _given(each).get("indirect")
     if isinstance(node, ast.Constant):
         return _names_of(each) if node.value is True else ()
     return _strings(getattr(node, "elts", []))
@@ -256,9 +253,14 @@ def _parts(fixture: Fixture) -> Iterator[Fixture]:
         part = part.over
 
 
+def _given(each: Decorator) -> dict[str, ast.expr]:
+    """Give the arguments of a mark `parametrize` by their names."""
+    named = {keyword.arg: keyword.value for keyword in each.call.keywords if keyword.arg} if each.call else {}
+    return dict(zip(("argnames", "argvalues", "indirect", "ids"), each.call.args if each.call else (), strict=False)) | named
+
+
 def _names_of(each: Decorator) -> list[str]:
-    named = (keyword.value for keyword in each.call.keywords if keyword.arg == "argnames") if each.call else ()
-    first = each.call.args[0] if each.call and each.call.args else next(iter(named), None)
+    first = _given(each).get("argnames")
     if isinstance(first, ast.Constant) and isinstance(first.value, str):
         return [name.strip() for name in first.value.split(",")]
     return _strings(getattr(first, "elts", []))

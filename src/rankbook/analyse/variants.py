@@ -24,7 +24,9 @@ from rankbook.requirements import Requirement
 _LONGEST = 80
 """Characters of a value that are shown."""
 _EACH = "one test for each"
-_RETURNED = ("parametrize", "parameterized.parameters", "parameterized.named_parameters", "parameterized.product")
+ABSL = tuple(f"parameterized.{name}" for name in ("parameters", "named_parameters", "product"))
+"""How the full names of absl's decorators end."""
+_RETURNED = ("parametrize", *ABSL)
 """How the decorators end that are looked for in what a function returns."""
 _ALIASES = 4
 """Names of a decorator that are followed from one to the next."""
