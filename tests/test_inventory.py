@@ -670,6 +670,104 @@ def test_absl_cases_that_are_known_when_it_runs(decorator: str) -> None:
     assert test.family.startswith(f"one test for each case of `{decorator}`: ")
 
 
+ABSL_HELPERS = """
+import re
+from absl.testing import parameterized
+UNSAFE = re.compile(r"[ ,.()=-]+")
+def safe(name):
+    return UNSAFE.sub("_", name)
+def each_of(*, cases, name=None, only=None):
+    if name is not None:
+        named = [dict(testcase_name=safe(str(name(case))), **case) for case in cases]
+    else:
+        for case in cases:
+            text = case.get("testcase_name")
+            if text is None:
+                text = "_".join(f"{key}={case[key]}" for key in sorted(case))
+            case["testcase_name"] = safe(text)
+        named = cases
+    if only is not None:
+        return parameterized.named_parameters([named[0]])
+    else:
+        return parameterized.named_parameters(*named)
+def doubled(*rows):
+    found = []
+    same = found
+    for row in rows:
+        same.append((row, 2 * row))
+    found += [(0, 0)]
+    more = dict(n=5)
+    more.update(m=6)
+    more["m"] = 7
+    return parameterized.parameters(*same, more)
+def changed(rows):
+    rows[0]["n"] = read()
+    return parameterized.parameters(*rows)
+def sometimes(*rows):
+    if read():
+        return parameterized.parameters(*rows)
+    return parameterized.parameters(*rows, 9)
+class TestT(parameterized.TestCase):
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "cases"),
+    [
+        ("each_of(cases=[dict(n=1, m='a.b'), dict(n=2, m=3)])", {"_m_a_b_n_1": "1", "_m_3_n_2": "2"}),
+        ("each_of(cases=[dict(n=1, testcase_name='a.b')])", {"_a_b": "1"}),
+        ("each_of(cases=[dict(n=1), dict(n=2)], name=lambda case: f'v{case[\"n\"]}')", {"_v1": "1", "_v2": "2"}),
+        ("each_of(cases=[dict(n=1), dict(n=2)], only=1)", {"_n_1": "1"}),
+        ("doubled(3)", {"0": "3", "1": "0", "2": "5"}),
+        ("changed([dict(n=1, m=2)])", {"0": "…"}),
+    ],
+)
+def test_absl_decorators_that_functions_make(decorator: str, cases: dict[str, str]) -> None:
+    """What the statements of a function make of its arguments is followed, through all names that an object has."""
+    found = listed_in(f"{ABSL_HELPERS}    @{decorator}\n    def test_x(self, n, m): ...\n")
+    assert {name: dict(test.case).get("n") for name, test in found.items()} == {f"TestT::test_x{name}": n for name, n in cases.items()}
+
+
+def test_absl_decorators_that_are_known_when_they_run() -> None:
+    """One entry stands for the tests of a function of which only a run can tell what it returns."""
+    (test,) = listed_in(f"{ABSL_HELPERS}    @sometimes(1)\n    def test_x(self, n): ...\n").values()
+    assert (test.id, test.family.partition(":")[0]) == ("TestT::test_x", "one test for each case of `sometimes(1)`")
+
+
+CHANGED = {
+    "rows.sort()": None,
+    "kinds = set()\n    kinds.add(3)\n    rows = sorted(kinds)": None,
+    "last = rows.pop()": None,
+    "rows = iter(rows)\n    next(rows)": None,
+    "rows[:] = [5]": None,
+    "def add():\n        rows.append(3)\n    add()": None,
+    "def put():\n        rows[0] = 3\n    number = put()": None,
+    "grown(rows)": None,
+    "random.shuffle(rows)": None,
+    "print(rows)\n    counted(rows)": ["[1]", "[2]"],
+    "same = rows\n    same.append(7)": ["[1]", "[2]", "[7]"],
+    "same = rows\n    rows += [7]\n    rows = same": ["[1]", "[2]", "[7]"],
+    "held = {'a': [rows]}\n    held['a'][0][1] = 8": ["[1]", "[8]"],
+    "held = {'a': rows}\n    held['a'].extend([8, 9])": ["[1]", "[2]", "[8]", "[9]"],
+    "copy = list(rows)\n    copy.append(8)": ["[1]", "[2]"],
+}
+
+
+@pytest.mark.parametrize("statement", CHANGED)
+def test_what_changes_in_a_function_that_makes_marks(statement: str) -> None:
+    """A list that changes is read, under all of its names, or is said not to be known: never as it was before."""
+    text = "import pytest, random\ndef grown(given):\n    more = 3\n    given.append(more)\n"
+    text += "def counted(given):\n    number = 3\n    return number\n"
+    text += f"def each():\n    rows = [1, 2]\n    {statement}\n    return pytest.mark.parametrize('n', rows)\n@each()\ndef test_x(n): ...\n"
+    (*found,) = listed_in(text).values()
+    expected = CHANGED[statement]
+    if expected is None:
+        assert [test.id for test in found] == ["test_x"]
+        assert found[0].family
+    else:
+        assert [test.id for test in found] == [f"test_x{each}" for each in expected]
+
+
 NAMERS = """
 import unittest
 from parameterized import parameterized, parameterized_class, param

@@ -60,6 +60,8 @@ class Rules(Struct, frozen=True):
 
 MAINS = ("unittest.main", "torch.testing._internal.common_utils.run_tests")
 """What the main guard of a file calls to have its tests run, or those of them that the command line names."""
+ABSL = tuple(f"parameterized.{name}" for name in ("parameters", "named_parameters", "product"))
+"""How the full names of the decorators of `absl.testing.parameterized` end."""
 GENERATING_HOOK = "pytest_generate_tests"
 """Function of a file, of a conftest file or of a class that parametrises tests."""
 _PROMPT = ">>> "

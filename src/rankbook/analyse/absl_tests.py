@@ -10,10 +10,13 @@ from rankbook.analyse.draft import Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
 from rankbook.analyse.operations import MOST, entries
 from rankbook.analyse.things import Case, Fails, Unknown, Value, scalar_of, text_of
-from rankbook.analyse.variants import ABSL, Decorator, Variant, decorator, decorators, shown, variants, within
-from rankbook.model import Class, Function
+from rankbook.analyse.variants import Decorator, Variant, decorators_meant, shown, variants, within
+from rankbook.collecting import ABSL
+from rankbook.model import Expression, Function
 
 _MAKERS = tuple(f".{name}" for name in ABSL)
+_ANY = f"absl.testing.{ABSL[0]}"
+"""The decorator that a function is taken to be of which only a run can tell which it makes."""
 _NAME = "testcase_name"
 """Key of a named case."""
 
@@ -29,18 +32,18 @@ def generated(draft: Draft, frame: Frame, function: Function) -> tuple[Variant, 
     Raises:
         Unknown: only a run can tell.
     """
-    found = [each for each in decorators(draft, frame, function) if is_maker(each.name)] if function.decorators else []
+    found = _meant(draft, frame, function.decorators)
     if not found and frame.owner is not None and frame.owner.decorators:
-        found = _of_class(draft, frame.path, frame.owner)
+        found = _meant(draft, Frame(frame.path, frame.owner.line), frame.owner.decorators)
     if not found:
         return None
     with within(found[0]):
         return variants(draft, frame, lambda evaluator: _methods(evaluator, function, found[0]))
 
 
-def _of_class(draft: Draft, path: str, owner: Class) -> list[Decorator]:
-    """Give the decorators of a class that make the tests of each of its methods."""
-    meant = (decorator(draft, Frame(path, owner.line), written) for written in owner.decorators if written.name)
+def _meant(draft: Draft, frame: Frame, written: Iterable[Expression]) -> list[Decorator]:
+    """Give the decorators of a method, or of a class for each of its methods, that make several tests of one."""
+    meant = (each for one in written if one.name for each in decorators_meant(draft, frame, one, _ANY))
     return [each for each in meant if is_maker(each.name)]
 
 

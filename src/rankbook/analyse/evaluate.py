@@ -20,6 +20,7 @@ from rankbook.analyse.names import Place
 from rankbook.analyse.operations import FUNCTIONS, binary, bounded, distinct, entries, index, method
 from rankbook.analyse.things import DTYPES, Case, Choice, Fails, Thing, Undecided, Unknown, Value, known, scalar_of, text_of, unknown
 from rankbook.analyse.values import parsed
+from rankbook.collecting import ABSL
 from rankbook.model import Class, Constant, Expression, Function
 from rankbook.syntax import written_entries
 
@@ -32,6 +33,7 @@ _END = sys.maxsize
 FAILS = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError, MemoryError)
 """What reading an expression that would fail when it runs may raise."""
 _MARK = "pytest.mark."
+_ABSL = tuple(f".{name}" for name in ABSL)
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
 _SCALARS = frozenset({"str", "int", "float", "bytes", "bool", "IntEnum", "StrEnum", "IntFlag"})
@@ -629,7 +631,7 @@ class Evaluator:
         last = full.rpartition(".")[2]
         if full in _CASES or last == "subtest":
             return self._case(node, frame, is_subtest=last == "subtest")
-        if full.startswith(_MARK):
+        if full.startswith(_MARK) or f".{full}".endswith(_ABSL):
             return Thing("mark", full, body=(node, frame))
         if full in ("type", "isinstance") and self._is_about_class(node, full):
             return self._made_class(node, frame) if full == "type" else self._is_class(node.args[0], frame)
@@ -850,6 +852,7 @@ class Evaluator:
 _ATTRIBUTES: Mapping[tuple[str, str], Callable[[Evaluator, Thing], Value]] = {
     **{(kind, "__name__"): lambda _, thing: thing.name for kind in ("class", "function", "lambda", "test", "closure")},
     ("object", "__class__"): lambda _, thing: Thing("class", thing.name, path=thing.path, definition=thing.definition),
+    ("pattern", "sub"): lambda _, thing: Thing("partial", "sub", body=(Thing("builtin", "re.sub"), [thing], {})),
     ("device", "type"): lambda _, thing: str(thing.scalar).partition(":")[0],
     **{("member", name): lambda _, thing: thing.name.rpartition(".")[2] for name in ("name", "_name_")},
     **{("member", name): Evaluator._member_value for name in ("value", "_value_")},
@@ -859,7 +862,7 @@ _MADE: Mapping[str, Callable[..., Value]] = {
     "identity": lambda *values: values,
     "torch.Size": lambda values: tuple(entries(values)),
     "torch.device": lambda *parts: Thing("device", "device", ":".join(map(str, parts))),
-    "re.compile": lambda pattern, *_: Thing("pattern", "Pattern", pattern),
+    "re.compile": lambda pattern, *flags: Thing("pattern", "Pattern", pattern, fields=tuple(("flags", each) for each in flags)),
 }
 """What calls make of their arguments."""
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Self
 
-from rankbook.analyse.things import SAFE_NAME, Case, Thing, Unknown, Value, known, scalar_of, text_of
+from rankbook.analyse.things import SAFE_NAME, Case, Fails, Thing, Unknown, Value, known, scalar_of, text_of
 
 MOST = 2000
 """Entries of a collection, and variants of a test, that are listed."""
@@ -20,6 +20,7 @@ _DIGITS = 128
 """Bits of a whole number."""
 _FIELD = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 _PLAIN_FIELD = re.compile(r"\w*(?:![rs])?(?::[<>^+\- 0#,_]*\d{0,2}(?:\.\d{1,2})?[bcdeEfFgGnosxX%]?)?")
+_PLAIN_PATTERN = re.compile(r"[\w\s'\"/:;,<>=!@%&~`-]+|(?:\\[wWdDsS]|\\[^\w\s]|\[\^?(?:\\[wWdDsS\W]|[^\\\[\]&~|-]|\w-\w)+-?\])\+?")
 _PLAIN_PERCENT = re.compile(r"%[+\- 0#]*\d{0,2}(?:\.\d{1,2})?[diouxXeEfFgGcrs%]")
 
 
@@ -121,6 +122,24 @@ def _escape(value: Value) -> Value:
     return re.escape(value)
 
 
+def _substituted(pattern: Value, by: Value, text: Value, *more: Value, **named: Value) -> str:
+    """Do what `re.sub` does with a pattern whose matches take no time: a text, or one class of characters."""
+    if isinstance(pattern, Thing):
+        pattern = pattern.scalar if pattern.kind == "pattern" and not pattern.fields else None
+    if (
+        more
+        or named
+        or not all(isinstance(each, str) for each in (pattern, by, text))
+        or "\\" in by
+        or not _PLAIN_PATTERN.fullmatch(pattern)
+    ):
+        raise Unknown("its pattern is not plain")
+    try:
+        return re.sub(pattern, by, text)
+    except re.error as error:
+        raise Fails("its pattern is none") from error
+
+
 FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "range": _range,
     "list": lambda values=(): entries(values),
@@ -145,6 +164,7 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "any": lambda values: any(entries(values)),
     "all": lambda values: all(entries(values)),
     "re.escape": _escape,
+    "re.sub": _substituted,
     **dict.fromkeys(
         ("parameterized.parameterized.to_safe_name", "parameterized.to_safe_name"), lambda value: SAFE_NAME.sub("_", text_of(value))
     ),

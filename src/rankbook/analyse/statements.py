@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rankbook.analyse.operations import MOST, bounded, entries
 from rankbook.analyse.things import Fails, Thing, Unknown, Value, unknown
+from rankbook.bindings import CHANGERS
 from rankbook.model import Function
 
 if TYPE_CHECKING:
     from rankbook.analyse.evaluate import Evaluator, Frame
 
 _SCOPES = frozenset({"globals", "vars", "locals"})
+_HOLDERS = frozenset({list, tuple, dict})
+_LOOKS = 16
+"""Lists, tuples and dictionaries that are looked through in a step."""
+_SAYS = re.compile(r"(?:^|\.)(?:print|warn\w*|log\w*|debug|info|error|critical|exception|len)$")
+"""Functions that only say something of what they are given."""
 _NAMESPACES = frozenset({"__dict__", "f_globals", "f_locals"})
 
 
@@ -42,6 +50,10 @@ class _Run(Struct):
     frame: Frame
     names: dict[str, Value]
     """Names that are bound, those of the functions around it included."""
+    looked_at: int = 0
+    """How many lists, tuples and dictionaries were looked through for one that changed."""
+    read: dict[ast.stmt, tuple[frozenset[str], tuple[ast.expr, ...]]] = field(default_factory=dict)
+    """What a statement calls, and what changes in it."""
 
     @property
     def here(self) -> Frame:
@@ -65,7 +77,26 @@ class _Run(Struct):
             found = handler(self, node)
             if found is not None:
                 return found
+            if type(node) in _SIMPLE:
+                self.lose(node)
         return None
+
+    def lose(self, node: ast.stmt) -> None:
+        """Note that only a run can tell what lists, dictionaries and sets are that change within an expression of a statement."""
+        if node not in self.read:
+            called = frozenset({part.func.id for part in _calls(node) if isinstance(part.func, ast.Name)})
+            self.read[node] = called, tuple(_changed(node, handled=node.value if isinstance(node, ast.Expr) else None))
+        called, own = self.read[node]
+        closures = [self.names[name].body[0] for name in called & self.names.keys() if self.is_closure(name)]
+        for holder in (*own, *(each for closure in closures for each in _changed(closure))):
+            held = self.content(holder) if _root(holder) in self.names else None
+            if isinstance(held, (list, dict, frozenset)):
+                self.becomes(holder, held, unknown(Unknown(f"`{ast.unparse(holder)}` is changed when it runs")))
+
+    def is_closure(self, name: str) -> bool:
+        """Tell whether a name stands for a function within the one that is followed."""
+        held = self.names[name]
+        return isinstance(held, Thing) and held.kind == "closure"
 
     def content(self, node: ast.expr) -> Value:
         """Give a value, which may be unknown."""
@@ -92,10 +123,43 @@ class _Run(Struct):
         elif isinstance(target, ast.Subscript) and is_scope(target.value):
             is_own = isinstance(target.value, ast.Call) and not target.value.args
             self.set(self.holder(target.value), target.slice, value, self.frame.path if is_own else "")
-        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id in self.names:
-            self.names[target.value.id] = unknown(Unknown("an entry of it is set"))
+        elif isinstance(target, ast.Subscript) and _root(target) in self.names:
+            self.entry(target.value, target.slice, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.parts(target, value)
+
+    def entry(self, holder: ast.expr, at: ast.expr, value: Value) -> None:
+        """Set an entry of a list or a dictionary."""
+        held, key = self.content(holder), self.content(at)
+        if isinstance(held, dict) and not (isinstance(key, Thing) and key.kind == "unknown"):
+            self.becomes(holder, held, bounded({**held, key: value}))
+        elif isinstance(held, list) and isinstance(key, int):
+            self.becomes(holder, held, [*held[:key], value, *held[key:][1:]])
+        else:
+            self.becomes(holder, held, unknown(Unknown("an entry of it is set")))
+
+    def becomes(self, holder: ast.expr, old: Value, new: Value) -> None:
+        """Put what an object has become in the place of what it was, in all that holds it; of any other, its name becomes unknown."""
+        if not isinstance(old, (list, dict)):
+            self.names[_root(holder)] = new
+            return
+        for each, value in self.names.items():
+            self.names[each] = self.swapped(value, old, new)
+
+    def swapped(self, value: Value, old: Value, new: Value) -> Value:
+        """Give a value with another in the place of an object; itself when it does not hold it."""
+        if value is old:
+            return new
+        if type(value) not in _HOLDERS or not value:
+            return value
+        self.looked_at += 1
+        if self.looked_at % _LOOKS == 0:
+            self.evaluator.spend()
+        parts = list(value.values() if isinstance(value, dict) else value)
+        swapped = [self.swapped(part, old, new) if type(part) in _HOLDERS else part for part in parts]
+        if all(map(is_, parts, swapped)):
+            return value
+        return dict(zip(value, swapped, strict=True)) if isinstance(value, dict) else type(value)(swapped)
 
     def parts(self, target: ast.Tuple | ast.List, value: Value) -> None:
         try:
@@ -110,7 +174,11 @@ class _Run(Struct):
     def augmented(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name):
             left = ast.Name(node.target.id, ast.Load())
-            self.names[node.target.id] = self.content(ast.BinOp(left, node.op, node.value))
+            value, held = self.content(ast.BinOp(left, node.op, node.value)), self.names.get(node.target.id)
+            if isinstance(held, (list, dict)):
+                self.becomes(node.target, held, value)
+            else:
+                self.names[node.target.id] = value
 
     def if_(self, node: ast.If) -> tuple[Value] | None:
         return self.body(node.body if self.evaluator.truth(node.test, self.here) else node.orelse)
@@ -141,8 +209,8 @@ class _Run(Struct):
         name = call.func
         if isinstance(name, ast.Name) and name.id == "setattr" and len(call.args) == 3:
             self.set(self.holder(call.args[0]), call.args[1], self.content(call.args[2]))
-        elif isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id in self.names:
-            self.changed(name.value.id, name.attr, call)
+        elif isinstance(name, ast.Attribute) and _root(name) in self.names:
+            self.changed(name.value, name.attr, call)
         elif isinstance(name, (ast.Name, ast.Attribute)):
             self.called(call)
 
@@ -156,18 +224,34 @@ class _Run(Struct):
         return None if is_unknown and (inner is not node or is_module(inner)) else held
 
     def called(self, call: ast.Call) -> None:
-        """Call a function of the tree for the names that it sets; one that sets none makes no difference."""
+        """Call a function of the tree for the names that it sets; of another it matters which objects it is given."""
         function = self.content(call.func)
-        if isinstance(function, Thing) and isinstance(function.definition, Function) and "setattr(" in function.definition.text:
+        text = function.definition.text if isinstance(function, Thing) and isinstance(function.definition, Function) else None
+        if text is not None and "setattr(" in text:
             self.evaluator.value(call, self.here)
+        node = definition(text) if text else None
+        if _SAYS.search(ast.unparse(call.func)) or (node is not None and not any(True for _ in _changed(node))):
+            return
+        for each in (*call.args, *(keyword.value for keyword in call.keywords)):
+            held = self.names.get(_root(each))
+            if isinstance(held, (list, dict)):
+                self.becomes(each, held, unknown(Unknown(f"`{ast.unparse(call.func)}` may change it")))
 
-    def changed(self, name: str, how: str, call: ast.Call) -> None:
-        """Add to a list; what else a method does to an object is not followed."""
-        value = self.names[name]
-        if how == "append" and isinstance(value, list) and len(call.args) == 1:
-            self.names[name] = bounded([*value, self.content(call.args[0])])
-        elif isinstance(value, (list, dict)):
-            self.names[name] = unknown(Unknown(f"it is changed by `.{how}`"))
+    def changed(self, holder: ast.expr, how: str, call: ast.Call) -> None:
+        """Add to a list or a dictionary; what else a method does to an object is not followed."""
+        value, given = self.content(holder), [self.content(each) for each in call.args]
+        is_plain = len(given) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred)
+        named = {each.arg: self.content(each.value) for each in call.keywords if each.arg}
+        if is_plain and how == "append" and isinstance(value, list):
+            self.becomes(holder, value, bounded([*value, given[0]]))
+        elif is_plain and how == "extend" and isinstance(value, list) and isinstance(given[0], (list, tuple)):
+            self.becomes(holder, value, bounded([*value, *given[0]]))
+        elif is_plain and how == "update" and isinstance(value, dict) and isinstance(given[0], dict):
+            self.becomes(holder, value, bounded({**value, **given[0]}))
+        elif not given and how == "update" and isinstance(value, dict) and len(named) == len(call.keywords):
+            self.becomes(holder, value, bounded({**value, **named}))
+        elif isinstance(value, (list, dict, frozenset)) and how in CHANGERS:
+            self.becomes(holder, value, unknown(Unknown(f"it is changed by `.{how}`")))
 
     def set(self, holder: Value, name: ast.expr, value: Value, path: str = "") -> None:
         key = self.evaluator.value(name, self.here)
@@ -200,6 +284,9 @@ _HANDLERS: Mapping[type[ast.stmt], Callable[[_Run, Any], tuple[Value] | None]] =
 }
 
 
+_SIMPLE = frozenset({ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr})
+
+
 def follow(evaluator: Evaluator, frame: Frame, names: dict[str, Value], body: list[ast.stmt]) -> Value:
     """Give what a call of a function returns.
 
@@ -214,6 +301,34 @@ def follow(evaluator: Evaluator, frame: Frame, names: dict[str, Value], body: li
     """
     found = _Run(evaluator, frame, names).body(body)
     return None if found is None else found[0]
+
+
+def _calls(node: ast.AST) -> Iterator[ast.Call]:
+    return (part for part in ast.walk(node) if isinstance(part, ast.Call))
+
+
+def _changed(node: ast.AST, handled: ast.expr | None = None) -> Iterator[ast.expr]:
+    """Yield what changes in a statement or function: by methods, by `next`, and in a function also by entries that it sets.
+
+    Args:
+        node: the statement or function.
+        handled: a call that is followed.
+    """
+    for part in _calls(node):
+        if isinstance(part.func, ast.Attribute) and part.func.attr in CHANGERS and part is not handled:
+            yield part.func.value
+        elif isinstance(part.func, ast.Name) and part.func.id == "next" and part.args:
+            yield part.args[0]
+    for inner in ast.walk(node) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else ():
+        if isinstance(inner, ast.Subscript) and not isinstance(inner.ctx, ast.Load):
+            yield inner.value
+
+
+def _root(node: ast.expr) -> str:
+    """Give the name that an expression leads on from: `rows` of `rows[0]["n"]`; empty when it is none."""
+    while isinstance(node, (ast.Subscript, ast.Attribute)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 @lru_cache(maxsize=1024)

@@ -18,16 +18,16 @@ from rankbook.analyse.names import Place
 from rankbook.analyse.rules import Evidence, expression
 from rankbook.analyse.things import Case, Choice, Fails, Thing, Undecided, Unknown, Value
 from rankbook.analyse.values import Values, parsed
+from rankbook.collecting import ABSL
 from rankbook.model import Class, Constant, Expression, Function
 from rankbook.requirements import Requirement
 
 _LONGEST = 80
 """Characters of a value that are shown."""
 _EACH = "one test for each"
-ABSL = tuple(f"parameterized.{name}" for name in ("parameters", "named_parameters", "product"))
-"""How the full names of absl's decorators end."""
 _RETURNED = ("parametrize", *ABSL)
 """How the decorators end that are looked for in what a function returns."""
+_MARK = "pytest.mark.parametrize"
 _ALIASES = 4
 """Names of a decorator that are followed from one to the next."""
 
@@ -193,9 +193,17 @@ def _returned(draft: Draft, path: str, function: Function, frame: Frame, written
     return replace(inner, frame=replace(inner.frame, names=names, caller=(frame.path, written.line)), text=written.text)
 
 
-def decorators_meant(draft: Draft, frame: Frame, written: Expression) -> tuple[Decorator, ...]:
-    """Follow a decorator to the marks that it puts on a test, as `decorator` does, also through a function of several statements."""
-    place = draft.remember(("marking", frame.path, written.name), lambda: _marking(draft, frame.path, written.name))
+def decorators_meant(draft: Draft, frame: Frame, written: Expression, maker: str = _MARK) -> tuple[Decorator, ...]:
+    """Follow a decorator to the marks that it puts on a test, as `decorator` does, also through a function of several statements.
+
+    Args:
+        draft: the tree.
+        frame: where it stands.
+        written: the decorator.
+        maker: full name of the mark that it puts on a test when only a run can tell which; marks of its package alone are followed.
+    """
+    words = ("parametrize",) if maker == _MARK else ABSL
+    place = draft.remember(("marking", words[0], frame.path, written.name), lambda: _marking(draft, frame.path, written.name, words))
     if place is None:
         return (decorator(draft, frame, written),)
     evaluator, test = Evaluator(draft), Thing("test", "")
@@ -204,8 +212,8 @@ def decorators_meant(draft: Draft, frame: Frame, written: Expression) -> tuple[D
             marks = evaluator.call(evaluator.of(written.text, frame), [test], frame).body
         else:
             marks = applied(evaluator, place, frame, written, test).body or ()
-    except (Unknown, Undecided):
-        return (Decorator("pytest.mark.parametrize", None, frame, written.text),)
+    except (Unknown, Undecided, *FAILS):
+        return (Decorator(maker, None, frame, written.text),)
     found = []
     for mark in marks:
         call, inner = mark.body or (None, frame)
@@ -213,15 +221,19 @@ def decorators_meant(draft: Draft, frame: Frame, written: Expression) -> tuple[D
     return tuple(found)
 
 
-def _marking(draft: Draft, path: str, name: str) -> Place | None:
+def _marking(draft: Draft, path: str, name: str, words: Sequence[str]) -> Place | None:
     """Find the function of a decorator, if it parametrises tests by more than one `return`, or a constant that is set more than once."""
+
+    def is_among(text: str) -> bool:
+        return any(word in text for word in words)
+
     place = draft.names.find(path, name)
     if place is None or isinstance(place.definition, Class):
         return None
     if isinstance(place.definition, Function):
-        return place if "parametrize" in place.definition.text else None
+        return place if is_among(place.definition.text) else None
     set_to = [each.value for each in draft.names.assigned(place.path, place.definition.name)]
-    return place if len(set_to) > 1 and any("parametrize" in value for value in set_to) else None
+    return place if len(set_to) > 1 and any(map(is_among, set_to)) else None
 
 
 def applied(evaluator: Evaluator, place: Place, frame: Frame, written: Expression, to: Thing) -> Thing:

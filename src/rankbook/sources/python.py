@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from rankbook.bindings import CHANGERS, Bindings, Bound, bindings_of, changed_by, may_change, names_in
-from rankbook.collecting import GENERATING_HOOK
+from rankbook.collecting import ABSL, GENERATING_HOOK
 from rankbook.embedding import UTF8, source_text
 from rankbook.garbage import uncollected
 from rankbook.model import Class, Constant, Expression, Function, Import, Keyword, Module, Source
@@ -532,7 +532,7 @@ class _Reader:
                 self.assigned(target, value, scope)
             elif type(target) is ast.Subscript and not scope.in_class and _is_namespace(target.value):
                 self.followed.add(scope.qualname.partition(".")[0])
-        if scope.kind == "function" and _parametrises(value):
+        if scope.kind == "function" and _makes_cases(value):
             self.followed.add(scope.qualname.partition(".")[0])
         self.spawned(value, scope)
         if isinstance(value, ast.Call):
@@ -762,7 +762,7 @@ class _Reader:
     def value(self, node: ast.Return, scope: _Scope) -> None:
         if node.value is not None:
             scope.expressions.append(node.value)
-            if _parametrises(node.value):
+            if _makes_cases(node.value):
                 self.followed.add(scope.qualname.partition(".")[0])
 
     def nothing(self, node: ast.stmt, scope: _Scope) -> None:
@@ -1091,6 +1091,11 @@ def _parametrises(node: ast.expr) -> bool:
     if isinstance(function, ast.Call):
         function = function.func
     return isinstance(function, ast.Attribute) and function.attr == "parametrize"
+
+
+def _makes_cases(node: ast.expr) -> bool:
+    """Tell whether a node is a call of a decorator that makes several tests of one: pytest's, or one of `absl.testing.parameterized`."""
+    return _parametrises(node) or (isinstance(node, ast.Call) and dotted(node.func).endswith(ABSL))
 
 
 def _case_marks(decorators: Iterable[ast.expr]) -> tuple[tuple[str, int], ...]:
