@@ -726,6 +726,91 @@ def test_calls_that_fail_without_a_gpu(tmp_path):
     assert (promised.status, ends(promised)["test_comes_to_a_gpu"]) == (1, "failed"), promised.output
 
 
+LATE = """\
+import unittest
+
+import pytest
+import torch
+
+
+def ring(backend):
+    assert backend == "nccl"
+
+
+def need_two_gpus():
+    if torch.cuda.device_count() < 2:
+        pytest.skip("two GPUs")
+
+
+def test_called_then_skips():
+    ring("gloo")
+    pytest.skip("the rest needs 2 GPUs")
+
+
+def test_asserted_then_asks():
+    assert torch.cuda.device_count() == -1
+    if torch.cuda.device_count() < 2:
+        pytest.skip("two GPUs")
+
+
+def test_assigned_then_imports():
+    found = ring("gloo")
+    pytest.importorskip("no_such_package")
+
+
+def test_raised_then_a_helper():
+    with pytest.raises(ValueError):
+        int("3")
+    need_two_gpus()
+
+
+def test_only_asks():
+    count = torch.cuda.device_count()
+    print(f"{count} GPUs")
+    if not torch.cuda.is_available():
+        need_two_gpus()
+    need_two_gpus()
+    ring("gloo")
+
+
+class TestLate(unittest.TestCase):
+    def test_equal_then_skips(self):
+        self.assertEqual(1, 2)
+        self.skipTest("the rest")
+
+    def test_subtest_then_skips(self):
+        with self.subTest():
+            ring("gloo")
+        self.skipTest("the rest")
+
+    def test_fine_then_skips(self):
+        self.assertEqual(1, 1)
+        self.skipTest("the rest")
+"""
+
+
+def test_a_test_that_may_fail_before_it_skips_is_started(tmp_path):
+    """Only what skips before anything is tested is known to be skipped; any other ends as it does under plain pytest."""
+    pytest.importorskip("torch")
+    gen(tmp_path, test_late=LATE)
+    own = "docs/suite/test_late.py_docs.md"
+    result = prove(tmp_path, own)
+    plain = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "tree/suite/test_late.py"],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    failed = set(re.findall(r"^(?:SUB)?FAILED.*::(test_\w+)", plain.stdout, re.MULTILINE))
+    assert len(failed) == 6, plain.stdout
+    found = {name: outcome for name, outcome in ends(result).items() if name != "how-to-run-it"}
+    assert found == {name: "failed" if name in failed else "skipped" for name in found}, result.output
+    assert len(found) == 8
+    assert said(result)["test_only_asks"].endswith("needs 2 GPUs, and this machine has none")
+    assert "two GPUs" not in (tmp_path / own).read_text().partition("## Tests")[0]
+
+
 SKIPPED = """import unittest
 
 import torch

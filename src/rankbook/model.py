@@ -79,6 +79,8 @@ class Expression(NamedTuple):
     """Of a statement that calls: condition of the `if` in which it stands, as written."""
     reason: str = ""
     """Of a condition under which a test is skipped: what the skip says of it, as written."""
+    is_late: bool = False
+    """Of what skips a test: whether that stands behind what may fail, so that the test is not known to be skipped."""
 
 
 class Import(NamedTuple):

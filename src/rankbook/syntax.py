@@ -142,6 +142,19 @@ def passed_by(
                 yield from passed_by(block, line, ends, inner)
 
 
+def before(body: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
+    """Yield the statements of a function that are run before a line is come to for the first time; of those around it, those inside."""
+    for node in body:
+        if node.lineno > line:
+            return
+        if (node.end_lineno or node.lineno) < line:
+            yield node
+            continue
+        for block in _blocks(node):
+            if block[0].lineno <= line <= (block[-1].end_lineno or line):
+                yield from before(block, line)
+
+
 def _passed(node: ast.stmt, ends: Callable[[ast.stmt], bool], each: frozenset[str]) -> Iterator[ast.expr | None]:
     if not _may_leave(node):
         return

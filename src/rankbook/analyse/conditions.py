@@ -120,7 +120,7 @@ def of_skip_in_full(skip: Expression, values: Values) -> Iterable[Requirement]:
 
 
 def _of_skip(skip: Expression, values: Values, otherwise: str, read: Callable[..., tuple[Requirement, ...]]) -> Iterable[Requirement]:
-    evidence = Evidence(skip.text, values.path, skip.line, otherwise, _reason(skip, values))
+    evidence = Evidence(skip.text, values.path, skip.line, "" if skip.is_late else otherwise, _reason(skip, values))
     if skip.name == "ImportError":
         said = (replace(evidence, text=f"import {module}") for module in skip.arguments if _package(module))
         return [_of_import(each.text.removeprefix("import "), each, values) for each in said]
@@ -131,7 +131,7 @@ def _of_skip(skip: Expression, values: Values, otherwise: str, read: Callable[..
         found, least = _of_import(name, evidence, values), values.of(dict(skip.keywords).get("minversion", "None"))
         return [replace(found, value=f"{found.value} >= {least}") if isinstance(least, str) and found.kind == "package" else found]
     if skip.name.rpartition(".")[2] in _UNCONDITIONAL and parsed(skip.text) is not None and _is_call(skip):
-        return [made("disabled", evidence.reason, evidence)]
+        return [] if skip.is_late else [made("disabled", evidence.reason, evidence)]
     return read(skip.text, values, evidence, wanted=False)
 
 

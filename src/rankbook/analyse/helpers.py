@@ -57,7 +57,8 @@ def _of_call(call: Expression, values: Values, depth: int, left: Iterator[int]) 
 
 
 def _said_by(call: Expression, need: Requirement, values: Values) -> Requirement:
-    return replace(need, evidence=call.text, path=values.path, line=call.line)
+    otherwise = "" if call.is_late else need.otherwise
+    return replace(need, evidence=call.text, path=values.path, line=call.line, otherwise=otherwise)
 
 
 def _short(call: Expression) -> str:

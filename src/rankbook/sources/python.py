@@ -21,7 +21,7 @@ from rankbook.sources.gpu_calls import FEIGNING, FEIGNS, NOTHING_TAUGHT, GpuCall
 from rankbook.sources.gpu_calls import WORDS as GPU_WORDS
 from rankbook.sources.mentions import CALL, LOCAL_CALL, REFERENCE, SELF_CALL, SUPER_CALL, VARIABLE, Mention, Mentions
 from rankbook.sources.text import Text, dotted, leading_name, shortened, string
-from rankbook.syntax import applied, has_leaves, passed_by, set_inside, syntax_tree, written_entries
+from rankbook.syntax import applied, before, has_leaves, passed_by, set_inside, syntax_tree, written_entries
 from rankbook.tried import IMPORT_ERRORS, caught, imported, may_raise, tried
 
 _OWNERS = re.compile(r"^# Owner\(s\):[ \t]*\[(.*)\]", re.MULTILINE)
@@ -49,6 +49,12 @@ _ASKS_MACHINE = re.compile(
     r"torch\.(?:cuda|xpu|hpu|accelerator|device|distributed\.is_)|dist\.is_|os\.(?:environ|getenv)|(?:int|len|min|max)$"
 )
 """What it calls to ask for what the machine has."""
+_QUESTIONS = re.compile(
+    r"(?:^|\.)(?:str|bool|float|tuple|list|set|dict|range|sorted|isinstance|issubclass|hasattr|getattr|type|super|device_count|manual_seed|"
+    r"find_spec|import_module|system|machine|platform|cpu_count|parse|Version|join|exists|is_file|is_dir|lower|upper|strip|split|"
+    r"startswith|endswith|get|items|keys|values|device|get_device_name|get_device_properties|get_device_capability|get_device_type)$"
+)
+"""What it calls besides before it can be said to have begun: nothing of that fails where the test would not."""
 _NAMESPACES = frozenset({"globals", "vars", "locals", "setattr"})
 """What sets names that no assignment tells, called in a loop."""
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -212,6 +218,10 @@ class _FunctionDraft(Struct):
             self.may_leave = has_leaves([each for each in self.node.body if type(each) is not ast.Return])
         return list(passed_by(self.node.body, node.lineno, _skips)) if self.may_leave else []
 
+    def has_begun(self, node: ast.expr) -> bool:
+        """Tell whether a test has done something that may fail when it comes to a node."""
+        return self.node.name.startswith("test") and not all(map(_only_asks, before(self.node.body, node.lineno)))
+
     def outers(self) -> Iterator[_FunctionDraft]:
         """Yield the functions around it."""
         outer = self.outer
@@ -224,7 +234,8 @@ class _FunctionDraft(Struct):
         returns = _returns(node.body, text)
         is_worth = self.is_followed or (returns is None and "." not in self.qualname and (_is_plain(node) or _gives_decorator(node)))
         skips = tuple(self._sure(self.skips, text)) if self.skips else ()
-        asks = tuple([text.expression(call) for name, call in self.called if skipping.may_be(name)]) if self.called else ()
+        asked = [(text.expression(call), call) for name, call in self.called if skipping.may_be(name)] if self.called else []
+        asks = tuple([said._replace(is_late=True) if self.has_begun(call) else said for said, call in asked])
         leaves = list(_leaves_at_once(node.body, text)) if "test" in node.name else []
         leaves = self._sure(leaves, text) if leaves else leaves
         return Function(
@@ -774,7 +785,9 @@ class _Reader:
             self.guards += self.conditions(node, name, scope)
         elif scope.function is not None and name in _SKIPS and _kind_of_skip(name) not in scope.swallowed:
             passed = scope.function.passed_by(node)
-            scope.function.skips += [self.behind(passed, found, node, name) for found in self.conditions(node, name, scope)]
+            found = [self.behind(passed, found, node, name) for found in self.conditions(node, name, scope)]
+            has_begun = scope.function.has_begun(node)
+            scope.function.skips += [each._replace(is_late=True) for each in found] if has_begun else found
 
     def conditions(self, node: ast.expr, name: str, scope: _Scope) -> list[Expression]:
         """Write under what a statement comes to be run, of which each is enough."""
@@ -988,6 +1001,24 @@ def _only_prepares(node: ast.stmt) -> bool:
         calls = [inner for inner in ast.walk(node) if isinstance(inner, ast.Call | ast.Await)]
         return all(isinstance(call, ast.Call) and _ASKS_MACHINE.match(dotted(call.func)) for call in calls)
     return isinstance(node, ast.Import | ast.ImportFrom | ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+
+
+def _only_asks(node: ast.stmt) -> bool:
+    """Tell whether a statement, with those inside of it, does no more than to ask what there is, and to say so."""
+    if isinstance(node, _FunctionNode | ast.ClassDef | ast.Import | ast.ImportFrom):
+        return True
+    if isinstance(node, ast.Assert) or (isinstance(node, ast.Raise) and (node.exc is None or leading_name(node.exc) not in _SKIPS)):
+        return False
+    inner = [part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.stmt)]
+    calls = [part for each in inner for part in ast.walk(each) if isinstance(part, ast.Call | ast.Await)]
+    is_asking = all(isinstance(call, ast.Call) and _is_question(dotted(call.func)) for call in calls)
+    return is_asking and all(map(_only_asks, (part for part in ast.walk(node) if isinstance(part, ast.stmt) and part is not node)))
+
+
+def _is_question(name: str) -> bool:
+    if name.rpartition(".")[2].startswith(("assert", "test")):
+        return False
+    return bool(_ASKS_MACHINE.match(name) or _SAYS.search(name) or _QUESTIONS.search(name) or _ASKS.search(name))
 
 
 def _is_plain(node: _FunctionNode) -> bool:
