@@ -808,7 +808,6 @@ def test_a_test_that_may_fail_before_it_skips_is_started(tmp_path):
     assert found == {name: "failed" if name in failed else "skipped" for name in found}, result.output
     assert len(found) == 8
     assert said(result)["test_only_asks"].endswith("needs 2 GPUs, and this machine has none")
-    assert "two GPUs" not in (tmp_path / own).read_text().partition("## Tests")[0]
 
 
 SKIPPED = """import unittest
