@@ -293,12 +293,14 @@ def test_round_trip(tmp_path_factory, files, arguments, gpus):
         try:
             (here / name).parent.mkdir(parents=True, exist_ok=True)
             (here / name).write_bytes(data)
+            (here / name).chmod(0o755 if data[:1] > b"\x7f" else 0o644)
             kept[name] = data
         except OSError:  # one name is a folder of another
             continue
     program = Program("n", "m:f", str(here), "x.py", {**arguments, "own": f"{here}/x"}, {"OWN": f"a:{here}"}, gpus=gpus, fresh="why")
     arrived = travel.arrived(travel.departing(program), there)
     assert {path.relative_to(there).as_posix(): path.read_bytes() for path in there.rglob("*") if path.is_file()} == kept
+    assert all(bool((there / name).stat().st_mode & 0o100) == (data[:1] > b"\x7f") for name, data in kept.items())
     assert arrived.environment == {**travel.environment(), "OWN": f"a:{there}"}
     assert arrived == replace(program, root=str(there), environment=arrived.environment, arguments={**arguments, "own": f"{there}/x"})
 

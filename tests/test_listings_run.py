@@ -237,7 +237,7 @@ class Files(dict):
     def is_data(self, path: str) -> bool:
         return False
 
-    def data_in(self, folder: str, *, deep: bool, patterns: Sequence[str] = ()) -> list[str]:
+    def data_in(self, folder: str, *, deep: bool, patterns: Sequence[str] = (), few: bool = False) -> list[str]:
         return []
 
     def names(self, folder: str) -> list[str]:

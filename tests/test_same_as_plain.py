@@ -265,6 +265,94 @@ def test_data_in_folders_above_is_there(tmp_path):
     assert proved(folder, "--stale", "-k", "test_it and not how")["test_it.py::test_looked_for"][0] == "failed"
 
 
+ON_PATHS = """\
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+DATA = HERE / "data"
+
+
+def test_parts():
+    assert (HERE / "data" / "golden.json").read_text() == "1"
+
+
+def test_inline():
+    assert (pathlib.Path(__file__).parent / "data" / "golden.json").read_text() == "1"
+
+
+def test_join():
+    assert open(os.path.join(os.path.dirname(__file__), "data", "golden.json")).read() == "1"
+
+
+def test_by_a_name():
+    assert (DATA / "golden.json").read_text() == "1"
+
+
+def test_with_name():
+    assert pathlib.Path(__file__).with_name("data").joinpath("golden.json").read_text() == "1"
+
+
+@pytest.mark.parametrize("name", ["small", "large"])
+def test_of_its_case(name):
+    assert (DATA / f"{name}.txt").read_text() == "1"
+
+
+def test_deeper():
+    assert (DATA / "inner" / "deep.bin").read_bytes() == b"1"
+
+
+def test_of_a_large_folder():
+    assert (HERE / "many" / "named.txt").read_text() == "1"
+
+
+def test_a_program():
+    assert subprocess.check_output([HERE / "bin" / "say.sh"]) == b"1\\n"
+
+
+def test_a_program_in_python():
+    assert subprocess.check_output([sys.executable, HERE / "bin" / "say.py"]) == b"1\\n"
+"""
+
+
+def test_data_and_programs_on_paths_are_there(tmp_path):
+    """What a test opens by a path of several parts is there, of a large folder what is named; what is a program can be executed."""
+    names = ("golden.json", "small.txt", "large.txt", "inner/deep.bin")
+    files = {f"tests/data/{name}": "1" for name in names} | {f"tests/many/{number}.txt": "2" for number in range(201)}
+    files |= {"tests/many/named.txt": "1", "tests/bin/say.sh": "#!/bin/sh\necho 1\n", "tests/bin/say.py": "print(1)\n"}
+    folder = write(tmp_path, {"tests/test_it.py": ON_PATHS, "pyproject.toml": SETTINGS + "exclude = ['data', 'many']\n"} | files)
+    (folder / "tests/bin/say.sh").chmod(0o755)
+    assert plain(folder, "tests") == 0
+    ends = proved(folder, "docs/suite/tests/test_it.py_docs.md")
+    assert len([name for name in ends if "test_it" in name]) == 12
+    assert {name: end for name, end in ends.items() if end[0] != "passed"} == {}
+    (folder / "tests/data/large.txt").write_text("2")
+    assert proved(folder, "--stale")["test_it.py::test_of_its_case[large]"][0] == "failed"
+
+
+def test_a_package_of_tests_that_is_installed_elsewhere_too(tmp_path, monkeypatch):
+    """What pytest puts before it counts, and what a listing names is beside it whatever is installed."""
+    files = {
+        "tests/__init__.py": "",
+        "tests/conftest.py": "",
+        "tests/data.json": "1",
+        "tests/common.py": "X = 1\n",
+        "tests/test_data.py": "import pathlib\n\n\ndef test_it():\n    assert (pathlib.Path(__file__).parent / 'data.json').read_text()\n",
+        "tests/inner/test_x.py": "from tests.common import X\n\n\ndef test_x():\n    assert X\n",
+    }
+    folder = write(tmp_path / "project", files)
+    write(tmp_path / "stray", {"tests/__init__.py": "raise RuntimeError('another one')\n"})
+    for place in (tmp_path / "stray", folder):
+        monkeypatch.setenv("PYTHONPATH", str(place))
+        assert plain(folder, "tests") == 0
+        ends = proved(folder)
+        assert {name: end for name, end in ends.items() if end[0] != "passed"} == {}
+
+
 def test_what_goes_through_too_much_data_is_skipped(tmp_path):
     """Thousands of files are not put beside a listing that lists their folder: it does not pass without them, it is skipped."""
     test = "import os\n\n\ndef test_it():\n    for place, _, names in os.walk('cases'):\n        assert not names\n"

@@ -439,3 +439,30 @@ def test_whoever_asks_for_a_name_has_read_its_file() -> None:
         with draft.reads.traced() as trace:
             assert draft.names.has("s/a.py", name) is there
         assert trace.read == {"s/a.py"}, name
+
+
+def test_a_package_of_tests_that_is_called_as_what_it_tests():
+    """`tests/ring`, a package in a package, does not stand before the `ring` that is on the path."""
+    case = "import unittest\n\n\nclass Base(unittest.TestCase):\n    def {}(self): ...\n"
+    files = {
+        "ring/__init__.py": "",
+        "ring/base.py": case.format("test_shared"),
+        "tests/__init__.py": "",
+        "tests/ring/__init__.py": "",
+        "tests/ring/base.py": case.format("test_other"),
+        "tests/ring/test_base.py": "from ring.base import Base\n\n\nclass TestMine(Base):\n    def test_mine(self): ...\n",
+    }
+    packages = {f"site-packages/{path}": text for path, text in files.items() if path.startswith("ring/")}
+    tests = {path: text for path, text in files.items() if path.startswith("tests/")}
+    found = analyse(facts(tests).values(), facts(packages))
+    assert [test.id for test in found.tests["tests/ring/test_base.py"]] == [
+        "Base::test_shared",
+        "TestMine::test_mine",
+        "TestMine::test_shared",
+    ]
+    together = analyse(facts(files).values())
+    assert [test.id for test in together.tests["tests/ring/test_base.py"]] == [
+        "Base::test_shared",
+        "TestMine::test_mine",
+        "TestMine::test_shared",
+    ]

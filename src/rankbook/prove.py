@@ -50,6 +50,10 @@ MOST_DATA = 32 * 2**20
 """Bytes that stand beside a listing because it lists the folder that they are in; of a larger folder nothing does."""
 MOST_FILES = 2_000
 """Files that do so."""
+FEW_DATA = 4 * 2**20
+"""Bytes below a folder that stand beside a listing which has the folder on a path, and lists none; of more stands what it names."""
+FEW_FILES = 200
+"""Files that do so."""
 END_LIMIT = 5.0
 """Seconds that whatever runs has to end when the session does."""
 
@@ -395,7 +399,7 @@ class PageSources(Struct):
             names |= {entry.name for entry in place.iterdir() if entry.is_file()} if place.is_dir() else set()
         return sorted(names)
 
-    def data_in(self, folder: str, *, deep: bool, patterns: Sequence[str] = ()) -> list[str]:
+    def data_in(self, folder: str, *, deep: bool, patterns: Sequence[str] = (), few: bool = False) -> list[str]:
         """Give the paths of the files of a folder of the tree, or of all below it, that are no Python; the project's need no page.
 
         Of many, or of much, nothing is given, and that is remembered.
@@ -404,9 +408,11 @@ class PageSources(Struct):
             folder: below the root.
             deep: whether what is in folders below it counts.
             patterns: of names of files; none for all.
+            few: whether of more than a few nothing is given, which is not remembered.
         """
         if folder and not is_inside(folder):
             return []
+        most_files, most_data = (FEW_FILES, FEW_DATA) if few else (MOST_FILES, MOST_DATA)
         found: dict[str, bool] = {}
         size = 0
         for is_file, path, data in self._data_below(folder, deep=deep):
@@ -416,9 +422,9 @@ class PageSources(Struct):
                 continue
             size += data
             found[path] = is_file
-            if len(found) > MOST_FILES or size > MOST_DATA:
+            if len(found) > most_files or size > most_data:
                 held = f"more than {MOST_FILES:,} files" if len(found) > MOST_FILES else f"more than {MOST_DATA >> 20} MiB"
-                self.too_large[folder or "its folder"] = held
+                self.too_large |= {} if few else {folder or "its folder": held}
                 return []
         self._list(path for path, is_file in found.items() if is_file)
         return sorted(found)

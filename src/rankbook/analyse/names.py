@@ -415,18 +415,21 @@ class Names:
         return found | ({"": INIT} if INIT in self._files else {})
 
     def _bases(self, folder: str, name: str) -> tuple[str, ...]:
-        """Give the folders in which an absolute import may start, nearest first."""
+        """Give the folders in which an absolute import may start, nearest first, but packages last: who knows who puts them on the path."""
         if name.partition(".")[0] in _STANDARD:
             return ("",)
         if folder not in self._roots:
             is_own = not f"{folder}/".startswith(PACKAGES)
-            near, far = ((self._import_root(folder), folder), ("", *_parents(folder))) if is_own else ((), ())
-            self._roots[folder] = tuple(dict.fromkeys((*near, *self._starts, *far, PACKAGES.rstrip("/"))))
+            parents = (folder, *_parents(folder)) if is_own else ()
+            packages = tuple(each for each in parents if each and f"{each}/{INIT}" in self._files)
+            plain = tuple(each for each in parents if each not in packages)
+            near, far = ((self._import_root(folder), *plain[: not packages]), ("", *plain)) if is_own else ((), ())
+            self._roots[folder] = tuple(dict.fromkeys((*near, *self._starts, *far, PACKAGES.rstrip("/"), *packages)))
         return self._roots[folder]
 
     def _import_root(self, folder: str) -> str:
         """Give the first folder upwards that is no package: what pytest puts on the path."""
-        while folder and f"{folder}/__init__.py" in self._files:
+        while folder and f"{folder}/{INIT}" in self._files:
             folder = folder.rpartition("/")[0]
         return folder
 

@@ -136,12 +136,14 @@ def departing(program: Program) -> Message:
     if not root.is_dir():
         raise EngineError(f"{program.name} cannot run in {program.root}", right="its root must be a folder")
     try:
-        files = {str(path.relative_to(root)): _packed(path) for path in sorted(root.rglob("*")) if path.is_file()}
+        paths = {str(path.relative_to(root)): path for path in sorted(root.rglob("*")) if path.is_file()}
+        files = {name: _packed(path) for name, path in paths.items()}
+        executable = [name for name, path in paths.items() if path.stat().st_mode & 0o100]
     except OSError as error:
         raise EngineError(f"a file of {program.name} cannot be read: {error}") from error
     plain = asdict(program)
     plain.update(arguments=dict(program.arguments), environment=dict(program.environment))
-    return {"program": plain, "files": files, "surroundings": environment()}
+    return {"program": plain, "files": files, "executable": executable, "surroundings": environment()}
 
 
 def _packed(path: Path) -> str:
@@ -159,6 +161,8 @@ def arrived(message: Message, root: Path) -> Program:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b85decode(packed))
+    for name in message["executable"]:
+        (root / name).chmod(0o755)
     values = dict(message["program"])
     original = values["root"]
     own = {key: renamed(values[key], original, str(root)) for key in ("arguments", "environment", "imports_first", "imports_last")}

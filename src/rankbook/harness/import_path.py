@@ -76,8 +76,18 @@ class ImportPath(Struct, frozen=True, dict=True):
         places = [*(spec.submodule_search_locations or ()), *([spec.origin] if spec.has_location and spec.origin else [])]
         if not places:
             return ""
-        is_found = os.path.realpath(Path(places[0]).parent) not in self._not_installed or _has_finder(name)
-        return os.path.realpath(places[0]) if is_found else None
+        place = os.path.realpath(places[0])
+        is_found = str(Path(place).parent) not in self._not_installed and self._own(name) in (None, place)
+        return place if is_found or _has_finder(name) else None
+
+    def _own(self, name: str) -> str | None:
+        """Give the place of a top-level module of the folders that pytest puts before what is installed, None where none has it."""
+        for folder in self.first:
+            if (folder / name / "__init__.py").is_file():
+                return os.path.realpath(folder / name)
+            if (folder / f"{name}.py").is_file():
+                return os.path.realpath(folder / f"{name}.py")
+        return None
 
     @property
     def has_editable(self) -> bool:

@@ -6,7 +6,7 @@ import ast
 import re
 import shutil
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -22,6 +22,7 @@ SUFFIXES = {"python": ".py", "pycon": ".pycon", "bash": ".sh", "console": ".cons
 """Suffix of the file of a hand-written listing, by canonical language."""
 
 
+_PROGRAMS = (b"#!", b"\x7fELF")
 LONGEST = 150
 """Bytes of such a file's name without its suffix."""
 
@@ -35,8 +36,11 @@ class Sources(Protocol):
     def names(self, folder: str) -> list[str]:
         """Give the names of the files of a folder that can be had."""
 
-    def data_in(self, folder: str, *, deep: bool, patterns: Sequence[str] = ()) -> list[str]:
-        """Give the paths of the files of a folder of the tree, or of all below it, that can be had, fit a pattern and are no Python."""
+    def data_in(self, folder: str, *, deep: bool, patterns: Sequence[str] = (), few: bool = False) -> list[str]:
+        """Give the paths of the files of a folder of the tree, or of all below it, that can be had, fit a pattern and are no Python.
+
+        With `few` none where there are many.
+        """
 
     def is_data(self, path: str) -> bool:
         """Say whether a path is that of a file of the tree that can be had and is no Python."""
@@ -159,9 +163,11 @@ def surroundings(
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file and the folders above it."""
+    """Write a file and the folders above it; what begins as a program does can be executed: no page says whether its source can be."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
+    if data.startswith(_PROGRAMS):
+        path.chmod(0o755)
 
 
 def file_of(listing: Listing) -> str:
@@ -193,18 +199,18 @@ def needed(path: str, data: bytes, sources: Sources, starts: tuple[str, ...] | N
         data: what it holds.
         sources: where the others are.
         starts: further folders of the tree in which imports are looked up; None lets a module of a package that is installed stand in
-            that one, so that it needs no more than the files above it.
+            that one, so that it needs no more than the files above it and those that it names.
     """
     package = _package_of(path, sources)[:1]
     stands_in = starts is None and bool(package) and sources.import_path.is_installed(package[0])
+    packages = [folder for folder in PurePosixPath(path).parents if folder.name and sources.data(f"{folder}/__init__.py") is not None]
+    above = tuple(folder.name for folder in packages if folder.parent not in packages)
     seen, waiting = {path}, [(path, data)]
     while waiting:
         current, text = waiting.pop()
-        named: Iterable[str] = ()
-        listed: frozenset[str] = frozenset()
-        if not stands_in:
-            named = (*_imported(current, text, sources.import_path, starts or (), package), *_named(current, text, sources))
-            listed = frozenset(_listed(current, text, sources))
+        imported = () if stands_in else _imported(current, text, sources.import_path, starts or (), above)
+        named = (*imported, *_named(current, text, sources))
+        listed = frozenset(_listed(current, text, sources))
         for candidate in (*_above(current), *named, *sorted(listed)):
             if candidate in seen or not is_inside(candidate):
                 continue
@@ -294,7 +300,7 @@ _UPWARDS = re.compile(
 )
 """A way to a folder above the file's own, or to the one where it runs."""
 _ON_A_WAY = re.compile(
-    rb"""^.*(?:/\s*["']|["']\s*/|\b(?:Path|PurePath|i?glob|rglob|listdir|scandir|f?walk|join(?:path)?|exists|lexists|is_?file|is_?dir)\().*$""",
+    rb"""^.*(?:/\s*["']|["']\s*/|\b(?:Path|PurePath|with_name|i?glob|rglob|listdir|scandir|f?walk|join(?:path)?|exists|lexists|is_?file|is_?dir)\().*$""",
     re.MULTILINE,
 )
 """A line on which such a name is part of a path, and not just any word."""
@@ -306,12 +312,14 @@ def _listed(path: str, data: bytes, sources: Sources) -> Iterator[str]:
     """Yield data that a file finds by listing folders or by looking for files: that of its own folder, and what it names.
 
     That is all below folders that it names, and files, from its own folder or, as parts of paths, from one above it: there is the root,
-    where it runs, and tests go up there by many ways. A folder in which it lies itself is only on the way to others; of its files count
+    where it runs, and tests go up there by many ways. Of a file that lists no folder that is what few files there are below a folder on a
+    path, and of many those that it names. A folder in which it lies itself is only on the way to others; of its files count
     those that fit a pattern of the file, where that goes upwards. Without them a test that goes through what it finds would go through
     nothing, and pass.
     """
     lists = _LISTING.search(data) is not None
-    if not lists and not _LOOKING.search(data):
+    on_ways = _names_in(b"\n".join(_ON_A_WAY.findall(data)))
+    if not (lists or on_ways or _LOOKING.search(data)):
         return
     folders = ["" if str(folder) == "." else f"{folder}/" for folder in PurePosixPath(path).parents]
     if lists:
@@ -319,11 +327,16 @@ def _listed(path: str, data: bytes, sources: Sources) -> Iterator[str]:
         patterns = [pattern.decode(errors="replace") for pattern in _GLOB.findall(data)] if _UPWARDS.search(data) else []
         for folder in folders[1:] if patterns else ():
             yield from sources.data_in(folder.removesuffix("/"), deep=False, patterns=patterns)
-    on_ways = _names_in(b"\n".join(_ON_A_WAY.findall(data)))
-    for named in sorted(_names_in(data)):
+    names = _names_in(data)
+    ends = sorted({name.rpartition("/")[2] for name in names})
+    for named in sorted(names):
         for place in (folder + named for folder in (folders if named in on_ways else folders[:1])):
-            if lists and f"{place}/" not in folders:
-                yield from sources.data_in(place, deep=True)
+            if f"{place}/" not in folders:
+                if lists:
+                    yield from sources.data_in(place, deep=True)
+                elif named in on_ways:
+                    yield from sources.data_in(place, deep=True, few=True) or sources.data_in(place, deep=True, patterns=ends, few=True)
+                yield from (f"{place}/{name}" for name in sources.names(place) if name in ends) if named in on_ways else ()
             if sources.is_data(place):
                 yield place
 
