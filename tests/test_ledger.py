@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -305,6 +306,20 @@ def test_what_was_proved_earlier_is_not_recorded_again(tmp_path):
         session.record(run(ranks=2))
         session.record(run(outcome=Outcome.PROVED))
     assert [(one.outcome, one.ranks) for one in ledger.history("docs/p.md::a")] == [(Outcome.PASSED, 2)]
+
+
+def test_what_waits_is_written_when_nothing_else_comes(tmp_path):
+    """A run that waits for others is in the ledger after a moment, however long the next one takes."""
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    with ledger.session() as session:
+        for name in ("first", "second", "third"):
+            session.record(run(f"docs/p.md::{name}"))
+        end = time.monotonic() + 20
+        while len(found := Ledger(ledger.path).latest()) < 3 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert {each.node_id.partition("::")[2] for each in found} == {"first", "second", "third"}
+        session.record(run("docs/p.md::fourth"))
+    assert len(ledger.latest()) == 4
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")

@@ -99,6 +99,33 @@ def test_what_plain_pytest_runs_is_not_planned_away(tmp_path):
     assert {name.partition("::")[0]: outcome for name, outcome in ends.items()} == {f"test_{name}.py": "failed" for name in RUNS}
 
 
+SUBTESTS = """\
+import unittest
+
+
+class TestIt(unittest.TestCase):
+    def test_all(self):
+        for backend in ("nccl", "ucc"):
+            with self.subTest(backend=backend):
+                self.skipTest(f"{backend} is not here")
+
+    def test_some(self):
+        for backend in ("gloo", "ucc"):
+            with self.subTest(backend=backend):
+                if backend == "ucc":
+                    self.skipTest(f"{backend} is not here")
+"""
+
+
+def test_subtests_that_are_skipped(tmp_path):
+    """A test all of whose subtests are skipped has not passed; one of which some are says so."""
+    found = proved(write(tmp_path, {"tests/test_it.py": SUBTESTS}), "-k", "test_it and not how")
+    assert found == {
+        "test_it.py::TestIt::test_all": ("skipped", "2 of 2 subtests skipped: subtest (backend='nccl'): nccl is not here"),
+        "test_it.py::TestIt::test_some": ("passed", "1 of 2 subtests skipped: subtest (backend='ucc'): ucc is not here"),
+    }
+
+
 def test_a_module_of_which_no_test_is_collected_has_not_passed(tmp_path):
     """Where the page lists tests, and pytest collects none, none has passed; where the machine is why, that is the reason."""
     gpus = "import torch\n\nif torch.cuda.device_count() > 1000:\n\n    def test_many():\n        pass\n"

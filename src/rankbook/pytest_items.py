@@ -768,12 +768,14 @@ def worst_of(item: ListingItem) -> Report:
 
 
 def worst(reports: list[Report]) -> Report:
-    """Give the report that decides among those of the phases: the first failure, else the first skip."""
+    """Give the report that decides among those of the phases: the first failure, else the first skip, else one that says something."""
     failed = next((report for report in reports if report.outcome.is_failure), None)
     skipped = next((report for report in reports if report.outcome.is_skip), None)
     if failed or skipped:
         return failed or skipped or PASSED
-    return reports[-1] if reports else Report(Outcome.FAILED, "it did not run")
+    if not reports:
+        return Report(Outcome.FAILED, "it did not run")
+    return next((report for report in reports if report.reason), reports[-1])
 
 
 def runs_nothing(config: pytest.Config) -> bool:

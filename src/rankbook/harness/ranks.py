@@ -54,7 +54,7 @@ class Launch(Struct):
     timeout: float
     processes: list[Any] = field(default_factory=list)
     errors: list[Any] = field(default_factory=list)
-    """What each of them may tell of itself; up until the last has ended, for one that begins late finds no queue that is gone."""
+    """What each of them tells of its end; up until the last has ended, for one that begins late finds no queue that is gone."""
     store: Any = None
     """Where they meet; up until the last has ended, or one that waits there would come to an end of its own."""
 
@@ -79,7 +79,7 @@ class Launch(Struct):
             return None
         # A death is something heard: what follows it has the listing's whole timeout, however late it came.
         self.runtime.emit({"type": "alive"})
-        raised = {} if errors[failed].empty() else errors[failed].get()
+        raised = {} if errors[failed].empty() else errors[failed].get() or {}
         return self._failure(failed, raised, self.runtime.ranks[first + failed])
 
     def _wait(self) -> int | None:
@@ -90,10 +90,14 @@ class Launch(Struct):
             ended = {rank: process.exitcode for rank, process in waiting.items() if process.exitcode is not None}
             waiting = {rank: process for rank, process in waiting.items() if rank not in ended}
             # Where several have ended at once, the one that died by a signal is the cause.
-            failed = sorted((code >= 0, rank) for rank, code in ended.items() if code)
+            failed = sorted((code >= 0, rank) for rank, code in ended.items() if code or not self._has_reported(rank))
             if failed:
                 return failed[0][1]
         return None
+
+    def _has_reported(self, rank: int) -> bool:
+        """Tell whether a rank that left with exit status 0 has come to the end of the listing."""
+        return not self.errors[rank].empty()
 
     def _failure(self, rank: int, raised: Mapping[str, Any], record: Any) -> dict[str, Any]:
         if raised.get("outcome") == "skipped":
@@ -102,6 +106,7 @@ class Launch(Struct):
             return {**raised, "reason": f"rank {rank} of {self.count}: {raised['reason']}"}
         end = observing.end_of(record)
         reason = f"rank {rank} of {self.count} {script.death(end.exit_code)} after {end.duration:.1f} s"
+        reason += "" if end.exit_code else ", before the end of the listing"
         return {"outcome": "crashed", "reason": reason, "text": reason}
 
     def wait_for_engine(self) -> str:
@@ -162,6 +167,7 @@ def rank_main(order: Order, rank: int, count: int, port: int, errors: Any) -> No
         os.close(descriptor)
     failure = script.outcome_of(lambda: _begin(order), path, order.raises) or _end(order)
     if failure is None:
+        errors.put(None)
         return
     text = failure.get("text", "")
     errors.put(failure | {"reason": failure["reason"][:MESSAGE_SHOWN], "text": text[-MESSAGE_SHOWN:]})

@@ -456,7 +456,10 @@ class Reporter(Collector):
 
 
 def _whole(event: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Let a test end no better than its subtests: one that failed is its failure; one that passed says which of them were skipped."""
+    """Let a test end no better than its subtests: one that failed is its failure; one that passed says how many were skipped.
+
+    One all of whose subtests were skipped is skipped.
+    """
     failed = next((part for part in parts if Outcome(part["outcome"]).is_failure), None)
     if failed is not None:
         own = {name: value for name, value in event.items() if name != "wasxfail"}
@@ -467,7 +470,10 @@ def _whole(event: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]
     if expected is not None:
         return event | {name: expected[name] for name in ("outcome", "reason", "wasxfail")}
     skipped = [part["reason"] for part in parts if part["outcome"] == "skipped"]
-    return event | ({"reason": f"{len(skipped)} of {len(parts)} subtests skipped: {skipped[0]}"} if skipped else {})
+    if not skipped:
+        return event
+    said = {"reason": f"{len(skipped)} of {len(parts)} subtests skipped: {skipped[0]}"}
+    return event | said | ({"outcome": str(Outcome.SKIPPED)} if len(skipped) == len(parts) else {})
 
 
 def _badness(phases: list[dict[str, Any]]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import secrets
+import threading
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -43,6 +44,9 @@ class Session:
         self._due = 0.0
         """Time of the monotonic clock before which a few runs are not written."""
         self._failed = False
+        self._lock = threading.RLock()
+        self._timer: threading.Timer | None = None
+        """Writes what waits when nothing else comes."""
 
     def __enter__(self) -> Self:
         return self
@@ -54,9 +58,14 @@ class Session:
         """Add a run, and write it unless others are about to come; what was proved earlier is in the ledger already."""
         if run.outcome is Outcome.PROVED:
             return
-        self._waiting.append(self._values(run))
-        if time.monotonic() >= self._due or (len(self._waiting) >= MOST and not self._failed):
-            self._try()
+        with self._lock:
+            self._waiting.append(self._values(run))
+            if time.monotonic() >= self._due or (len(self._waiting) >= MOST and not self._failed):
+                self._try()
+            if self._waiting and self._timer is None:
+                self._timer = threading.Timer(max(0.0, self._due - time.monotonic()), self._in_time)
+                self._timer.daemon = True
+                self._timer.start()
 
     def flush(self) -> None:
         """Write what waits.
@@ -64,13 +73,14 @@ class Session:
         Raises:
             LedgerError: the file is no ledger, is of a newer format, or cannot be written.
         """
-        start = time.monotonic()
-        if self._waiting:
-            with writing(self.path) as connection:
-                rows.add(connection, self._waiting)
-            self._waiting.clear()
-        self._failed = False
-        self._due = time.monotonic() + min(LONGEST, SHARE * (time.monotonic() - start))
+        with self._lock:
+            start = time.monotonic()
+            if self._waiting:
+                with writing(self.path) as connection:
+                    rows.add(connection, self._waiting)
+                self._waiting.clear()
+            self._failed = False
+            self._due = time.monotonic() + min(LONGEST, SHARE * (time.monotonic() - start))
 
     def close(self) -> None:
         """Write what waits for the last time.
@@ -78,7 +88,10 @@ class Session:
         Raises:
             LedgerError: the file is no ledger, is of a newer format, or cannot be written.
         """
-        self.flush()
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            self.flush()
 
     def write(self, runs: Iterable[Run]) -> None:
         """Add runs at once, all or none.
@@ -89,6 +102,12 @@ class Session:
         values = [self._values(run) for run in runs]
         with writing(self.path) as connection:
             rows.add(connection, values)
+
+    def _in_time(self) -> None:
+        with self._lock:
+            self._timer = None
+            if self._waiting:
+                self._try()
 
     def _try(self) -> None:
         try:
