@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -12,8 +13,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rankbook.jobs import Job
-from rankbook.listing import Ended, Engine, Execution, Outcome, Program
-from rankbook.reports import PASSED, Report, abnormal, broken_pytest, on_page, report_of
+from rankbook.listing import Ended, Engine, Execution, Outcome, Program, RankEnd
+from rankbook.reports import PASSED, Report, abnormal, broken_pytest, on_page, report_of, said_of
 
 PHASES = ("setup", "call", "teardown")
 
@@ -280,12 +281,23 @@ class Running:
             reason = f"it left {_count(len(ended.left), 'process', 'processes')} behind: {'; '.join(ended.left)}"
             text = "\n\n".join(filter(None, (reason, known.text)))
             self.reports[key] = replace(known, outcome=Outcome.FAILED, reason=reason, text=text, line=None, outputs={})
+        elif not self.job.kind.has_tests and (dead := _died_late(known, ended)) is not None:
+            reason = f"{said_of(dead)}, when the listing had come to its end"
+            receipt = known.receipt and replace(known.receipt, ranks=ended.ranks)
+            self.reports[key] = replace(known, outcome=Outcome.CRASHED, reason=reason, text=reason, line=None, outputs={}, receipt=receipt)
         elif self._status in _RED and not self._has_failed:
             said = self._broken or broken_pytest(self.job, self.program, ended, self._status, "although none of its tests failed")
             self.reports[key] = replace(said, outcome=Outcome.FAILED, sections=known.sections, ranks=known.ranks)
         elif ended.hung or ended.exit_code not in ((0, 1) if known.outputs else (0,)):
             report = abnormal(self.job, self.program, ended, "after its last test" if self.job.kind.has_tests else "at its end")
             self.reports[key] = replace(report, sections=known.sections, ranks=known.ranks)
+
+
+def _died_late(known: Report, ended: Ended) -> RankEnd | None:
+    """Give the first rank that still ran when its listing had reported, and then ended badly; what ends daemons is a SIGTERM."""
+    running = known.receipt.ranks if known.receipt is not None else ()
+    ends = [rank for before, rank in zip(running, ended.ranks, strict=False) if before.exit_code is None]
+    return next((rank for rank in ends if rank.exit_code not in (None, 0, -signal.SIGTERM)), None)
 
 
 def _count(number: int, one: str, many: str) -> str:
