@@ -8,8 +8,10 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 from browsing import DESKTOP, PHONE, served, visits
+from ports import free_port
 from rankbook.site.forge import FACTS, Forge
 from tiny_site import build, write_project
 
@@ -32,14 +34,38 @@ def root(tmp_path_factory):
 @pytest.fixture(scope="module")
 def address(root):
     """Its site, whose pages have the links of a forge."""
-    site = build(root)
-    page = site / PAGE
+    with served(on_forge(build(root), PAGE)) as address:
+        yield address
+
+
+LONG = "book/suite/test_long.py_docs.html"
+LONG_SOURCE = "\n\n\n".join(f"def test_{number}():\n    one = {number}\n    assert one == {number}" for number in range(400)) + "\n"
+FOLLOWING = ["navigation.instant", "navigation.tracking"]
+
+
+@pytest.fixture(scope="module")
+def following(tmp_path_factory):
+    """Its site with a theme that never leaves the first page, and tells in the address which heading is in sight."""
+    root = write_project(tmp_path_factory.mktemp("following"))
+    (root / "suite/test_long.py").write_text(LONG_SOURCE)
+    settings = yaml.safe_load((root / "mkdocs.yml").read_text())
+    port = free_port()
+    settings["site_url"] = f"http://127.0.0.1:{port}/"
+    settings["theme"]["features"] = [*settings["theme"].get("features", []), *FOLLOWING]
+    (root / "mkdocs.yml").write_text(yaml.safe_dump(settings))
+    with served(on_forge(build(root), LONG), port) as address:
+        yield address
+
+
+def on_forge(site, path):
+    """Give a page of a site the links of a forge; give the site."""
+    page = site / path
+    source = path.removeprefix("book/").removesuffix("_docs.html")
     text = re.sub(r'<div class="rankbook-actions">.*?</div>\n', "", page.read_text())
-    actions = f'<div class="rankbook-actions">{FORGE.actions("suite/test_ring.py")}</div>'
+    actions = f'<div class="rankbook-actions">{FORGE.actions(source)}</div>'
     page.write_text(re.sub(r'(<div class="rankbook-page"[^>]*>)', lambda match: match[1] + actions, text, count=1))
     (site / FACTS).write_text(FORGE.facts(COMMIT))
-    with served(site) as address:
-        yield address
+    return site
 
 
 @pytest.fixture
@@ -47,10 +73,10 @@ def visit(chromium, address):
     """A function that opens a page of the site, on which the forge answers."""
     with visits(chromium) as opened:
 
-        def open_page(path=PAGE, **options):
+        def open_page(path=PAGE, site=address, **options):
             page = opened(permissions=["clipboard-read", "clipboard-write"], **options)
             page.route("https://github.com/**", lambda route: route.fulfill(body="the forge"))
-            page.goto(address + path)
+            page.goto(site + path)
             return page
 
         yield open_page
@@ -167,6 +193,75 @@ def test_the_permalink_names_the_commit_and_the_lines(visit):
     assert page.url.endswith("#L4")
     page.keyboard.press("y")
     page.wait_for_url(f"{address}#L4")
+
+
+def follow(page, number):
+    """Click on the link to a line that stands in the text of the page."""
+    page.locator(f".rankbook-page a[href$='#L{number}']").first.click()
+
+
+def shows(page, number):
+    """Wait until a line is marked, stands in the box, and is what the permalink leads to."""
+    until(page, [number])
+    address = f"https://github.com/owner/name/blob/{COMMIT}/suite/test_long.py#L{number}"
+    page.wait_for_function("address => document.querySelector('.rankbook-permalink').href === address", arg=address)
+    assert page.get_by_role("textbox", name="Lines").input_value() == str(number)
+
+
+def test_lines_are_followed_in_a_theme_that_never_leaves_the_first_page(visit, following):
+    """Such a theme writes the address of a link by itself: what is marked, the box and the permalink follow it, forth and back."""
+    page = visit(LONG, following)
+    page.wait_for_load_state("networkidle")
+    for number in (6, 11, 16, 11):
+        follow(page, number)
+        shows(page, number)
+    for number in (16, 11, 6):
+        page.evaluate("history.back()")
+        shows(page, number)
+    page.evaluate("history.forward()")
+    shows(page, 11)
+    page.get_by_role("link", name="Original source").last.click()
+    until(page, [])
+    assert not page.get_by_role("button", name="Copy link to the lines").is_visible()
+    follow(page, 11)
+    shows(page, 11)
+    page.keyboard.press("y")
+    page.wait_for_url("https://github.com/**#L11")
+
+
+def test_the_link_to_lines_names_them_whatever_the_address_says(visit, following):
+    """A theme that tells in the address which heading is in sight takes the lines from it, but not from the page or what is copied."""
+    page = visit(f"{LONG}#L1500-L1540", following)
+    until(page, range(1500, 1541))
+    page.wait_for_timeout(500)  # the theme waits for the first time that nothing moves
+    page.mouse.move(600, 450)
+    page.mouse.wheel(0, 300)
+    page.wait_for_url("**#original-source")
+    assert picked(page) == [*range(1500, 1541)]
+    page.get_by_role("button", name="Copy link to the lines").click()
+    page.wait_for_function("document.getElementById('rankbook-said').textContent.startsWith('Copied: http')")
+    assert page.evaluate("navigator.clipboard.readText()") == f"{following}{LONG}#L1500-L1540"
+
+
+def test_lines_stay_marked_when_the_theme_loads_the_page_again(visit, following):
+    """Such a theme loads the page at the first change of its address, and may have changed the address once more until it is there."""
+    page = visit(LONG, following)
+    page.wait_for_load_state("networkidle")
+    held = []
+
+    def hold(route):
+        held.append(route)
+
+    page.route(f"**/{LONG}*", hold)
+    page.evaluate("window.shown = document.querySelector('.rankbook-page')")
+    page.evaluate("location.hash = '#L1500-L1540'")
+    page.wait_for_timeout(500)
+    page.mouse.move(600, 450)
+    page.mouse.wheel(0, 300)
+    page.wait_for_url("**#original-source")
+    held[0].continue_()
+    page.wait_for_function("document.querySelector('.rankbook-page') !== window.shown")
+    until(page, range(1500, 1541))
 
 
 def test_each_test_has_a_button_that_copies_its_command(visit):

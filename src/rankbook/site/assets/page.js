@@ -9,6 +9,9 @@
   let facts = null;
   let first = 0;
   let picked = "";
+  let shown = "";
+  let asked = location.hash; // a theme that tells in the address which heading is in sight says so to nobody: what was asked for stays
+  let lines = null; // those that are marked
 
   const element = (name, attributes, text) => {
     const made = document.createElement(name);
@@ -64,7 +67,7 @@
 
   const mark = () => {
     document.querySelectorAll(".rankbook-picked").forEach((each) => each.classList.remove("rankbook-picked"));
-    const ends = range(location.hash);
+    const ends = (lines = range(asked));
     for (let number = ends?.[0]; ends && number <= ends[1]; number++) {
       const each = line(number);
       if (!each) break;
@@ -80,7 +83,7 @@
   // The address changes without a jump: who clicks on a line is there already.
   const pick = (ends) => {
     const place = [scrollX, scrollY];
-    picked = written(ends);
+    picked = asked = written(ends);
     location.replace(picked);
     scrollTo(...place);
     mark();
@@ -88,16 +91,23 @@
   };
 
   const arrive = () => {
-    if (picked && picked === location.hash) return;
+    if (picked && picked === asked) return;
     picked = "";
-    const old = OLD.exec(location.hash);
-    if (old && !document.getElementById(location.hash.slice(1)) && line(old[1])) {
-      history.replaceState(history.state, "", `#L${old[1]}`);
+    const old = OLD.exec(asked);
+    if (old && !document.getElementById(asked.slice(1)) && line(old[1])) {
+      asked = `#L${old[1]}`;
+      history.replaceState(history.state, "", asked);
       line(old[1]).scrollIntoView({ block: "center" });
     }
     const ends = mark();
     if (ends && ends[0] !== ends[1]) line(ends[0]).scrollIntoView({ block: ends[1] - ends[0] > 20 ? "start" : "center" });
     first = ends ? ends[0] : 0;
+  };
+
+  // The address may be that of a page which is not here yet.
+  const follow = () => {
+    asked = location.hash;
+    if (location.pathname === shown) arrive();
   };
 
   // The numbers are drawn by the style sheet: a click on one is a click on its line, left of the text or over what is moved under the number.
@@ -139,7 +149,7 @@
       pick(ends);
       line(ends[0]).scrollIntoView({ block: "center" });
     });
-    share.addEventListener("click", () => copy(location.href));
+    share.addEventListener("click", () => copy(new URL(written(lines), location.href).href));
     box.before(form);
     // Themes that load pages without leaving the first one bring a button of their own.
     if (window.document$) return;
@@ -175,7 +185,7 @@
     } catch {
       facts = {};
     }
-    link(range(location.hash));
+    link(lines);
   };
 
   const pressed = (event) => {
@@ -237,6 +247,7 @@
 
   const start = () => {
     picked = "";
+    shown = location.pathname;
     voice();
     commands();
     bar();
@@ -254,8 +265,9 @@
     if (event.shiftKey && event.target.closest?.("code [id^='L']")) event.preventDefault();
   });
   document.addEventListener("keydown", pressed);
-  addEventListener("hashchange", arrive);
-  // A theme that loads pages without leaving the first one says so by this.
+  addEventListener("hashchange", follow);
+  // A theme that loads pages without leaving the first one follows links by itself, those to lines as well, and says so by these.
+  window.location$?.subscribe(follow);
   if (window.document$) window.document$.subscribe(start);
   else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
