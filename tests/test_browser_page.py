@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from urllib.parse import quote
 
 import pytest
 import yaml
@@ -22,13 +23,17 @@ pytestmark = pytest.mark.browser
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PAGE = "book/suite/test_ring.py_docs.html"
 COMMAND = "pytest suite/test_ring.py::TestRing::test_token_comes_back"
+QUOTED = ("test_of two words.py", "test_it's.py", "\u00e4hnlich_test.py")
 FORGE = Forge.of("https://github.com/owner/name", "main")
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """A project."""
-    return write_project(tmp_path_factory.mktemp("page"))
+    """A project, with sources whose names a shell takes for more than one word, or for letters that it may not know."""
+    root = write_project(tmp_path_factory.mktemp("page"))
+    for name in QUOTED:
+        (root / "suite" / name).write_text("def test_it():\n    assert 1\n", encoding="utf-8")
+    return root
 
 
 @pytest.fixture(scope="module")
@@ -276,21 +281,18 @@ def test_each_test_has_a_button_that_copies_its_command(visit):
     assert page.get_by_role("button", name="Copy this command").count() == 3
 
 
-def test_what_is_copied_runs_at_the_root(visit, root):
+@pytest.mark.parametrize("name", ["test_ring.py", *QUOTED])
+def test_what_is_copied_runs_at_the_root(visit, root, name):
     """Each command that a page offers to copy runs the test when it is pasted where the project lies, that of the page itself as well."""
-    copied = visit().locator("[data-copy]").evaluate_all("all => all.map(each => each.dataset.copy)")
-    assert sum("docs/book/suite/test_ring.py_docs.md::" in command for command in copied) == 1
-    shown = (
-        visit()
-        .locator("li:has(> [data-copy])")
-        .evaluate_all("all => all.map(each => each.firstChild.textContent + each.children[0].textContent)")
+    page = visit(f"book/suite/{quote(name)}_docs.html")
+    copied = page.locator("[data-copy]").evaluate_all("all => all.map(each => each.dataset.copy)")
+    words = {command: shlex.split(command) for command in copied}
+    (own,) = [command for command in copied if any(f"docs/book/suite/{name}_docs.md::" in word for word in words[command])]
+    shown = page.locator("li:has(> [data-copy])").evaluate_all(
+        "all => all.map(each => each.firstChild.textContent + each.children[0].textContent)"
     )
-    assert [each for each in shown if "from this page" in each] == [
-        "from this page, so that the ledger keeps the run: "
-        + next(command for command in copied if "docs/book/suite/test_ring.py_docs.md::" in command)
-    ]
-    for command in set(copied):
-        program, *arguments = shlex.split(command)
+    assert [each for each in shown if "from this page" in each] == [f"from this page, so that the ledger keeps the run: {own}"]
+    for command, (program, *arguments) in words.items():
         start = [sys.executable, *(["-m", "pytest"] if program == "pytest" else [])]
         done = subprocess.run([*start, *arguments], cwd=root, check=False, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, (command, done.stdout, done.stderr)

@@ -236,7 +236,7 @@
       const isOurs = !each.previousElementSibling && /^\s*(?:from its source|as a script|from this page)\b/.test(each.parentElement.textContent);
       if (!isLast || !isOurs || !/^(?:pytest|python) /.test(each.textContent)) return;
       // The page names itself for its own folder; here it is named for where all other commands are run.
-      const command = folder ? each.textContent.replace(/^pytest --doctest-glob='\*\.md' (?=[\w.-])/, (start) => start + folder) : each.textContent;
+      const command = folder ? each.textContent.replace(/^pytest --doctest-glob='\*\.md' (?:\$?')?/, (start) => start + folder) : each.textContent;
       if (command !== each.textContent) {
         each.textContent = command;
         each.previousSibling.textContent = each.previousSibling.textContent.replace(", in its folder", "");
