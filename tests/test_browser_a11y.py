@@ -556,6 +556,26 @@ def test_paper_has_words_and_no_controls(visit):
     assert page.pdf(format="A4").startswith(b"%PDF")
 
 
+GAPS = """all => all.map(each => {
+  const text = document.createRange(), table = each.closest("table").getBoundingClientRect();
+  text.selectNodeContents(each);
+  const box = text.getBoundingClientRect();
+  return box.left - table.left;
+})"""
+
+
+def test_no_name_stands_on_the_line_around_a_table(visit):
+    """On paper the first column of a table that the theme draws a line around keeps away from it."""
+    page = visit()
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 720, "height": 1000})
+    lined = "article table:not([class])"
+    assert page.locator(lined).first.evaluate("each => getComputedStyle(each).borderLeftWidth") != "0px"
+    gaps = page.locator(f"{lined} :is(th, td):first-child:not(:empty)").evaluate_all(GAPS)
+    assert len(gaps) > 10
+    assert min(gaps) >= 4
+
+
 def test_the_filter_is_not_printed(visit):
     """On paper nothing can be filtered."""
     page = visit(KINDS["words"])
