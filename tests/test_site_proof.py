@@ -101,6 +101,16 @@ STATES = {
     "failed": ([a_run(day=19), a_run(outcome=Outcome.FAILED)], "failed", "failed"),
     "failed on GPUs, passed on a CPU since": ([a_run(outcome=Outcome.HUNG, machine=TWO_GPUS), a_run(day=21)], "hung", "failed"),
     "mended": ([a_run(outcome=Outcome.CRASHED, day=19), a_run()], "passed", "passed"),
+    "failed as it was called once, passed since": (
+        [a_run(outcome=Outcome.FAILED, day=19, modules={"command line: -W error": NOW}), a_run()],
+        "passed",
+        "passed",
+    ),
+    "passed as it was called once, failed since": (
+        [a_run(day=19, modules={"command line: -W ignore": NOW}), a_run(outcome=Outcome.FAILED)],
+        "failed",
+        "failed",
+    ),
     "passed before it changed": ([a_run(listing=BEFORE)], "older version", "older"),
     "failed before it changed": ([a_run(outcome=Outcome.FAILED, listing=BEFORE)], "older version", "older"),
     "passed before it changed, skipped since": ([a_run(listing=BEFORE, day=19), a_run(outcome=Outcome.SKIPPED)], "skipped", "skipped"),
@@ -1051,15 +1061,34 @@ FAMILY = {
 }
 
 
-def proved(root, files, name):
+def proved(root, files, name, *words):
     """Add files to a small project, execute the page of one in its suite, and build the site; give that page of it."""
     write_project(root)
     for path, text in files.items():
-        (root / path).write_text(text)
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        with (root / path).open("a") as file:
+            file.write(text)
+    subprocess.run(["git", "init", "--quiet", root], check=True)
     subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=root, check=True, capture_output=True)
+    return proved_again(root, name, *words)
+
+
+def proved_again(root, name, *words):
+    """Execute the page of a file of that project, pytest being called with some words more, and build the site; give that page of it."""
     page = f"docs/book/suite/{name}_docs.md"
-    subprocess.run([sys.executable, "-m", "pytest", "--doctest-glob=*.md", page], cwd=root, check=False, capture_output=True)
+    subprocess.run([sys.executable, "-m", "pytest", "--doctest-glob=*.md", page, *words], cwd=root, check=False, capture_output=True)
+    return shown_now(root, name)
+
+
+def shown_now(root, name):
+    """Build the site of that project; give the page of a file."""
     return (build(root) / f"book/suite/{name}_docs.html").read_text()
+
+
+def badge_of(test, page):
+    """Give the class of the badge in the table of tests of a page."""
+    found = re.search(rf"<code>{test}</code></a> <a class=rankbook-run [^>]*><span class=\"rankbook-outcome rankbook-(\w+)", page)
+    return found and found[1]
 
 
 def test_the_page_of_a_book_that_was_proved(tmp_path):
@@ -1160,23 +1189,26 @@ LIBRARY = {
 }
 
 
+WARNS = {"suite/test_warns.py": 'import warnings\n\n\ndef test_warns():\n    warnings.warn("x")\n'}
+
+
+def test_the_last_run_of_a_class_of_hardware_stands(tmp_path):
+    """A failure that came of an option of pytest is over with a run without it, and so is what had passed by one."""
+    found = [badge_of("test_warns", proved(tmp_path, WARNS, "test_warns.py", "-W", "error"))]
+    for words in ((), ("-W", "error")):
+        page = proved_again(tmp_path, "test_warns.py", *words)
+        found.append(badge_of("test_warns", page))
+        assert f"1 test: 1 {found[-1]}" in page
+    assert found == ["failed", "passed", "failed"]
+
+
 def test_what_has_changed_beside_a_test_takes_its_proof(tmp_path):
     """The badge tells of a conftest file and of an imported module without a page that have changed, and comes back with them."""
-    write_project(tmp_path)
-    for path, text in LIBRARY.items():
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        with (tmp_path / path).open("a") as file:
-            file.write(text)
-    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
-    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=tmp_path, check=True, capture_output=True)
-    page = "docs/book/suite/test_number.py_docs.md"
-    subprocess.run([sys.executable, "-m", "pytest", "--doctest-glob=*.md", page], cwd=tmp_path, check=False, capture_output=True)
 
-    def badge() -> str:
-        text = (build(tmp_path) / "book/suite/test_number.py_docs.html").read_text()
-        return re.search(r"<code>test_number</code></a> <a class=rankbook-run [^>]*><span class=\"rankbook-outcome rankbook-(\w+)", text)[1]
+    def badge():
+        return badge_of("test_number", shown_now(tmp_path, "test_number.py"))
 
-    assert badge() == "passed"
+    assert badge_of("test_number", proved(tmp_path, LIBRARY, "test_number.py")) == "passed"
     for path, found in (("suite/conftest.py", "older"), ("lib/number.py", "older"), ("lib/made.py", "passed")):
         before = (tmp_path / path).read_text()
         (tmp_path / path).write_text(f"{before}\nMORE = 1\n")

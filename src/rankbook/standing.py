@@ -97,7 +97,8 @@ def _recorded(runs: Sequence[tuple[str, Brief]]) -> Recorded:
     proofs = tuple(_shown(run.run()) for run in real.values())
     without = _shown(other.run()) if other is not None else None
     newest = without if without is not None and other is runs[-1][1] else proofs[-1]
-    return Recorded(newest, proofs, tuple(run.version for run in real.values()), without, packed, tuple(words))
+    versions, classes = tuple(run.version for run in real.values()), tuple(hardware for hardware, *_ in real)
+    return Recorded(newest, proofs, versions, classes, without, packed, tuple(words))
 
 
 def _shown(run: Run) -> Run:

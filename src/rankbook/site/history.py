@@ -55,6 +55,8 @@ class Recorded(Struct, frozen=True):
     """The newest run that left evidence on each class of hardware, of each version of its listing and the files beside it; oldest first."""
     versions: tuple[str, ...] = ()
     """Of these runs, what each ran, as beats have it."""
+    hardware: tuple[str, ...] = ()
+    """Of these runs, the class of hardware of each, as beats have it."""
     other: Run | None = None
     """The newest run that left none: skipped, vacuous, degenerate, not run, or on GPUs that were only declared."""
     beats: Mapping[str, bytes] = field(default_factory=dict)

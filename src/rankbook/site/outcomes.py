@@ -55,8 +55,8 @@ def _unchanged(_run: Run) -> str:
 def shown(found: Recorded, current: Container[str] | None, changed: Callable[[Run], str] = _unchanged) -> Shown:
     """Decide how a test or a listing is shown.
 
-    Of the runs of its present text, beside the present files, the newest on each class of hardware count; one that failed counts before
-    one that passed.
+    Of the runs of its present text, beside the present files, the newest on each class of hardware counts, whatever else may have differed,
+    as command lines and files that Git ignores do; of these one that failed counts before one that passed.
 
     Args:
         found: what was recorded of it.
@@ -65,15 +65,15 @@ def shown(found: Recorded, current: Container[str] | None, changed: Callable[[Ru
     """
     if current is None:
         return _unknown(found)
-    pairs = zip(found.real, found.versions, strict=True)
-    present = [(run, version) for run, version in pairs if run.listing in current and not changed(run)]
+    rows = zip(found.real, found.versions, found.hardware, strict=True)
+    present = [row for row in rows if row[0].listing in current and not changed(row[0])]
     if present:
-        real = [run for run, _ in present]
+        real = list({hardware: run for run, _, hardware in present}.values())
         failed = [run for run in real if run.outcome.is_failure]
         run = max(failed or real, key=lambda run: run.when)
         group = Group.FAILED if failed else Group.PASSED if run.outcome is Outcome.PASSED else Group.EXPECTED
         word = Group.EXPECTED.word if group is Group.EXPECTED else run.outcome.value
-        return Shown(group, word, "", run, found, frozenset(version for _, version in present))
+        return Shown(group, word, "", run, found, frozenset(version for _, version, _ in present))
     other = found.other
     if other is not None and ((other.listing in current and not changed(other)) or not found.real):
         return _unreal(found, other, "" if other.listing in current else "that was an older version of this listing")
