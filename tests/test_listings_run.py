@@ -234,6 +234,9 @@ class Files(dict):
     data = dict.get
     import_path = ImportPath()
 
+    def place(self, path: str) -> str:
+        return path
+
     def is_data(self, path: str) -> bool:
         return False
 

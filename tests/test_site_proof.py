@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ledgers import CPU, TWO_GPUS, run, runs
+from ledgers import CPU, TWO_GPUS, rankbook, run, runs
 from rankbook.config import Settings
 from rankbook.debt import current_runs, owed
 from rankbook.front_matter import Stamp
@@ -1215,8 +1215,34 @@ def test_what_has_changed_beside_a_test_takes_its_proof(tmp_path):
         assert badge() == found, path
         (tmp_path / path).write_text(before)
         assert badge() == "passed", path
-    (tmp_path / "lib/number.py").unlink()
+    (tmp_path / "lib/number.py").rename(tmp_path / "number.py")
     assert badge() == "older"
+    (tmp_path / "number.py").rename(tmp_path / "lib/number.py")
+    assert badge() == "passed"
+    (tmp_path / "lib").rename(tmp_path / "lib2")
+    assert badge() == "older"
+    assert "before a file beside the listing changed" in rankbook("ledger", "debt", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(("tree", "gone"), [("more", "older"), ("../more", "passed")])
+def test_files_of_a_tree_that_only_a_run_was_told_of(tmp_path, tree, gone):
+    """What `--source-path` has had is found where it lay; another machine need not have a tree outside of the project."""
+    root = tmp_path / "project"
+    files = {
+        f"{tree}/suite/data.txt": "1\n",
+        f"{tree}/more_code/__init__.py": "ONE = 1\n",
+        "suite/test_more.py": 'import more_code\n\n\ndef test_more():\n    open("suite/data.txt")\n    assert more_code.ONE == 1\n',
+    }
+    page = proved(root, files, "test_more.py", f"--source-path={tree}")
+    assert badge_of("test_more", page) == "passed"
+    for path in (f"{tree}/suite/data.txt", f"{tree}/more_code/__init__.py"):
+        before = (root / path).read_text()
+        (root / path).write_text("TWO = 2\n")
+        assert badge_of("test_more", shown_now(root, "test_more.py")) == "older", path
+        (root / path).write_text(before)
+        assert badge_of("test_more", shown_now(root, "test_more.py")) == "passed", path
+    shutil.rmtree(root / tree)
+    assert badge_of("test_more", shown_now(root, "test_more.py")) == gone
 
 
 SHOTS = {"light": {"color_scheme": "light"}, "dark": {"color_scheme": "dark"}, "phone": {"viewport": {"width": 390, "height": 844}}}

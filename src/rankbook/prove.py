@@ -359,6 +359,8 @@ class PageSources(Struct):
     pytest_settings: PytestSettings = field(default_factory=PytestSettings)
     """What the project tells pytest of its tests."""
     _known: dict[str, bytes | None] = field(default_factory=dict)
+    _places: dict[str, str] = field(default_factory=dict)
+    """Where files of the trees that the user names lie, from the root of the project."""
     _entries: dict[str, frozenset[str]] = field(default_factory=dict)
     _listed: set[str] = field(default_factory=set)
     """Files of the project that were found by listing a folder; they need no page."""
@@ -390,6 +392,10 @@ class PageSources(Struct):
             if found:
                 return found
         return None
+
+    def place(self, path: str) -> str:
+        """Give where a file lies that was had: a page stands for its own path, and so does the project; other trees have their own."""
+        return self._places.get(path, path)
 
     def names(self, folder: str) -> list[str]:
         """Give the names of the files of a folder of the tree."""
@@ -496,6 +502,7 @@ class PageSources(Struct):
         for tree in self.trees:
             target = tree / path
             if target.is_file():
+                self._places[path] = Path(os.path.relpath(target, self.import_path.root)).as_posix()
                 return target.read_bytes()
         return None
 

@@ -391,14 +391,13 @@ class Ledgered:
 
     @cached_property
     def beside(self) -> tuple[tuple[str, int, int], ...]:
-        """The files without a page beside which runs were, wherever they may lie below the root, and how they are seen."""
+        """The files without a page beside which runs were, and how they are seen."""
         if self._is_as_kept:
             return self._docs.site.kept.beside
         from rankbook.standing import conftests_above
 
-        trees = ("", *(f"{tree.strip('/')}/" for tree in self._settings.source_path))
         try:
-            known = [f"{tree}{path.removesuffix(NAMED)}" for path in self._files for tree in trees]
+            known = [path.removesuffix(NAMED) for path in self._files]
             return self._look(list(dict.fromkeys([*known, *conftests_above(self._sources)])))
         except RankbookError:
             return ()

@@ -30,7 +30,7 @@ from rankbook.planning import Claim
 from rankbook.proofs import Proofs
 from rankbook.prove import Collecting, PageSources, Prover, Wish
 from rankbook.pytest_private import crash, mark
-from rankbook.pytest_settings import NAMED, PytestSettings, pytest_settings_of
+from rankbook.pytest_settings import CALLED, NAMED, PytestSettings, pytest_settings_of
 from rankbook.reports import PASSED, Report
 from rankbook.running import PHASES, Running
 from rankbook.tally import Register
@@ -257,7 +257,7 @@ class PageFile(pytest.File):
             return {}
         told = self.sources(job).pytest_settings
         # No file can be compared with what a command line said, but a run proves something for the same one only.
-        more = {f"command line: {told.called}": sha256(told.called.encode()).hexdigest()} if told.called else {}
+        more = {f"{CALLED}{told.called}": sha256(told.called.encode()).hexdigest()} if told.called else {}
         return {f"{told.file}{NAMED}": told.digest, **more}
 
     def _conftest_files(self, job: Job) -> Mapping[str, str]:

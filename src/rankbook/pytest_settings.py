@@ -101,6 +101,8 @@ class PytestSettings(Struct, frozen=True):
 
 NAMED = " [pytest]"
 """What stands behind the name of a file where its settings of pytest are meant, and not the whole file."""
+CALLED = "command line: "
+"""What stands before what the command line of pytest said, where that stands among files."""
 
 
 def settings_in(folder: Path) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from rankbook.ledger.recent import Brief, Extent, extent, has_only_grown, recent
 from rankbook.ledger.recent import beside as recorded_beside
 from rankbook.listing import Outcome, RankEnd, Run
 from rankbook.page_names import is_page_name
-from rankbook.pytest_settings import NAMED, pytest_settings_of
+from rankbook.pytest_settings import CALLED, NAMED, pytest_settings_of
 from rankbook.site.besides import CONFTEST
 from rankbook.site.fences import Fence, key_of
 from rankbook.site.history import Recorded, beat
@@ -135,10 +135,11 @@ def conftests_above(sources: Iterable[str]) -> list[str]:
 def beside(settings: Settings, shown: Collection[str] = ()) -> dict[str, str]:
     """Give the SHA-256 of the files beside which runs were, and of all conftest files, by path, as they are now; empty for what is gone.
 
-    What Git ignores is left out, because no two machines need to have it alike, and so is what may lie in a tree that is not known here.
+    What Git ignores is left out, because no two machines need to have it alike, and so is what is not there outside of the project: another
+    machine may have had it in a tree that this one lacks.
 
     Args:
-        settings: say where the ledger is, and where files may lie.
+        settings: say where the ledger is.
         shown: files that have a page, which says what they hold.
 
     Raises:
@@ -147,16 +148,13 @@ def beside(settings: Settings, shown: Collection[str] = ()) -> dict[str, str]:
     recorded = recorded_beside(settings.below_root(settings.ledger))
     conftests = (path for path in conftests_above(shown) if (settings.root / path).is_file())
     wanted = sorted(recorded.union(conftests).difference(shown)) if recorded else []
-    trees = (settings.root, *(settings.below_root(tree) for tree in settings.source_path))
-    found = {path: _told(settings.root, path) or next(filter(None, (_digest(tree / path) for tree in trees)), "") for path in wanted}
+    found = {path: _told(settings.root, path) or _digest(settings.root / path) for path in wanted}
     ignored = _ignored(settings.root, wanted)
-    return {path: digest for path, digest in found.items() if path not in ignored and (digest or _is_missed(settings.root, path))}
+    return {path: digest for path, digest in found.items() if path not in ignored and (digest or not path.startswith(_ELSEWHERE))}
 
 
-def _is_missed(root: Path, path: str) -> bool:
-    """Tell whether a file that is not there must have been: its folder still is, and is none that any tree has."""
-    folder, _, name = path.rpartition("/")
-    return name.endswith(("conftest.py", NAMED)) or (bool(folder) and not path.startswith("../") and (root / folder).is_dir())
+_ELSEWHERE = ("../", CALLED)
+"""How begins what is no file of the project."""
 
 
 def _told(root: Path, path: str) -> str:

@@ -48,6 +48,9 @@ class Sources(Protocol):
     def digest(self, path: str) -> str | None:
         """Give the SHA-256 of a file as a page shows it, None where none does."""
 
+    def place(self, path: str) -> str:
+        """Give where a file lies that was had, from the root of the project: at its own path, or below a tree that the user names."""
+
     @property
     def import_path(self) -> ImportPath:
         """Folders of the project in which imports are looked up too."""
@@ -63,7 +66,7 @@ class Placed(Struct, frozen=True):
     others: Mapping[str, bytes]
     """Each other file of the tree, by path: what the listing imports and names."""
     modules: Mapping[str, str]
-    """SHA-256 of each of these, and of each file that is imported from the project's own folders, by path."""
+    """SHA-256 of each of these, and of each file that is imported from the project's own folders, by its path from the project's root."""
     pages_first: bool = False
     """Whether imports are looked up in the tree before the project's own folders, because they are not the same."""
     package: str = ""
@@ -128,7 +131,7 @@ def _settled(listing: Listing, sources: Sources, beside: Listing | None) -> tupl
     )
     if pages_first:
         others = surroundings(listing, sources, beside, known.below)
-    modules = imported | {path: sha256(data).hexdigest() for path, data in others.items()}
+    modules = imported | {sources.place(path): sha256(data).hexdigest() for path, data in others.items()}
     return others, dict(sorted((path, digest) for path, digest in modules.items() if path != file_of(listing))), pages_first
 
 
