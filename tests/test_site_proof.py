@@ -987,6 +987,27 @@ def test_what_was_heard_is_said_of_the_ranks_that_were_last():
     assert found[4].said == "waits in all_reduce (a.py:40)"
 
 
+def test_ranks_of_other_starts_are_told_apart(tmp_path):
+    """Of a listing that fails on the second of its numbers of ranks those ranks have lanes; where both starts matter, lanes say which."""
+    write_project(tmp_path, theme=False)
+    script = 'import os\nimport sys\n\nsys.exit(int(os.environ["RANK"] == "1" and os.environ["WORLD_SIZE"] == "3"))\n'
+    (tmp_path / "docs/index.md").write_text(f'# Mine\n\n```python {{ranks="2,3"}}\n{script}```\n\n<!-- rankbook:last-run -->\n')
+    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=tmp_path, check=True, capture_output=True)
+    words = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "docs/index.md"]
+    assert "1 failed" in subprocess.run(words, cwd=tmp_path, check=False, capture_output=True, text=True).stdout
+    page = (build(tmp_path) / "index.html").read_text()
+    lanes_of = re.findall(r'<g class="rb-lane[^"]*"><title>(rank \d) ', page)
+    assert lanes_of == [f"rank {rank}" for rank in range(3)] * 2  # one for a desk, one for a phone
+    assert "It had started 2 ranks before, which ended in order." in page
+    both = (*ENDS[:2], *(replace(end, started=9.0) for end in ENDS[:3]))
+    drawn = diagram(a_run(outcome=Outcome.CRASHED, receipt=Receipt(both)))
+    assert re.findall("<title>(rank .*?) (?:died|still|ended)", drawn)[:5] == [
+        *(f"rank {rank} of 2" for rank in range(2)),
+        *(f"rank {rank} of 3" for rank in range(3)),
+    ]
+    assert "of 2" not in diagram(a_run(outcome=Outcome.CRASHED, receipt=Receipt((*ENDS[:2], *ENDS[:3]))))  # all at once
+
+
 def test_lanes_fill_the_drawing():
     """The axis goes from the first start to the last end: what went before the ranks takes no room."""
     ends = (RankEnd("rank 0", 1, 60.0, 0.5), RankEnd("rank 1", 1, 60.1, 0.9))

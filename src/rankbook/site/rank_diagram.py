@@ -8,9 +8,10 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.listing import RankEnd, Run
-from rankbook.site.charts import said_before
+from rankbook.site.charts import count, said_before
 from rankbook.site.whereabouts import linker
 
 MOST = 32
@@ -126,18 +127,46 @@ def _heard(reason: str) -> Mapping[str, str]:
     return heard
 
 
+def _by_start(found: Sequence[Lane]) -> list[list[Lane]]:
+    """Put the ranks of a run together that were started together: where one of a name comes again after all before have ended."""
+    starts: list[list[Lane]] = [[]]
+    for lane in found:
+        own = starts[-1]
+        if any(each.name == lane.name for each in own) and max(each.ended for each in own) <= lane.started:
+            starts.append([])
+        starts[-1].append(lane)
+    return starts
+
+
+def _drawn_lanes(found: Sequence[Lane]) -> tuple[list[Lane], int]:
+    """Give the ranks that tell of a failure, and how many before them do not: those of starts from which all have ended in order.
+
+    Ranks that bear one name because they were started after each other say of how many each is one.
+    """
+    starts = _by_start(found)
+    left_out = 0
+    while len(starts) > 1 and all(lane.mark == "done" for lane in starts[0]):
+        left_out += len(starts.pop(0))
+    if len(starts) == 1:
+        return starts[0], left_out
+    return [replace(lane, name=f"{lane.name} of {len(start)}") for start in starts for lane in start], left_out
+
+
 def diagram(run: Run, listed: str = "") -> str:
     """Draw the ranks of a run, with a table of the same; empty when it had fewer than two.
+
+    Where it started ranks several times, those of starts that ended well are left out.
 
     Args:
         run: one that failed, crashed or hung.
         listed: source to whose lines it leads, on the same page; empty where that lists none as the run had it.
     """
-    found = lanes(run)
+    found, left_out = _drawn_lanes(lanes(run))
     if len(found) < 2:
         return ""
     shown = sorted(sorted(found, key=lambda lane: lane.mark == "done")[:MOST], key=found.index)
     more = f"<p>{len(found) - MOST} more ranks are in the table only.</p>" if len(found) > MOST else ""
+    more += f"<p>It had started {count(left_out, 'rank')} before, which ended in order.</p>" if left_out else ""
     table = _table(found, linker(listed))
     drawn = _scrolled("Ranks of the last failed run", _svg(shown, _WIDE) + _svg(shown, _NARROW))
     return (
@@ -188,7 +217,7 @@ def _drawn(lane: Lane, top: int, axis: Axis) -> str:
 
 
 def _words(lane: Lane, y: int, sheet: Sheet) -> str:
-    name, end = html.escape(lane.name[:12]), html.escape(_short(lane))
+    name, end = html.escape(lane.name[:13]), html.escape(_short(lane))
     after = f"after {html.escape(lane.after[:_LONGEST])}" if lane.after else ""
     if sheet is _NARROW:
         return f'<text x="{sheet.names}" y="{y - 11}">{name}: {" ".join(filter(None, (end, after)))}</text>'
