@@ -1379,7 +1379,8 @@ def test_what_ci_puts_down_is_no_source(project, tmp_path, environment):
 
 
 def test_ci_checks_out_submodules_that_hold_sources(project, tmp_path, environment):
-    """Sources of a submodule are there in CI, so that their pages are in step; a submodule elsewhere is not fetched."""
+    """Sources of a submodule are there in CI, so that their pages are in step; one elsewhere is not fetched where nothing is built."""
+    (project / "pyproject.toml").unlink()
     other = tmp_path / "other"
     write(other, {"test_other.py": "def test_other():\n    assert 1\n"})
     git(other, "init", "--quiet")
@@ -1399,6 +1400,48 @@ def test_ci_checks_out_submodules_that_hold_sources(project, tmp_path, environme
     pipeline = Run(project, tmp_path / "pipeline", environment)
     pipeline.pipeline((project / made[1]).read_text(), "main")
     assert pipeline.results["book-drift"] == "success", pipeline.log
+
+
+READS_A_SUBMODULE = """\
+from pathlib import Path
+from setuptools import setup
+
+setup(name="tiny-ring", version=Path("third_party/lib/a.h").read_text().strip(), packages=["tiny_ring"])
+"""
+
+
+def test_ci_checks_out_submodules_that_the_build_needs(project, tmp_path, environment):
+    """Where the project is installed, its build finds what it reads in submodules, though no source lies there."""
+    library = tmp_path / "library"
+    write(library, {"a.h": "1.2\n"})
+    git(library, "init", "--quiet")
+    git(library, "add", ".")
+    git(library, "commit", "--quiet", "--message", "First")
+    git(project, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "third_party/lib")
+    (project / "pyproject.toml").unlink()
+    write(project, {"setup.py": READS_A_SUBMODULE})
+    committed(project, "--ci", "github", "--ci", "gitlab")
+    run = Run(project, tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"})
+    run.workflow((project / ".github/workflows/book.yml").read_text())
+    assert run.results["cpu"] == "success", run.log
+    pipeline = Run(project, tmp_path / "pipeline", environment)
+    pipeline.pipeline((project / ".gitlab/book.gitlab-ci.yml").read_text(), "main")
+    assert pipeline.results["book-cpu"] == "success", pipeline.log
+
+
+@pytest.mark.parametrize(("place", "is_fetched"), [("lent", True), ("other", False)])
+def test_ci_checks_out_submodules_that_tests_import(project, tmp_path, place, is_fetched):
+    """Where nothing is installed, a submodule is fetched that is a package which the tests import from where it lies."""
+    lent = tmp_path / "lent"
+    write(lent, {"__init__.py": ""})
+    git(lent, "init", "--quiet")
+    git(lent, "add", ".")
+    git(lent, "commit", "--quiet", "--message", "First")
+    git(project, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(lent), place)
+    (project / "pyproject.toml").unlink()
+    write(project, {"tests/test_lent.py": "import lent\n\n\ndef test_lent(): ...\n"})
+    assert init(project).returncode == 0
+    assert ("submodules: recursive" in (project / ".github/workflows/book.yml").read_text()) is is_fetched
 
 
 # Where rankbook comes from

@@ -26,6 +26,8 @@ class Install(Struct, frozen=True):
     """Folders from which the tests import what nothing installs, below the root."""
     cpu_torch: tuple[str, str] = ("", "")
     """Variable of the environment, and its value, by which torch comes for the CPU; empty where a lock file says which torch comes."""
+    builds: bool = False
+    """Whether something of the project itself is built from what is checked out."""
 
 
 class Wishes(Struct, frozen=True):
@@ -101,7 +103,7 @@ class Facts(Struct, frozen=True):
     stage: str = ""
     """Stage that jobs of GitLab take; empty for GitLab's own."""
     has_submodules: bool = False
-    """Whether other repositories hold some of the sources."""
+    """Whether other repositories hold some of what the jobs need: of the sources, of what the tests import, or of what is built."""
     clash: tuple[str, ...] = ()
     """Two generated pages, as the site names them, that would have one address as folders; empty when each has its own."""
     packages: tuple[str, ...] = ()

@@ -127,6 +127,9 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
     rankbook, lacking = rankbook_requirement()
     install = install_for_tests(declared, demands.imports, folders_of_modules(root, tests), torch_testing=demands.torch_testing)
     imported = _imported(root, tests, demands)
+    read = (*tests.sources, *(posixpath.join(folder, name) for name, folder in imported.items()))
+    # What builds the project may read any file of the repository.
+    needed = [""] if install.builds else [_normal(posixpath.join(below, path)) for path in read]
     chosen = wishes.forges or tuple(_forges(top, remote))
     facts = Facts(
         root=root,
@@ -152,7 +155,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         is_bytecode_kept=not repository.is_ignored(root, "__pycache__/a.pyc"),
         is_strict=docs.is_config_ours,
         stage=_last_stage(top / ".gitlab-ci.yml"),
-        has_submodules=repository.has_submodules(top, [_normal(posixpath.join(below, source)) for source in tests.sources]),
+        has_submodules=repository.has_submodules(top, needed),
         clash=tuple(f"{docs.out}/{page}" for page in demands.clash),
         packages=tuple(sorted(set(imported.values()))),
     )

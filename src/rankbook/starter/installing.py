@@ -124,7 +124,8 @@ def install_for_tests(
     if beside:
         found += f"; imported from where it lies: {', '.join(sorted(beside))}"
     torch = _PIP_TORCH if not run.startswith("uv") else _UV_TORCH
-    return Install(tuple(commands), found, folder, tuple(dict.fromkeys(beside.values())), torch if lacks_torch or not folder else ("", ""))
+    paths, cpu_torch = tuple(dict.fromkeys(beside.values())), torch if lacks_torch or not folder else ("", "")
+    return Install(tuple(commands), found, folder, paths, cpu_torch, builds=declared.is_package or bool(folder))
 
 
 def modules_beside(root: Path, imports: Collection[str], folders: Collection[str]) -> dict[str, str]:
