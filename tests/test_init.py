@@ -25,6 +25,7 @@ from rankbook.remotes import Remote
 from rankbook.starter import Declared, Sources, find_tests, yaml_edits
 from rankbook.starter.facts import WRITTEN_BY
 from rankbook.starter.installing import install_for_tests, python_for, rankbook_requirement
+from rankbook.starter.suites import projects_of
 from rankbook.starter.yaml_edits import CannotEdit
 from workflows import REPOSITORY, Run, machine
 
@@ -405,6 +406,77 @@ def test_projects_of_one_repository(tmp_path, capsys):
     assert main(["init", "one/tests", "two/tests", "python/checks", "--root", str(tmp_path)]) == 0
     assert load(tmp_path).package_path == ("one/src", "python", "two/src")
     assert "PYTHONPATH=python:one/src:two/src pytest" in capsys.readouterr().out
+
+
+PACKAGE = """\
+[project]
+name = "{name}"
+version = "1"
+requires-python = ">=3.{minor}"
+[project.optional-dependencies]
+test = ["pytest"]
+[tool.pytest.ini_options]
+pythonpath = ["src"]
+"""
+
+
+@pytest.fixture
+def packages(tmp_path) -> Path:
+    """A repository of two packages, with data that looks like a third one."""
+    root = tmp_path / "packages"
+    root.mkdir()
+    git(root, "init", "--quiet", "--initial-branch", "main")
+    git(root, "remote", "add", "origin", "https://github.com/people/packages.git")
+    for name, minor in (("alpha", 10), ("beta", 11)):
+        test = f"from pk_{name} import name\n\n\ndef test_{name}():\n    assert name == {name!r}\n"
+        write(
+            root / "pk" / name,
+            {
+                "pyproject.toml": PACKAGE.format(name=name, minor=minor),
+                f"src/pk_{name}/__init__.py": f"name = {name!r}\n",
+                f"tests/test_{name}.py": test,
+            },
+        )
+    write(root, {"pk/beta/tests/data/setup.py": "", "pk/beta/tests/data/test_data.py": "def test(): ...\n"})
+    return root
+
+
+@pytest.mark.parametrize("sources", [(), ("pk",), ("pk/alpha", "pk/beta"), ("pk/alpha/tests", "pk/beta/tests")])
+def test_packages_of_one_repository_are_installed(packages, sources):
+    """Where one book is made of several packages, CI installs each with its extra for tests, on a Python that suits them all."""
+    said = init(packages, *sources).stdout
+    assert "install   pk/alpha/pyproject.toml with the extra test and pk/beta/pyproject.toml with the extra test\n" in said
+    assert "Python    3.12 (requires-python is >=3.10,>=3.11)" in said
+    assert "PYTHONPATH" not in said
+    workflow = (packages / ".github/workflows/book.yml").read_text()
+    assert "python -m pip install --editable 'pk/alpha[test]' --editable 'pk/beta[test]'\n" in workflow
+    is_read = "package   read in pk/alpha/src and pk/beta/src, for" in said
+    assert is_read == (sources in ((), ("pk/alpha/tests", "pk/beta/tests")))
+
+
+@pytest.mark.parametrize(
+    ("files", "commands"),
+    [
+        (
+            {"requirements.txt": "numpy\n", "pk/a/setup.py": "", "pk/a/requirements-dev.txt": "a\n"},
+            ["python -m pip install --requirement requirements.txt --editable pk/a --requirement pk/a/requirements-dev.txt"],
+        ),
+        (
+            {"pk/a/pyproject.toml": '[project]\nname = "a"\n[dependency-groups]\ntest = []\n'},
+            ['python -m pip install --upgrade "pip>=25.1"', "python -m pip install --editable pk/a --group pk/a/pyproject.toml:test"],
+        ),
+        ({"uv.lock": "", "pk/a/setup.py": ""}, ["python -m pip install uv", "uv sync --frozen", "uv pip install --editable pk/a"]),
+        ({"setup.py": "", "pk/a/setup.py": ""}, ["python -m pip install --editable ."]),
+        ({}, []),
+    ],
+)
+def test_how_packages_of_one_repository_are_installed(tmp_path, files, commands):
+    """Files of requirements and groups of a package are taken below its folder; where the root is a package, that is what is installed."""
+    declared = Declared(tmp_path)
+    write(tmp_path, files)
+    install = install_for_tests(declared, projects=projects_of(declared, ["pk/a/tests/test_a.py", "test_b.py"]))
+    assert install.commands[: len(commands)] == tuple(commands)
+    assert len(install.commands) == len(commands) + 1
 
 
 @pytest.mark.parametrize("forge", ["github", "gitlab"])
@@ -1310,6 +1382,13 @@ def test_ci_of_a_package_that_nothing_installs(project, tmp_path, environment):
     pipeline = Run(project, tmp_path / "pipeline", environment)
     pipeline.pipeline((project / ".gitlab/book.gitlab-ci.yml").read_text(), "main")
     assert pipeline.results["book-cpu"] == "success", pipeline.log
+
+
+def test_ci_of_packages_of_one_repository(packages, tmp_path, environment):
+    """The packages of a repository are installed by its jobs, and their tests pass."""
+    run = Run(committed(packages), tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"})
+    run.workflow((packages / ".github/workflows/book.yml").read_text())
+    assert run.results["cpu"] == "success", run.log
 
 
 def test_workflow_of_github_shows_a_failure(project, tmp_path, environment):

@@ -66,6 +66,7 @@ def start(chosen: Namespace, root: Path, say: Say) -> int:
         torch="torch" in imports,
         torch_testing=_tests_as_torch(project),
         imports=imports,
+        modules=tuple(project.tests),
         clash=share_address(project.modules, project.folders),
     )
     found = find_facts(root, tests, demands, Wishes(chosen.title, tuple(dict.fromkeys(chosen.ci or ())), chosen.ignore_pages))

@@ -52,6 +52,8 @@ class Demands(Struct, frozen=True):
     """Whether a test imports what torch tests itself by, which needs more than torch brings."""
     imports: frozenset[str] = frozenset()
     """First parts of the names of the modules that the tests import."""
+    modules: tuple[str, ...] = ()
+    """Files that hold tests."""
     clash: tuple[str, ...] = ()
     """Two generated pages, below their folder, that would have one address as folders; empty when each has its own."""
 

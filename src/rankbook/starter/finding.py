@@ -16,7 +16,7 @@ from rankbook.starter.beside import beside
 from rankbook.starter.declared import Declared, table
 from rankbook.starter.facts import WRITTEN_BY, Demands, Facts, Wishes
 from rankbook.starter.installing import install_for_site, install_for_tests, modules_beside, python_for, rankbook_requirement
-from rankbook.starter.suites import Sources, folders_of_modules
+from rankbook.starter.suites import Sources, folders_of_modules, projects_of
 from rankbook.starter.yaml_edits import CannotEdit
 
 _CONFIGS = ("mkdocs.yml", "mkdocs.yaml", "properdocs.yml", "properdocs.yaml")
@@ -123,10 +123,12 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
     top = repository.top(root)
     below = root.relative_to(top).as_posix() if root != top and root.is_relative_to(top) else ""
     branch = repository.default_branch(root)
-    python, python_said = python_for(declared)
     rankbook, lacking = rankbook_requirement()
-    install = install_for_tests(declared, demands.imports, folders_of_modules(root, tests), torch_testing=demands.torch_testing)
-    imported = _imported(root, tests, demands)
+    projects = projects_of(declared, demands.modules)
+    each, folders = (declared, *(Declared(root / name) for name in projects)), folders_of_modules(root, tests, projects)
+    python, python_said = python_for(*each)
+    install = install_for_tests(declared, demands.imports, folders, projects, torch_testing=demands.torch_testing)
+    imported = _imported(root, tests, demands, folders)
     read = (*tests.sources, *(posixpath.join(folder, name) for name, folder in imported.items()))
     # What builds the project may read any file of the repository.
     needed = [""] if install.builds else [_normal(posixpath.join(below, path)) for path in read]
@@ -148,7 +150,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         install=install,
         site=install_for_site(declared, is_ours=docs.is_config_ours),
         rankbook=rankbook,
-        needs_torch=demands.torch or declared.names_torch,
+        needs_torch=demands.torch or any(project.names_torch for project in each),
         gpus=demands.gpus,
         forges=chosen or ("github",),
         is_ignored=wishes.ignores_pages or repository.is_ignored(root, f"{docs.out}/index.md"),
@@ -186,10 +188,10 @@ def _told_of_site(deeper: Sequence[str], docs: Docs) -> str:
     return f'{made}; to have it in that site, add rankbook to its plugins, and out = "{pages}", below its docs_dir, to [tool.rankbook]'
 
 
-def _imported(root: Path, tests: Sources, demands: Demands) -> dict[str, str]:
+def _imported(root: Path, tests: Sources, demands: Demands, folders: Sequence[str]) -> dict[str, str]:
     """Find the project's own modules that the tests import, each with its folder; but for those that are sources themselves."""
     sources = () if tests.include else tests.sources
-    found = modules_beside(root, demands.imports, folders_of_modules(root, tests))
+    found = modules_beside(root, demands.imports, folders)
     return {
         name: folder for name, folder in found.items() if not any(PurePosixPath(folder, name).is_relative_to(source) for source in sources)
     }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from importlib import metadata
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+from msgspec import Struct
+from msgspec.structs import replace
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from rankbook import __version__
@@ -59,17 +61,24 @@ _PIP_TORCH = ("PIP_EXTRA_INDEX_URL", "https://download.pytorch.org/whl/cpu")
 _UV_TORCH = ("UV_TORCH_BACKEND", "cpu")
 
 
-def python_for(declared: Declared) -> tuple[str, str]:
+def python_for(*projects: Declared) -> tuple[str, str]:
     """Choose the version of Python for CI: the newest that the project names, or else a usual one that it allows.
+
+    Args:
+        projects: the project, and those in folders of it that are installed with it, in their own words.
 
     Returns:
         The version, and what says so; the first is empty when the project allows none that rankbook runs on.
     """
     named = {
-        classifier.rpartition(" ")[2] for classifier in declared.classifiers if classifier.startswith("Programming Language :: Python ::")
+        classifier.rpartition(" ")[2]
+        for declared in projects
+        for classifier in declared.classifiers
+        if classifier.startswith("Programming Language :: Python ::")
     }
+    required = ",".join(dict.fromkeys(declared.requires_python for declared in projects if declared.requires_python))
     try:
-        allowed = SpecifierSet(declared.requires_python)
+        allowed = SpecifierSet(required)
     except InvalidSpecifier:
         allowed = SpecifierSet()
     taken = [version for version in PYTHONS if allowed.contains(f"{version}.0") or allowed.contains(f"{version}.99")]
@@ -77,13 +86,62 @@ def python_for(declared: Declared) -> tuple[str, str]:
     if newest:
         return newest, "the newest that the project names"
     if not taken:
-        return "", f"requires-python is {declared.requires_python}"
-    said = f"requires-python is {declared.requires_python}" if declared.requires_python else "nothing says otherwise"
+        return "", f"requires-python is {required}"
+    said = f"requires-python is {required}" if required else "nothing says otherwise"
     return _USUAL_PYTHON if _USUAL_PYTHON in taken else taken[0], said
 
 
+class _Part(Struct, frozen=True):
+    """A project that is installed with what it lists: that of the root, or one of its folders."""
+
+    declared: Declared
+    folder: str
+    """Where it lies, below the root; empty for the root."""
+    extra: str
+    group: str
+    listed: tuple[str, ...]
+    """Files of requirements, below its own folder."""
+
+    @classmethod
+    def of(cls, declared: Declared, folder: str = "") -> _Part:
+        """Find out what is taken of a project: its extra and its group for tests, and what lists requirements."""
+        extra, group = _first(_TEST_WORDS, declared.extras), _first(_TEST_WORDS, declared.groups)
+        names = (_there(declared.root, () if declared.is_package or group else _RUN_FILES), _there(declared.root, _TEST_FILES))
+        return cls(declared, folder, extra, group, tuple(name for name in names if name))
+
+    @property
+    def brings_torch(self) -> bool:
+        """Whether torch comes with it."""
+        return self.declared.brings_torch(self.extra, self.group, self.listed)
+
+    @property
+    def words(self) -> list[str]:
+        """What pip is told."""
+        place = self.folder or "."
+        package = ["--editable", f"{place}[{self.extra}]" if self.extra else place] if self.declared.is_package else []
+        group = ["--group", self._at(f"pyproject.toml:{self.group}") if self.folder else self.group] if self.group else []
+        return [*package, *group, *(word for name in self.listed for word in ("--requirement", self._at(name)))]
+
+    @property
+    def said(self) -> list[str]:
+        """What says so."""
+        found = [f"the group {self.group}"] if self.group else []
+        if self.declared.is_package:
+            written = next(name for name in ("setup.py", "setup.cfg", "pyproject.toml") if _is_told_by(self.declared, name))
+            found.insert(0, self._at(f"{written} with the extra {self.extra}" if self.extra else written))
+        return [*found, *map(self._at, self.listed)]
+
+    def _at(self, name: str) -> str:
+        return f"{self.folder}/{name}" if self.folder else name
+
+
 def install_for_tests(
-    declared: Declared, imports: Collection[str] = (), folders: Collection[str] = (".", "src"), *, torch_testing: bool = False
+    declared: Declared,
+    imports: Collection[str] = (),
+    folders: Collection[str] = (".", "src"),
+    projects: Collection[str] = (),
+    *,
+    torch_testing: bool = False,
 ) -> Install:
     """Say how the project is installed so that its tests run: by its lock file, else by pip.
 
@@ -92,27 +150,29 @@ def install_for_tests(
         imports: first parts of the names that the tests import: torch comes with rankbook where the project does not bring it, and what
             nothing installs is imported from the project's folder where it lies there.
         folders: where modules of the project may lie, below its root.
+        projects: folders of it that are projects of their own, whose tests are in the book.
         torch_testing: whether the tests import the modules that torch tests itself by.
     """
     root = declared.root
-    extra, group = _first(_TEST_WORDS, declared.extras), _first(_TEST_WORDS, declared.groups)
-    listed: tuple[str, ...] = ()
+    own, parts = _Part.of(declared), [_Part.of(Declared(root / name), name) for name in projects]
     run, folder = "python -m ", ""
     if (root / "uv.lock").is_file():
-        options = [*(["--extra", extra] if extra else []), *(["--group", group] if group else [])]
+        own = replace(own, listed=())
+        options = [*(["--extra", own.extra] if own.extra else []), *(["--group", own.group] if own.group else [])]
         commands, said = [f"{_PIP} uv", shlex.join(["uv", "sync", "--frozen", *options])], ["uv.lock"]
         run, folder = "uv ", ".venv/bin"
     elif (root / "poetry.lock").is_file():
-        options = [*(["--extras", extra] if extra else []), *(["--with", group] if group else [])]
+        own = replace(own, listed=())
+        options = [*(["--extras", own.extra] if own.extra else []), *(["--with", own.group] if own.group else [])]
         installed = shlex.join(["poetry", "install", "--no-interaction", *options])
         commands, said = [f"{_PIP} poetry", "poetry config virtualenvs.in-project true --local", installed], ["poetry.lock"]
         run, folder = "poetry run ", ".venv/bin"
     else:
-        names = (_there(root, () if declared.is_package or group else _RUN_FILES), _there(root, _TEST_FILES))
-        listed = tuple(name for name in names if name)
-        commands, said = _by_pip(declared, extra, group, listed)
+        commands, said, parts = [], [], [own, *parts]
+    commands += _by_pip(f"{run}pip install", parts)
+    said += [sentence for part in parts for sentence in part.said]
     commands.append(f"{run}pip install {_RANKBOOK}")
-    lacks_torch = "torch" in imports and not declared.brings_torch(extra, group, listed)
+    lacks_torch = "torch" in imports and not any(part.brings_torch for part in (own, *parts))
     if lacks_torch:
         # By a command of its own: beside a requirement that names a commit, pip takes no other one with more extras.
         commands.append(f"{run}pip install {_WITH_TORCH}")
@@ -120,12 +180,13 @@ def install_for_tests(
         commands.append(f"{run}pip install {_FOR_TORCH_TESTING}")
     brought = "rankbook with torch" if lacks_torch else "rankbook"
     found = " and ".join([*said, *([brought] if lacks_torch else [])]) if said else f"nothing: pip installs {brought} only"
-    beside = {} if declared.is_package or folder else modules_beside(root, imports, folders)
+    apart = [name for name in folders if not any(PurePosixPath(name).is_relative_to(project) for project in projects)]
+    beside = {} if declared.is_package or folder else modules_beside(root, imports, apart)
     if beside:
         found += f"; imported from where it lies: {', '.join(sorted(beside))}"
     torch = _PIP_TORCH if not run.startswith("uv") else _UV_TORCH
     paths, cpu_torch = tuple(dict.fromkeys(beside.values())), torch if lacks_torch or not folder else ("", "")
-    return Install(tuple(commands), found, folder, paths, cpu_torch, builds=declared.is_package or bool(folder))
+    return Install(tuple(commands), found, folder, paths, cpu_torch, builds=declared.is_package or bool(folder or projects))
 
 
 def modules_beside(root: Path, imports: Collection[str], folders: Collection[str]) -> dict[str, str]:
@@ -139,23 +200,16 @@ def modules_beside(root: Path, imports: Collection[str], folders: Collection[str
     return found
 
 
-def _by_pip(declared: Declared, extra: str, group: str, listed: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Give the commands that install what a project says it needs, and what says so."""
-    words, said = [], []
-    if declared.is_package:
-        written = next(name for name in ("setup.py", "setup.cfg", "pyproject.toml") if _is_told_by(declared, name))
-        words += [*(["--no-build-isolation"] if declared.built_with else []), "--editable", shlex.quote(f".[{extra}]" if extra else ".")]
-        said.append(f"{written} with the extra {extra}" if extra else written)
-    if group:
-        words += ["--group", group]
-        said.append(f"the group {group}")
-    for name in listed:
-        words += ["--requirement", name]
-        said.append(name)
-    upgrade = [f'{_PIP} --upgrade "pip>=25.1"'] if group else []
-    # Where `setup.py` imports torch, the project is built beside the torch that its tests get, and not beside none.
-    built_with = [f"{_PIP} {shlex.join(declared.built_with)}"] if declared.built_with else []
-    return [*upgrade, *built_with, *([" ".join((_PIP, *words))] if words else [])], said
+def _by_pip(pip: str, parts: Sequence[_Part]) -> list[str]:
+    """Give the commands that install projects, and what they say that they need, by one command as far as that goes."""
+    # Where `setup.py` imports torch, a project is built beside the torch that its tests get, and not beside none.
+    built = [part for part in parts if part.declared.built_with]
+    words = [word for part in parts if part not in built for word in part.words]
+    commands = [f'{_PIP} --upgrade "pip>=25.1"'] if pip == _PIP and any(part.group for part in parts) else []
+    commands += [f"{pip} {shlex.join(words)}"] if words else []
+    for part in built:
+        commands += [f"{pip} {shlex.join(part.declared.built_with)}", f"{pip} --no-build-isolation {shlex.join(part.words)}"]
+    return commands
 
 
 def _is_told_by(declared: Declared, name: str) -> bool:

@@ -48,12 +48,32 @@ def find_tests(declared: Declared) -> Sources:
     return _scattered(modules)
 
 
-def folders_of_modules(root: Path, tests: Sources) -> tuple[str, ...]:
-    """Name the folders from which tests may import modules of the project: its root, the folders around the tests, and `src` in each."""
+def folders_of_modules(root: Path, tests: Sources, projects: Iterable[str] = ()) -> tuple[str, ...]:
+    """Name the folders from which tests may import modules of the project: its root, the folders around the tests, and `src` in each.
+
+    Args:
+        root: folder of the project.
+        tests: where its tests lie.
+        projects: folders of it that are projects of their own.
+    """
     inside = [PurePosixPath(source) for source in tests.sources if tests.include]
     around = [*inside, *(folder for source in tests.sources for folder in PurePosixPath(source).parents)]
-    named = dict.fromkeys(str(folder) for each in (PurePosixPath(), *around) for folder in (each, each / "src"))
+    named = dict.fromkeys(
+        str(folder) for each in (PurePosixPath(), *around, *map(PurePosixPath, projects)) for folder in (each, each / "src")
+    )
     return tuple(name for name in named if (root / name).is_dir())
+
+
+def projects_of(declared: Declared, modules: Iterable[str]) -> tuple[str, ...]:
+    """Name the folders of the projects that test modules belong to, where the root is none that pip installs; the nearest for each module.
+
+    What lies in a folder of tests is data of tests, whatever it looks like.
+    """
+    if declared.is_package:
+        return ()
+    above = {parents: None for path in modules if len(parents := tuple(map(str, PurePosixPath(path).parents))) > 1}
+    packages = {name for parents in above for name in parents[:-1] if not _of_tests(name) and Declared(declared.root / name).is_package}
+    return tuple(sorted({near for parents in above if (near := next((name for name in parents if name in packages), ""))}))
 
 
 def folders_of_tests(modules: Iterable[str]) -> tuple[str, ...]:
