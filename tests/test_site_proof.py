@@ -1245,6 +1245,42 @@ def test_what_has_changed_beside_a_test_takes_its_proof(tmp_path):
     assert "before a file beside the listing changed" in rankbook("ledger", "debt", cwd=tmp_path)
 
 
+GOES_THROUGH = "import pathlib\n\n\ndef test_new():\n    assert len(list((pathlib.Path(__file__).parent / 'cases').glob('*.txt'))) == 1\n"
+IMPORTS = "import number\n\n\ndef test_new():\n    assert number.ONE == 1\n"
+NEW = {
+    "in a folder that it goes through": (GOES_THROUGH, "suite/cases/a.txt", "suite/cases/b.txt"),
+    "below a folder that it goes through": (GOES_THROUGH.replace(".glob", ".rglob"), "suite/cases/a.txt", "suite/cases/in/b.txt"),
+    "in the place of a module": (IMPORTS, "lib/number.py", "suite/number.py"),
+}
+
+
+@pytest.mark.parametrize(("test", "there", "new"), NEW.values(), ids=NEW.keys())
+def test_a_new_file_that_a_test_would_see_takes_its_proof(tmp_path, test, there, new):
+    """The badge and the debt say what `--stale` says of a file that was not there; other files, and what Git ignores, take nothing."""
+    files = {
+        "pyproject.toml": '\n[tool.pytest.ini_options]\npythonpath = ["lib", "."]\n',
+        ".gitignore": "*.log\n",
+        there: "ONE = 1\n",
+        "suite/test_new.py": test,
+    }
+
+    assert badge_of("test_new", proved(tmp_path, files, "test_new.py")) == "passed"
+    for other in ("suite/cases/more.log", "suite/cases/.hidden/c.txt", "lib/other.py", "suite/elsewhere/d.txt"):
+        (tmp_path / other).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / other).write_text("")
+    assert badge_of("test_new", shown_now(tmp_path, "test_new.py")) == "passed"
+    (tmp_path / new).parent.mkdir(exist_ok=True)
+    (tmp_path / new).write_text("ONE = 2\n")
+    page = shown_now(tmp_path, "test_new.py")
+    assert badge_of("test_new", page) == "older"
+    assert f"it passed, but {new} has changed since" in page
+    assert "before a file beside the listing changed" in rankbook("ledger", "debt", cwd=tmp_path)
+    words = ("-m", "pytest", "--doctest-glob=*.md", "docs/book/suite/test_new.py_docs.md", "-k", "test_new", "--stale")
+    done = subprocess.run([sys.executable, *words], cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert "2 failed" in done.stdout, done.stdout
+    assert badge_of("test_new", shown_now(tmp_path, "test_new.py")) == "failed"
+
+
 @pytest.mark.parametrize(("tree", "gone"), [("more", "older"), ("../more", "passed")])
 def test_files_of_a_tree_that_only_a_run_was_told_of(tmp_path, tree, gone):
     """What `--source-path` has had is found where it lay; another machine need not have a tree outside of the project."""

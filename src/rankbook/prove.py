@@ -30,6 +30,7 @@ from rankbook.harness.unimported import taken
 from rankbook.harness.without_torch import may_import_harnesses, may_import_torch
 from rankbook.jobs import Case, Collected, Job
 from rankbook.leases import Leases
+from rankbook.listed import MOST_FILES, Listed, data_below, is_data
 from rankbook.listing import About, Ended, Engine, Event, Execution, Outcome, Program
 from rankbook.planning import Claim
 from rankbook.pytest_settings import PytestSettings
@@ -48,8 +49,6 @@ ANY_NUMBER = 1024
 """GPUs that may be wanted of a machine whose number of GPUs is not known; the scheduler lets one listing at a time have them all."""
 MOST_DATA = 32 * 2**20
 """Bytes that stand beside a listing because it lists the folder that they are in; of a larger folder nothing does."""
-MOST_FILES = 2_000
-"""Files that do so."""
 FEW_DATA = 4 * 2**20
 """Bytes below a folder that stand beside a listing which has the folder on a path, and lists none; of more stands what it names."""
 FEW_FILES = 200
@@ -364,6 +363,7 @@ class PageSources(Struct):
     _entries: dict[str, frozenset[str]] = field(default_factory=dict)
     _listed: set[str] = field(default_factory=set)
     """Files of the project that were found by listing a folder; they need no page."""
+    _gone_through: dict[str, None] = field(default_factory=dict)
     too_large: dict[str, str] = field(default_factory=dict)
     """Folders that hold more than what stands beside a listing that lists them, each with what they hold, in words."""
 
@@ -422,7 +422,7 @@ class PageSources(Struct):
         found: dict[str, bool] = {}
         size = 0
         for is_file, path, data in self._data_below(folder, deep=deep):
-            if path.endswith((".py", ".pyc")) or found.get(path):
+            if found.get(path):
                 continue
             if patterns and not any(fnmatchcase(posixpath.basename(path), pattern) for pattern in patterns):
                 continue
@@ -433,7 +433,13 @@ class PageSources(Struct):
                 self.too_large |= {} if few else {folder or "its folder": held}
                 return []
         self._list(path for path, is_file in found.items() if is_file)
+        if not few and not any((tree / folder).is_dir() for tree in self.trees) and any((root / folder).is_dir() for root in self._projects()):
+            self._gone_through |= {Listed.of(folder, deep=deep, pattern=pattern).name: None for pattern in patterns or ("*",)}
         return sorted(found)
+
+    def gone_through(self) -> Iterable[str]:
+        """Give the folders of the project that `data_in` was asked for, as they stand among the files beside a listing."""
+        return self._gone_through
 
     def _list(self, paths: Iterable[str]) -> None:
         """Let files of the project be had without a page."""
@@ -445,7 +451,7 @@ class PageSources(Struct):
     def is_data(self, path: str) -> bool:
         """Say whether a path is that of a file of the tree that is no Python; one of the project needs no page."""
         folder, _, name = path.rpartition("/")
-        if name not in self._names_in(folder) or not is_inside(path) or path.endswith((".py", ".pyc")):
+        if name not in self._names_in(folder) or not is_inside(path) or not is_data(path):
             return False
         files = [file for root in self._projects() if (file := root / path).is_file()]
         if any(file.stat().st_size > MOST_DATA for file in files):
@@ -466,7 +472,7 @@ class PageSources(Struct):
         places = [(False, place, "_docs.md") for place in self._folders(folder)]
         places += [(True, tree / folder, "") for tree in (*self.trees, *self._projects())]
         for is_file, place, suffix in places:
-            for path, size in _data_below(place, suffix, deep=deep):
+            for path, size in data_below(place, suffix, deep=deep):
                 yield is_file, f"{folder}/{path}".lstrip("/"), size
 
     def _projects(self) -> Iterator[Path]:
@@ -510,16 +516,6 @@ class PageSources(Struct):
         if not (path in self._listed or (PurePosixPath(path).name == "conftest.py" and is_inside(path))):
             return None
         return next((target.read_bytes() for root in self._projects() if (target := root / path).is_file()), None)
-
-
-def _data_below(folder: Path, suffix: str, *, deep: bool) -> Iterator[tuple[str, int]]:
-    """Yield the files of a folder whose names end so, without that end, by their paths from there, with their bytes."""
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if deep and name != "__pycache__" and not name.startswith(".")]
-        for name in names:
-            file = Path(place, name)
-            if name.endswith(suffix) and file.is_file():
-                yield file.relative_to(folder).as_posix().removesuffix(suffix), file.stat().st_size
 
 
 def _pages_in(folder: Path) -> list[str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from rankbook.errors import RankbookError
 from rankbook.git import asked
 from rankbook.ledger.recent import Brief, Extent, extent, has_only_grown, recent, unreadable
 from rankbook.ledger.recent import beside as recorded_beside
+from rankbook.listed import LISTED, MOST_FILES, Listed
 from rankbook.listing import Outcome, RankEnd, Run
 from rankbook.page_names import is_page_name
 from rankbook.pytest_settings import CALLED, NAMED, pytest_settings_of
@@ -133,7 +135,10 @@ def conftests_above(sources: Iterable[str]) -> list[str]:
 
 
 def beside(settings: Settings, shown: Collection[str] = ()) -> dict[str, str]:
-    """Give the SHA-256 of the files beside which runs were, and of all conftest files, by path, as they are now; empty for what is gone.
+    """Give the SHA-256 of files that tell whether runs prove something, by path, as they are now; empty for what is not there.
+
+    They are those beside which runs were, all conftest files, and what is new in folders that listings go through. These folders are among
+    them, each with a slash at its end.
 
     What Git ignores is left out, because no two machines need to have it alike, and so is what is not there outside of the project: another
     machine may have had it in a tree that this one lacks.
@@ -147,10 +152,14 @@ def beside(settings: Settings, shown: Collection[str] = ()) -> dict[str, str]:
     """
     recorded = recorded_beside(settings.below_root(settings.ledger))
     conftests = (path for path in conftests_above(shown) if (settings.root / path).is_file())
-    wanted = sorted(recorded.union(conftests).difference(shown)) if recorded else []
+    listed = [Listed.read(name) for name in recorded if name.endswith(LISTED)]
+    data = chain.from_iterable(islice(each.files(settings.root), MOST_FILES + 1) for each in listed)
+    folders = dict.fromkeys(chain.from_iterable(each.folders(settings.root) for each in listed), "")
+    files = (path for path in recorded if not path.endswith(LISTED))
+    wanted = sorted({*files, *conftests, *data}.difference(shown)) if recorded else []
     found = {path: _told(settings.root, path) or _digest(settings.root / path) for path in wanted}
     ignored = _ignored(settings.root, wanted)
-    return {path: digest for path, digest in found.items() if path not in ignored and (digest or not path.startswith(_ELSEWHERE))}
+    return folders | {path: digest for path, digest in found.items() if path not in ignored and (digest or not path.startswith(_ELSEWHERE))}
 
 
 _ELSEWHERE = ("../", CALLED)

@@ -116,6 +116,17 @@ class ImportPath(Struct, frozen=True, dict=True):
             for place, digest in sorted(found.items())
         }
 
+    def absent(self, files: Mapping[str, bytes], found: Iterable[str]) -> Iterator[str]:
+        """Yield the files below the root that are not there, and that would be found by imports which find others in these folders.
+
+        Args:
+            files: Python files, by their paths below the root.
+            found: what they import in turn, as `hashes` names it.
+        """
+        start = f"{self.root}/"
+        places = self.imported.absent(self._all, files.values(), (f"{start}{path}" for path in found))
+        return (place.removeprefix(start) for place in places if place.startswith(start))
+
     def digest(self, path: str) -> str:
         """Give the SHA-256 of a file below the root; empty where there is none."""
         return self.imported.digest(f"{self.root}/{path}")

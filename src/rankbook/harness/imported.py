@@ -6,7 +6,7 @@ import ast
 import doctest
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from msgspec import Struct, field
@@ -70,6 +70,25 @@ class Imported:
                 found[place] = file.sha256
                 waiting += self._direct(place, file, folders, elsewhere)
         return found
+
+    def absent(self, folders: Folders, files: Iterable[bytes], found: Iterable[str]) -> Iterator[str]:
+        """Yield the files that are not there, and that imports would find, too, of top-level modules that lie in folders.
+
+        Args:
+            folders: in which imports are looked up.
+            files: what Python files hold.
+            found: other Python files.
+        """
+        imports = [imports_of(data) for data in files]
+        imports += [file.imports for file in map(self._file, found) if file is not None]
+        tops = {name.partition(".")[0] for each in imports for name in each.names}
+        for top in sorted(tops):
+            if any(not self._names(folder).isdisjoint((top, f"{top}.py")) for folder in folders):
+                for folder in folders:
+                    if f"{top}.py" not in self._names(folder):
+                        yield f"{folder}/{top}.py"
+                    if top not in self._names(folder) or "__init__.py" not in self._names(f"{folder}/{top}"):
+                        yield f"{folder}/{top}/__init__.py"
 
     def _direct(self, place: str, file: _File, folders: Folders, elsewhere: Elsewhere) -> tuple[str, ...]:
         key = folders, elsewhere is not nowhere

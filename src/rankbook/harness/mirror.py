@@ -42,6 +42,9 @@ class Sources(Protocol):
         With `few` none where there are many.
         """
 
+    def gone_through(self) -> Iterable[str]:
+        """Give the folders of the project that `data_in` was asked for, as they stand among the files beside a listing."""
+
     def is_data(self, path: str) -> bool:
         """Say whether a path is that of a file of the tree that can be had and is no Python."""
 
@@ -66,7 +69,10 @@ class Placed(Struct, frozen=True):
     others: Mapping[str, bytes]
     """Each other file of the tree, by path: what the listing imports and names."""
     modules: Mapping[str, str]
-    """SHA-256 of each of these, and of each file that is imported from the project's own folders, by its path from the project's root."""
+    """SHA-256 of each of these, and of each file that is imported from the project's own folders, by its path from the project's root.
+
+    Empty for a file that would be imported in the place of another one if it were there, and for a folder that the listing goes through.
+    """
     pages_first: bool = False
     """Whether imports are looked up in the tree before the project's own folders, because they are not the same."""
     package: str = ""
@@ -131,13 +137,18 @@ def _settled(listing: Listing, sources: Sources, beside: Listing | None) -> tupl
     )
     if pages_first:
         others = surroundings(listing, sources, beside, known.below)
-    modules = imported | {sources.place(path): sha256(data).hexdigest() for path, data in others.items()}
+    absent = dict.fromkeys((*known.absent(_imports(listing, others), imported), *sources.gone_through()), "")
+    modules = absent | imported | {sources.place(path): sha256(data).hexdigest() for path, data in others.items()}
     return others, dict(sorted((path, digest) for path, digest in modules.items() if path != file_of(listing))), pages_first
 
 
 def _imported_hashes(listing: Listing, others: Mapping[str, bytes], known: ImportPath, *, installed: bool = True) -> dict[str, str]:
-    files = {file_of(listing): listing.data()} | {path: data for path, data in others.items() if path.endswith(".py")}
-    return known.hashes(files, installed=installed)
+    return known.hashes(_imports(listing, others), installed=installed)
+
+
+def _imports(listing: Listing, others: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Give the files of a listing's tree whose imports count."""
+    return {file_of(listing): listing.data()} | {path: data for path, data in others.items() if path.endswith(".py")}
 
 
 def surroundings(

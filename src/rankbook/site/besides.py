@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
+from functools import cached_property
 
+from rankbook.listed import LISTED, Listed, is_data
 from rankbook.listing import Run
 
 CONFTEST = "conftest.py"
@@ -14,13 +16,15 @@ class Besides:
     """What such files hold now.
 
     Args:
-        files: SHA-256 of each that is known, by path; empty for one that is gone.
+        files: SHA-256 of each that is known, by path; empty for one that is not there.
     """
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self._files = files
-        self._compared: dict[tuple[int, str | None], tuple[Mapping[str, str], str]] = {}
-        """By the identity of files beside which runs were, and the folder of a test: these files, and the one that has changed since."""
+        self._compared: dict[tuple[int, str, bool], tuple[Mapping[str, str], str]] = {}
+        """By the identity of files beside which runs were, and the source of a test: these files, and the one that has changed since."""
+        self._listed: dict[str, tuple[str, ...]] = {}
+        """By a folder that listings go through: the files that are there."""
 
     def changed(self, run: Run) -> str:
         """Name a file beside which a run was, and that is another now; empty when there is none, as far as that is known."""
@@ -35,13 +39,30 @@ class Besides:
         """
         if not modules:
             return ""
-        key = id(modules), posixpath.dirname(run.source) if run.source and run.kind == "test" else None
+        key = id(modules), run.source, run.kind == "test"
         known = self._compared.get(key)
         if known is None:
             found = (path for path, digest in sorted(modules.items()) if self._files.get(path, digest) != digest)
-            # It is kept with its answer, so that nothing else gets its identity.
-            known = self._compared[key] = (modules, next(found, "") or self._new_conftest(modules, key[1]))
+            folder = posixpath.dirname(run.source) if run.source and run.kind == "test" else None
+            new = next(found, "") or self._new_conftest(modules, folder) or self._new_listed(modules, run.source)
+            known = self._compared[key] = (modules, new)  # with these, so that nothing else gets their identity
         return known[1]
+
+    def _new_listed(self, modules: Mapping[str, str], source: str) -> str:
+        """Name a file that was not there when a listing went through its folder; empty if there is none."""
+        found = (path for name in modules if name.endswith(LISTED) for path in self._in_folder(name))
+        return next((path for path in found if path not in modules and path != source), "")
+
+    def _in_folder(self, name: str) -> tuple[str, ...]:
+        if name not in self._listed:
+            listed = Listed.read(name)
+            self._listed[name] = tuple(path for path in self._data if listed.holds(path))
+        return self._listed[name]
+
+    @cached_property
+    def _data(self) -> list[str]:
+        """Files that are there and are no Python."""
+        return sorted(path for path, digest in self._files.items() if digest and is_data(path))
 
     def _new_conftest(self, modules: Mapping[str, str], folder: str | None) -> str:
         """Name a conftest file that counts for the tests of a folder now, and was not there when they were run; empty if there is none."""
