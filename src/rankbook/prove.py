@@ -433,7 +433,11 @@ class PageSources(Struct):
                 self.too_large |= {} if few else {folder or "its folder": held}
                 return []
         self._list(path for path, is_file in found.items() if is_file)
-        if not few and not any((tree / folder).is_dir() for tree in self.trees) and any((root / folder).is_dir() for root in self._projects()):
+        if (
+            not few
+            and not any((tree / folder).is_dir() for tree in self.trees)
+            and any((root / folder).is_dir() for root in self._projects())
+        ):
             self._gone_through |= {Listed.of(folder, deep=deep, pattern=pattern).name: None for pattern in patterns or ("*",)}
         return sorted(found)
 
