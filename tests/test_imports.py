@@ -56,6 +56,30 @@ def test_pythonpath(tmp_path, engine):
     assert proof(folder, f"--engine={engine}").startswith("2 passed")
 
 
+def test_pythonpath_of_the_nearest_settings(tmp_path):
+    """Projects in folders of one book have their modules where their own settings say, before those of the root's settings."""
+    files = {
+        "pyproject.toml": '[tool.rankbook]\nsources = ["pk"]\nfindings = []\n[tool.pytest.ini_options]\npythonpath = ["common"]\n',
+        "common/shared.py": "",
+        "common/unit.py": "NAME = 'common'\n",
+        "pk/alpha/pytest.ini": "[pytest]\npythonpath = src\n",
+        "pk/beta/pyproject.toml": "[tool.pytest.ini_options]\npythonpath = ['lib', '../../more']\n",
+        "more/further.py": "from unit import NAME\n",
+        "pk/gamma/pytest.ini": "[pytest]\npythonpath = 'missing\n",
+    }
+    for name, folder in (("alpha", "alpha/src/"), ("beta", "beta/lib/"), ("common", "")):
+        files |= {f"pk/{folder}unit.py": f"NAME = {name!r}\n"} if folder else {}
+        test = (
+            f"import shared\nfrom {'further' if name == 'beta' else 'unit'} import NAME\n\n\ndef test_v():\n    assert NAME == {name!r}\n"
+        )
+        files[f"pk/{name if folder else 'gamma'}/tests/test_{name}.py"] = test
+    folder = write(tmp_path, files)
+    assert proof(folder).startswith("3 passed")
+    assert "3 proved" in proof(folder, "--stale")
+    (folder / "more/further.py").write_text("NAME = 'another'\n")
+    assert proof(folder, "--stale").startswith("1 failed")
+
+
 @pytest.mark.parametrize("has_init", [False, True])
 def test_folder_of_a_conftest_file(tmp_path, has_init):
     """A package beside the tests is imported where a conftest file lies beside it, or the tests are a package: as pytest does."""

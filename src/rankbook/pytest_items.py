@@ -353,8 +353,13 @@ class PageFile(pytest.File):
         own = [root / about.source] if about is not None and is_inside(about.source) else []
         conftests = conftest_files(own[0] if own else self.path, root) if self._reads_conftests(told) else []
         mode = told.import_mode or option.importmode
-        found = import_path(root, [*own, *conftests], self.config.getini("pythonpath"), trees, mode)
+        found = import_path(root, [*own, *conftests], self._pythonpath(told), trees, mode)
         return replace(found, imported=self.session_state.imported)
+
+    def _pythonpath(self, told: PytestSettings) -> list[Path]:
+        """Give the folders of the setting `pythonpath`: of the file nearest to the source of a page, then of the one that pytest reads."""
+        root, settled = self.session_state.settings.root, list(self.config.getini("pythonpath"))
+        return settled if root / told.file == self.config.inipath else [*(root / folder for folder in told.pythonpath), *settled]
 
 
 def _items_below(nodes: Iterable[pytest.Item | pytest.Collector]) -> Iterator[pytest.Item]:

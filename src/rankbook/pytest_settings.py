@@ -51,6 +51,8 @@ class PytestSettings(Struct, frozen=True):
     """What the command line says beyond that."""
     of_file: str = ""
     """Digest of what the file alone says, where the command line says more."""
+    pythonpath: tuple[str, ...] = ()
+    """Folders from which modules are imported, below the root or absolute: what comes from there is part of a proof, they are not."""
 
     def called_with(self, words: Sequence[str], own: Sequence[tuple[str, ...]], drawn: Sequence[tuple[str, ...]] = ()) -> PytestSettings:
         """Give what holds when the command line of pytest says more: its `-m` and `-k` stand in the place of those here.
@@ -137,7 +139,10 @@ def _settings(file: str, section: str, found: Mapping[str, Any]) -> PytestSettin
     given = list(options_of(given_always(found)))
     options, chosen = (tuple(word for each in given for word in _short(each, known)) for known in (_WITH_VALUE, _CHOOSING))
     own = tuple(each for each in given if _is_own(each[0]))
-    return PytestSettings(file, "tool.pytest" if is_native else "tool.pytest.ini_options", table, options, own, chosen)
+    pythonpath = tuple(os.path.normpath(Path(file).parent / word) for word in _words(found.get("pythonpath", "")))
+    return PytestSettings(
+        file, "tool.pytest" if is_native else "tool.pytest.ini_options", table, options, own, chosen, pythonpath=pythonpath
+    )
 
 
 def given_always(found: Mapping[str, Any]) -> list[str]:
@@ -146,9 +151,13 @@ def given_always(found: Mapping[str, Any]) -> list[str]:
     Args:
         found: settings of a file, by name.
     """
-    added = found.get("addopts", "")
+    return _words(found.get("addopts", ""))
+
+
+def _words(value: Any) -> list[str]:
+    """Give the words of a setting, which is one text or a list; none of a text that has a quote too few."""
     try:
-        return [str(word) for word in added] if isinstance(added, list) else shlex.split(str(added))
+        return [str(word) for word in value] if isinstance(value, list) else shlex.split(str(value))
     except ValueError:
         return []
 
