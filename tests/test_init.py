@@ -1640,6 +1640,17 @@ def hooks(*settings: dict[str, object], **more: object) -> str:
             {DOCS: "on: push\njobs: {a: {steps: [{uses: actions/deploy-pages@v5}]}}\n"},
             [f"{DOCS} publishes a site on Pages as well: keep one of the two"],
         ),
+        *(
+            ({DOCS: text}, [f"{DOCS} publishes a site on Pages as well: keep one of the two"])
+            for text in (
+                "jobs: {a: {steps: [{uses: actions/checkout@v4, with: {ref: gh-pages}}, {run: git push -f}]}}\n",
+                "jobs:\n  a:\n    steps:\n      - with:\n          ref: 'gh-pages'\n      - run: |\n          make\n          git push\n",
+                job("git worktree add site gh-pages", "make html", "git -C site push"),
+                job("make html", "git -c user.name=a push --force origin HEAD:refs/heads/gh-pages"),
+            )
+        ),
+        ({DOCS: "on: {push: {branches-ignore: [\n gh-pages]}}\n" + job("git push origin v1")}, []),
+        ({DOCS: job("git fetch origin gh-pages", "make push")}, []),
         ({"zensical.toml": "[project]\nsite_name = 'a'\n"}, ["zensical.toml is another site: mkdocs.yml is for MkDocs, and what Zensical"]),
     ],
 )

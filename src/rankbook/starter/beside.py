@@ -24,6 +24,9 @@ _PUBLISHES = re.compile(
     r"""\bmkdocs[ \t"',]+(?:-\S+[ \t"',]+)*gh-deploy\b|\bmike["', \t]+deploy\b|\bmkdocs-deploy-gh-pages@"""
     r"""|\bdeploy-pages@|\bactions-gh-pages@|\bgithub-pages-deploy-action@"""
 )
+_PUSHES = re.compile(r"\bgit(?:[ \t]+-\S+(?:[ \t]+[^\s-]\S*)?)*[ \t]+push\b")
+_BRANCH = re.compile(r"""\bref:[ \t]*["']?(?:refs/heads/)?gh-pages\b|\bgit[ \t].*\bgh-pages\b""")
+"""Pages' own branch, where it is checked out, or named to Git."""
 _PUBLISHES_ON_GITLAB = re.compile(r"^[ \t]+pages:", re.MULTILINE)
 """A job of any name that says so publishes."""
 _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
@@ -53,7 +56,7 @@ def beside(top: Path, facts: Facts, *, is_site_ours: bool) -> Iterator[str]:
     if builds and not is_site_ours:
         what = f"{_and(builds)} {'builds' if len(builds) == 1 else 'build'} the site of {facts.config}"
         yield f"{what}, which names the plugin rankbook now: add `{facts.rankbook}` to what is installed there"
-    publishes = [name for name, text in texts.items() if "github" in facts.forges and _PUBLISHES.search(text)]
+    publishes = [name for name, text in texts.items() if "github" in facts.forges and _is_publisher(text)]
     if "gitlab" in facts.forges and _PUBLISHES_ON_GITLAB.search(texts.get(_PIPELINE, "")):
         publishes.append(_PIPELINE)
     if publishes:
@@ -75,6 +78,11 @@ def _found(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the files of some names that are not ours, with their texts, but for comments."""
     for path in (path for name in names for path in sorted(folder.glob(name)) if path.name != _OURS):
         yield path.relative_to(folder).as_posix(), _COMMENT.sub("", _text(path))
+
+
+def _is_publisher(text: str) -> bool:
+    """Tell whether a workflow publishes on GitHub's Pages: by a tool, by an action, or by pushing their branch itself."""
+    return bool(_PUBLISHES.search(text) or (_BRANCH.search(text) and _PUSHES.search(text)))
 
 
 def _has_rankbook(top: Path, facts: Facts, name: str) -> bool:
