@@ -205,11 +205,12 @@ _PLAIN = (
     ),
     *("figure", "figcaption", "caption", "b", "u", "nav", "span", "del"),
 )
+_ENGLISH = {"lang": re.compile("en"), "dir": re.compile("ltr")}
 ALLOWED: Mapping[str, Mapping[str, re.Pattern[str]]] = {
     **dict.fromkeys(_PLAIN, _NONE),
     **dict.fromkeys(("th", "td"), _CELL),
     "code": {"class": re.compile("nohighlight")},
-    "section": {"id": re.compile(r"rb-listing:[\w.:\[\]-]*"), "data-search-exclude": re.compile("")},
+    "section": {"id": re.compile(r"rb-listing:[\w.:\[\]-]*"), "data-search-exclude": re.compile(""), **_ENGLISH},
     "bdi": {"title": re.compile(r"U\+[0-9A-F]{4,6}")},
     "details": {"open": re.compile("")},
     "time": {"datetime": re.compile(r"[\dTZ:+.-]*")},
@@ -223,7 +224,7 @@ ALLOWED: Mapping[str, Mapping[str, re.Pattern[str]]] = {
         "data-commit": _FORGE,
     },
     "img": {"src": re.compile(r"imports\.svg"), "alt": _ANY},
-    "div": {"data-rankbook": _WORDS, "data-folder": re.compile(r"[\w@%+=:,./-]+/", re.ASCII)},
+    "div": {"data-rankbook": _WORDS, "data-folder": re.compile(r"[\w@%+=:,./-]+/", re.ASCII), **_ENGLISH},
     **dict.fromkeys(("svg", "g", "line", "text", "title", "path", "circle"), _SVG),
 }
 """Elements that a page may hold, with the attributes that each may have besides those of all, and what these may say."""

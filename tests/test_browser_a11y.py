@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from browsing import DESKTOP, PHONE, TABLET, served, visits
-from proved_site import LONG, LONGEST, STANDINGS, STATES, WORDS, build_site
+from proved_site import LONG, LONGEST, STANDINGS, STATES, WORDS, build_site, write
+from tiny_site import build
 from whole import WHOLE
 
 pytest.importorskip("material", reason="the site needs the extra `site`")
@@ -599,6 +601,51 @@ def test_chosen_colours_keep_shapes(visit):
     lines = page.locator("[role=option]").evaluate_all("all => all.map(each => getComputedStyle(each).outlineStyle)")
     assert lines[0] == "solid"
     assert set(lines[1:]) == {"none"}
+
+
+@pytest.fixture(scope="module")
+def turned(tmp_path_factory):
+    """A site in a language that goes from right to left."""
+    root = write(tmp_path_factory.mktemp("turned"))
+    settings = yaml.safe_load((root / "mkdocs.yml").read_text(encoding="utf-8"))
+    settings["theme"]["language"] = "ar"
+    (root / "mkdocs.yml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    with served(build(root)) as address:
+        yield address
+
+
+ENGLISH = "each => [each.closest('[lang]').lang, getComputedStyle(each).direction]"
+OUTSIDE = """all => all.filter(each => {
+  const box = each.getBoundingClientRect(), around = each.closest("svg, .rankbook-page").getBoundingClientRect();
+  return box.width && (box.left < around.left - 1 || box.right > around.right + 1);
+}).map(each => each.outerHTML.slice(0, 160))"""
+
+
+def test_what_is_english_is_so_on_a_site_in_another_language(chromium, turned):
+    """A screen reader is told of the language, words stand in their order, and nothing is turned that is written from left to right."""
+    with visits(chromium) as opened:
+        page = opened()
+        for kind, parts in {
+            "file": (".rankbook-page > *", ".rankbook-runs", "svg text"),
+            "guide": (".rankbook-runs > *",),
+            "front": (".rankbook-rollup > *",),
+            "book": (".rankbook-page li",),
+        }.items():
+            go_to(page, turned, kind)
+            assert page.locator("article").evaluate(ENGLISH) == ["ar", "rtl"]
+            for part in parts:
+                assert page.locator(part).first.evaluate(ENGLISH) == ["en", "ltr"], (kind, part)
+            assert page.locator("svg text, .rankbook-page li").evaluate_all(OUTSIDE) == []
+            assert found_by_axe(page)[1] == []
+        entry = page.locator(".rankbook-page li").first
+        assert (
+            entry.evaluate("each => each.getBoundingClientRect().left - each.closest('.rankbook-page').getBoundingClientRect().left") > 20
+        )
+        page.keyboard.press("t")
+        page.get_by_role("combobox", name="Find a test").fill("test")
+        page.wait_for_selector(".rankbook-search__list [role=option]")
+        assert page.locator("dialog.rankbook-search [role=option]").first.evaluate(ENGLISH) == ["en", "ltr"]
+        assert found_by_axe(page)[1] == []
 
 
 def test_who_wants_no_motion_gets_none(visit):

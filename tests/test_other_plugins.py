@@ -130,6 +130,8 @@ def test_a_site_in_two_languages(tmp_path, is_first):
     assert "The plugin i18n builds the site once for each language: MkDocs builds the generated pages" in done.stdout + done.stderr
     found = pages(root / "site")
     assert {PAGE, "de/index.html", f"de/{PAGE}"} <= found.keys()
+    assert '<html lang="de"' in found[f"de/{PAGE}"]
+    assert re.search(r'<div lang="en" dir="ltr">\s*<h1 id="ring"', found[f"de/{PAGE}"])
     assert not any(MARKS.search(text) for text in found.values())
     assert (root / "site/assets/rankbook.css").is_file()
 

@@ -13,3 +13,5 @@ PROOF_NOTE = "The site shows here which tests here and below were really run, on
 """What a page of a folder says in the place of the sums over all runs."""
 PROOF_MARKER = f"<!-- rankbook:{ROLLUP} -->"
 """Line of a page that the site replaces by these sums."""
+ENGLISH = 'lang="en" dir="ltr"'
+"""What an element says whose text is rankbook's own, on a site of whatever language."""

@@ -31,7 +31,7 @@ from rankbook.engine_templates import take_compiled
 from rankbook.errors import RankbookError, refused
 from rankbook.front_matter import OVERVIEWS
 from rankbook.garbage import leave_at_exit, pass_over, uncollected
-from rankbook.markers import LAST_RUN, LAST_RUN_MARKER, LAST_RUN_NOTE, PROOF_MARKER, ROLLUP
+from rankbook.markers import ENGLISH, LAST_RUN, LAST_RUN_MARKER, LAST_RUN_NOTE, PROOF_MARKER, ROLLUP
 from rankbook.publish import SCRIPT, STYLE, Docs, Ledgered, Site, publish, shown_at
 from rankbook.publish import beside as beside_pages
 from rankbook.report import Report, told_of_unparsed
@@ -298,7 +298,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             page.present_anchor_ids |= {anchor_of(name) for name in names}
         if LAST_RUN_MARKER in content or PROOF_MARKER in content:
             content = self._with_proof(content, page.file.src_uri, names)
-        return content
+        return f"<div {ENGLISH}>\n{content}\n</div>" if page.file.src_uri in build.docs.stamps else content
 
     on_page_content = CombinedEvent(_keep_title, _fill_places)
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import quote
 
+from rankbook.markers import ENGLISH
 from rankbook.patterns import compiled
 
 BLOCK = "<pre"
@@ -81,7 +82,7 @@ def shown_at(name: str, outcome: str, *, is_anchor: bool = True) -> str:
         is_anchor: whether links lead to it by its name.
     """
     anchor = f' id="{html.escape(anchor_of(name))}"' if is_anchor else ""
-    return f'<section class="rankbook-listing"{anchor} data-search-exclude>{outcome}</section>\n'
+    return f'<section class="rankbook-listing"{anchor} {ENGLISH} data-search-exclude>{outcome}</section>\n'
 
 
 def without_outcomes(page: str) -> str:

@@ -53,7 +53,7 @@ _LINK = re.compile(
 """An address and its quotes; what stays are its groups: to join what a text is split into takes a third of replacing."""
 _RIGHT = {f'<{cell} style="text-align: right">': f"<{cell} class=r>" for cell in ("td", "th")}
 """Cells in a column of numbers, as Markdown writes them; the style sheet knows them by a class."""
-_LISTS = re.compile(r'\A<div class="rankbook-page" data-rankbook="(?:keywords|subtree|suite-words)">')
+_LISTS = re.compile(r'\A<div class="rankbook-page" data-rankbook="(?:keywords|subtree|suite-words)"')
 """Pages of which nearly all are lists of names."""
 _SAID = re.compile(
     r"""

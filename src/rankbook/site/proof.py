@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from rankbook.front_matter import Stamp
 from rankbook.listing import SAME_RUN, Outcome, Run
+from rankbook.markers import ENGLISH
 from rankbook.needs import Needs
 from rankbook.site import expected
 from rankbook.site.addresses import Addresses
@@ -589,7 +590,7 @@ def _runs(found: Recorded) -> Iterator[Run]:
 
 def _unsearched(part: str) -> str:
     """Keep what runs have said out of the search of an engine, which is for prose. Material knows the end of it by the element's name."""
-    return f"<section data-search-exclude>{part}</section>" if part else ""
+    return f"<section {ENGLISH} data-search-exclude>{part}</section>" if part else ""
 
 
 def _about(entries: Sequence[Entry], summary: Summary) -> _Placed | None:

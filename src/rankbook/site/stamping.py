@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from rankbook.front_matter import Stamp
-from rankbook.markers import LAST_RUN, ROLLUP
+from rankbook.markers import ENGLISH, LAST_RUN, ROLLUP
 from rankbook.site.addresses import Addresses
 from rankbook.site.fences import shown_at
 from rankbook.site.lean import compact
@@ -167,7 +167,8 @@ def _article(leaf: Leaf, rendered: Rendered, addresses: Addresses) -> str:
     body = _MARKER.sub("", rendered.prose) if leaf.proof is None else _proved(leaf, leaf.proof, rendered, addresses)
     actions = f'<div class="rankbook-actions">{leaf.actions}</div>\n' if leaf.actions else ""
     folder = f' data-folder="{html.escape(leaf.proof.folder)}"' if leaf.proof is not None and leaf.proof.folder else ""
-    return f'<div class="rankbook-page" data-rankbook="{leaf.stamp.page}"{folder}>\n{actions}{body}{_steps(leaf, addresses)}</div>'
+    about = f'data-rankbook="{leaf.stamp.page}" {ENGLISH}{folder}'
+    return f'<div class="rankbook-page" {about}>\n{actions}{body}{_steps(leaf, addresses)}</div>'
 
 
 def _proved(leaf: Leaf, proof: PageProof, rendered: Rendered, addresses: Addresses) -> str:

@@ -23,7 +23,7 @@
 
   // What happens is said to a screen reader, and shown for a moment at the foot of the window.
   const voice = () => {
-    const place = document.getElementById("rankbook-said") || element("div", { id: "rankbook-said", role: "status" });
+    const place = document.getElementById("rankbook-said") || element("div", { id: "rankbook-said", role: "status", lang: "en", dir: "ltr" });
     if (!place.isConnected) document.body.append(place);
     return place;
   };

@@ -9,7 +9,7 @@
     ["hour", 3600],
     ["minute", 60],
   ];
-  const words = new Intl.RelativeTimeFormat(document.documentElement.lang || "en", { numeric: "auto" });
+  const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" }); // as all around it
 
   const ago = (seconds) => {
     const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) || ["minute", 60];

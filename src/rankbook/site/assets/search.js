@@ -273,7 +273,7 @@
   const list = element("div", { role: "listbox", id: "rankbook-found", "aria-label": "Results", class: "rankbook-search__list", hidden: "" });
   const chips = element("div", { role: "group", "aria-label": "Kinds of result", class: "rankbook-search__chips" });
   const close = element("button", { type: "button", "aria-label": "Close", class: "rankbook-search__close" }, "✕");
-  const dialog = element("dialog", { class: "rankbook-search", "aria-label": "Find in the book" },
+  const dialog = element("dialog", { class: "rankbook-search", lang: "en", dir: "ltr", "aria-label": "Find in the book" },
     element("div", { class: "rankbook-search__head" }, input, close), chips, status, list);
   let chosen = ""; // kind
   let active = -1;
@@ -408,7 +408,7 @@
     const theirs = document.querySelector("input.md-search__input");
     const results = document.querySelector(".md-search-result");
     if (!theirs || !results) return;
-    const text = element("span", { "data-md-score": "0" }); // Enter takes the entry with the highest score
+    const text = element("span", { lang: "en", dir: "ltr", "data-md-score": "0" }); // Enter takes the entry with the highest score
     const link = element("a", { href: "#__search", class: "rankbook-search-bridge", hidden: "" }, text);
     // With what it finds: that the prose has no match is no news then, and the style sheet leaves it out.
     const tell = async () => {
@@ -452,7 +452,7 @@
     const said = rows.length ? "Nothing stands at this address. What the book knows by its name:" : "Nothing stands at this address, and the book knows nothing by its name.";
     const more = element("button", { type: "button", class: "md-button" }, "Find it by another name");
     more.addEventListener("click", () => open(name));
-    title.after(element("div", { class: "rankbook-lost" }, element("p", {}, said),
+    title.after(element("div", { class: "rankbook-lost", lang: "en", dir: "ltr" }, element("p", {}, said),
       ...(rows.length ? [element("ul", {}, ...rows.slice(0, 8).map((row) => element("li", {}, linkTo(top, row, answer.pieces))))] : []), more));
   };
 
@@ -484,7 +484,7 @@
     const header = document.querySelector(".md-header__inner");
     const button = element("button", {
       type: "button", class: header ? "md-header__button md-icon rankbook-search-button" : "rankbook-search-button rankbook-search-button--fixed",
-      "aria-label": "Find a test, an API or an owner", title: "Find a test, an API or an owner (T)", "aria-haspopup": "dialog",
+      lang: "en", "aria-label": "Find a test, an API or an owner", title: "Find a test, an API or an owner (T)", "aria-haspopup": "dialog",
     }, icon);
     button.append(element("span", { class: "rankbook-search-button__text" }, "Find a test ", element("kbd", {}, "T")));
     button.addEventListener("click", () => open());
