@@ -21,12 +21,13 @@ MARKS = re.compile("Rankbook (?:first|inner|last) part", re.IGNORECASE)
 ORDERS = pytest.mark.parametrize("is_first", [True, False], ids=["before", "after"])
 
 
-def project(root: Path, *, plugins=(), is_first=True, hook="", at=".", **settings) -> Path:
+def project(root: Path, *, plugins=(), ours=("rankbook",), is_first=True, hook="", at=".", **settings) -> Path:
     """Write a project whose site has other plugins, and generate its pages; give the folder of its `mkdocs.yml`.
 
     Args:
         root: of the project.
         plugins: others, as `mkdocs.yml` names them.
+        ours: rankbook, as it is named there.
         is_first: whether rankbook comes before them.
         hook: text of a file of hooks.
         at: folder of `mkdocs.yml`, below the root.
@@ -44,7 +45,6 @@ def project(root: Path, *, plugins=(), is_first=True, hook="", at=".", **setting
     if hook:
         (folder / "hook.py").write_text(textwrap.dedent(hook))
         settings["hooks"] = ["hook.py"]
-    ours = ["rankbook"]
     written = {
         "site_name": "Tiny",
         "site_url": "https://example.org/tiny/",
@@ -224,6 +224,26 @@ def test_an_override_that_writes_entries_in_its_own_way(tmp_path):
     check(site)
     (entries,) = re.findall(r"const entries = (\{.*?\n\});", (site / "assets/rankbook-shell.js").read_text(encoding="utf-8"), re.DOTALL)
     assert [kind for kind, text in json.loads(entries).items() if not {"anchor", "text"} <= set(re.split("\ufdd1", text))] == []
+
+
+@pytest.mark.parametrize("stamp", [True, False])
+def test_an_override_that_names_the_page(tmp_path, stamp):
+    """As the guide says: what it writes of a page is that of the book's first page on stamped pages, and each page's own on others."""
+    override = tmp_path / "overrides/main.html"
+    override.parent.mkdir(parents=True)
+    override.write_text('{% extends "base.html" %}{% block extrahead %}<meta name="ask" content="?{{ page.url }}">{% endblock %}')
+    theme = {"name": "material", "font": False, "custom_dir": "overrides"}
+    root = project(tmp_path, theme=theme, ours=[{"rankbook": {"stamp": stamp}}])
+    found = pages(build(root))
+    asked = {
+        path: re.search(r'<meta name="?ask"? content="?\?([^">]*)', found[path])[1]
+        for path in ("guide/one/index.html", "book/index.html", PAGE)
+    }
+    assert asked == {
+        "guide/one/index.html": "guide/one/",
+        "book/index.html": "book/",
+        PAGE: "book/" if stamp else "book/suite/test_ring.py_docs/",
+    }
 
 
 def test_dates_of_one_page_are_not_on_all(tmp_path):
