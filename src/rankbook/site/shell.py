@@ -151,6 +151,9 @@ def _entry(heading: Heading) -> dict[str, str]:
     return {"anchor": heading.anchor, "text": heading.text.replace('"', "&quot;")}
 
 
+_ENGLISH = re.compile(r"<html\b[^>]*\slang=[\"']?en\b", re.IGNORECASE)
+
+
 class Shell(Struct, frozen=True):
     """A page of the engine, ready to be filled again and again."""
 
@@ -204,6 +207,11 @@ class Shell(Struct, frozen=True):
         pieces = tuple(text.split(_CUT))
         told = repr((pieces, contents, canonical)).encode(errors="surrogatepass")
         return cls(pieces, contents, _site(canonical, file), script, style, hashlib.sha256(told).hexdigest())
+
+    @property
+    def is_english(self) -> bool:
+        """Whether the site says of itself that it is in English, as its pages are."""
+        return _ENGLISH.search(self.pieces[0]) is not None
 
     def filled(self, depth: int, values: Mapping[str, str]) -> str:
         """Fill a page.

@@ -109,7 +109,7 @@ def stamped(leaf: Leaf, rendered: Rendered, shell: Shell, addresses: Addresses) 
         "address": html.escape(shell.canonical + addresses.url(leaf.path)),
         "description": _description(rendered.prose, title),
         "top": top,
-        "content": rendered.whole(compact(_article(leaf, rendered, addresses))),
+        "content": rendered.whole(compact(_article(leaf, rendered, shell, addresses))),
         "contents": shell.contents.of(rendered.headings) if shell.contents else "",
     }
     return shell.filled(file.count("/"), values)
@@ -163,12 +163,14 @@ def _text(body: str) -> str:
     return html.unescape(_TAG.sub("", body))
 
 
-def _article(leaf: Leaf, rendered: Rendered, addresses: Addresses) -> str:
+def _article(leaf: Leaf, rendered: Rendered, shell: Shell, addresses: Addresses) -> str:
     body = _MARKER.sub("", rendered.prose) if leaf.proof is None else _proved(leaf, leaf.proof, rendered, addresses)
     actions = f'<div class="rankbook-actions">{leaf.actions}</div>\n' if leaf.actions else ""
     folder = f' data-folder="{html.escape(leaf.proof.folder)}"' if leaf.proof is not None and leaf.proof.folder else ""
-    about = f'data-rankbook="{leaf.stamp.page}" {ENGLISH}{folder}'
-    return f'<div class="rankbook-page" {about}>\n{actions}{body}{_steps(leaf, addresses)}</div>'
+    language = "" if shell.is_english else f" {ENGLISH}"
+    return (
+        f'<div class="rankbook-page" data-rankbook="{leaf.stamp.page}"{language}{folder}>\n{actions}{body}{_steps(leaf, addresses)}</div>'
+    )
 
 
 def _proved(leaf: Leaf, proof: PageProof, rendered: Rendered, addresses: Addresses) -> str:
