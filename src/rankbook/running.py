@@ -294,8 +294,8 @@ class Running:
 
 
 def _died_late(known: Report, ended: Ended) -> RankEnd | None:
-    """Give the first rank that still ran when its listing had reported, and then ended badly; what ends daemons is a SIGTERM."""
-    running = known.receipt.ranks if known.receipt is not None else ()
+    """Give the first rank that still ran when its listing had passed, and then ended badly; what ends daemons is a SIGTERM."""
+    running = known.receipt.ranks if known.receipt is not None and known.outcome is Outcome.PASSED else ()
     ends = [rank for before, rank in zip(running, ended.ranks, strict=False) if before.exit_code is None]
     return next((rank for rank in ends if rank.exit_code not in (None, 0, -signal.SIGTERM)), None)
 
