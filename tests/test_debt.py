@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgers import TWO_GPUS, cases, rankbook, run
+from ledgers import CPU, TWO_GPUS, cases, rankbook, run
 from rankbook import debt
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome
@@ -122,6 +122,16 @@ def test_tests_that_are_gone(ledger):
     assert sorted(one.node_id for one in debt.current_runs(ledger)) == ["docs/p.md::a", "docs/p.md::b"]
     ledger.record([skipped("docs/q.md::x")])
     assert len(debt.current_runs(ledger)) == 3
+
+
+def test_tests_that_only_some_hardware_finds(ledger):
+    """What a machine with GPUs finds is there, though one without has run all of the page since, until one like it finds it no more."""
+    found = {"outcome": Outcome.SKIPPED, "needs": FOUR}
+    ledger.record(cases(["a", "of 2 GPUs"], machine=TWO_GPUS, when=EARLY, **found))
+    ledger.record(cases(["a"], machine=CPU, when=LATE, **found))
+    assert sorted(one.node_id for one in debt.current_runs(ledger)) == ["docs/p.md::a", "docs/p.md::of 2 GPUs"]
+    ledger.record(cases(["a"], machine=TWO_GPUS, when=LATE, **found))
+    assert [one.node_id for one in debt.current_runs(ledger)] == ["docs/p.md::a"]
 
 
 MACHINES = {

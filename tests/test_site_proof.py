@@ -464,6 +464,29 @@ def test_what_counts_as_run_is_what_owes_no_run(tmp_path_factory, recorded):
         assert shown(found, (found.newest.listing,), changed).group.ran is (node not in owing)
 
 
+def test_a_case_that_is_found_no_more(proof_of):
+    """What the last whole run of the present text did not find is shown no more, unless the page names it, or other hardware finds it."""
+
+    def ran(*names, day, listing=NOW, **values):
+        facts = {"of": len(names), "page": len(names), "line": 7}
+        return [a_run(name, day=day, listing=listing, case={"id": name, "of": at, **facts}, **values) for at, name in enumerate(names)]
+
+    def said(proof):
+        return Seen(proof.page(PAGE).last_run).text
+
+    stamps = stamps_of("test_x", "test_named[2]", needs=())
+    old = ran("test_x[1]", "test_x[2]", "test_named[2]", day=18)
+    gpus = ran("test_x[1]", "test_x[3]", "test_named[2]", day=18, machine=TWO_GPUS)
+    first = proof_of(*old, *gpus, stamps=stamps)
+    assert "4 tests: 4 passed." in said(first)
+    second = proof_of(*ran("test_x[1]", day=19), stamps=stamps)
+    assert "test_x[2]" not in said(second)
+    assert "3 tests: 3 passed." in said(second)
+    assert second.digest(PAGE) != first.digest(PAGE)
+    assert "test_x[2]" in said(proof_of(stamps=stamps_of("test_x", "test_named[2]", sha256=BEFORE)))
+    assert "2 tests: 2 passed." in said(proof_of(*ran("test_x[1]", day=20, machine=TWO_GPUS), stamps=stamps))
+
+
 # What is kept of a ledger
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from rankbook import smallest
 from rankbook.config import Settings
 from rankbook.ledger import Ledger, is_ahead
-from rankbook.listing import Outcome, Run
+from rankbook.listing import Gone, Outcome, Run
 from rankbook.needs import Needs
 from rankbook.page_names import is_page_name
 from rankbook.required import BROKEN
@@ -231,14 +231,25 @@ def sentences(ledger: Ledger, current: Iterable[Run], days: int = 0) -> list[str
     return [debt.sentence() for debt in owed(ledger, current, days)]
 
 
-def current_runs(ledger: Ledger) -> list[Run]:
-    """Give the last run of each test and listing that its page still holds, as far as the ledger tells.
+def current_runs(ledger: Ledger, pages: Mapping[str, Page] = MappingProxyType({})) -> list[Run]:
+    """Give the last run of each test and listing, without those that no hardware finds on their page any more.
+
+    Args:
+        ledger: where all machines' runs are recorded.
+        pages: what pages say of their tests: those that they name are there, and in another text than was run all may be.
 
     Raises:
         LedgerError: the ledger cannot be read.
     """
+    gone = ledger.gone()
     last = {run.node_id: run for run in ledger.latest()}
-    return [last[node] for node in ledger.present() if node in last]
+    return [run for run in last.values() if not _is_found_no_more(run, gone.get(run.page, Gone()), pages.get(run.page))]
+
+
+def _is_found_no_more(run: Run, gone: Gone, page: Page | None) -> bool:
+    if run.node_id not in gone.nodes or page is None or run.source != page.source:
+        return run.node_id in gone.nodes
+    return page.sha256 in gone.listings and run.case.get("id") not in page.tests
 
 
 _Beside = list[tuple[Mapping[str, str], str]]

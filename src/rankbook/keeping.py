@@ -391,7 +391,7 @@ def _days(word: str) -> int:
 def _debt(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> int:
     days = settings.debt_days if chosen.days is None else chosen.days
     pages = debt.pages_of(settings) if ledger.path.exists() else {}
-    current = debt.are_there(_on_pages(debt.current_runs(ledger), settings), pages)
+    current = debt.are_there(_on_pages(debt.current_runs(ledger, pages), settings), pages)
     files = beside(settings, {page.source for page in pages.values()}) if current else {}
     found = debt.owed(ledger, current, days, pages=pages, files=files)
     if chosen.json:

@@ -363,3 +363,12 @@ class Run(Struct, frozen=True):
     """What it needs, as its page says it: `2 GPUs`, `backend nccl`; what it lacked, for one that was skipped without a page's word."""
     case: Mapping[str, Any] = field(default_factory=dict)
     """What pytest has collected of a test: `id`, `line`, `marks`; empty for a whole listing."""
+
+
+class Gone(Struct, frozen=True):
+    """What is found on a page no more."""
+
+    nodes: frozenset[str] = frozenset()
+    """Node ids."""
+    listings: frozenset[str] = frozenset()
+    """SHA-256 of the listings in which they were looked for last: of another text nobody knows."""

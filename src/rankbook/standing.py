@@ -16,6 +16,7 @@ from rankbook.config import Settings
 from rankbook.debt import is_proof, smallest_machine
 from rankbook.errors import RankbookError
 from rankbook.git import asked
+from rankbook.ledger import collected
 from rankbook.ledger.recent import Brief, Extent, extent, has_only_grown, recent, unreadable
 from rankbook.ledger.recent import beside as recorded_beside
 from rankbook.listed import LISTED, MOST_FILES, Listed
@@ -49,9 +50,10 @@ def standing(
     path = settings.below_root(settings.ledger)
     now = extent(path)
     known = before if before is not None and has_only_grown(path, Extent(*before.extent)) else Standing()
-    items = known.items
+    items, gone = known.items, known.gone
     if now != known.extent:
         items = {**items, **_items(path, known.extent[0])}
+        gone = {**gone, **collected.gone(path, known.extent[0])}
     ran = {found.newest.page for found in items.values() if not found.newest.source}
     fenced = [page for page in pages if page in ran or (items and _may_hold_fences(settings.root / page))]
     read = {page: _jobs(settings.root, page) for page in fenced}
@@ -62,7 +64,7 @@ def standing(
     inside = {page: _fingerprints(_jobs(settings.root, page)) for page in sorted(documents)}
     needs = {found.newest.needs for found in items.values()}
     machines = {wanted: known.machines.get(wanted) or smallest_machine(wanted) for wanted in needs if wanted}
-    return Standing(items, texts, fences, inside, files or {}, machines, now)
+    return Standing(items, texts, fences, inside, files or {}, gone, machines, now)
 
 
 def _is_inside(name: str) -> bool:

@@ -6,22 +6,31 @@ told by the time of a run, never by when it came into the file.
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-from msgspec import Struct, field
 
 from rankbook.errors import LedgerError
 from rankbook.ledger import rows
+from rankbook.ledger.collected import gone
 from rankbook.ledger.session import Session
-from rankbook.ledger.tables import FORMAT, is_there, reading, sound, writing
+from rankbook.ledger.tables import FORMAT, is_there, reading, writing
 from rankbook.ledger.values import Values, checked, hardware_class, is_ahead, moment, run_of, setting, values_of
-from rankbook.listing import Outcome, Run
+from rankbook.listing import Gone, Outcome, Run
 
-__all__ = ["FORMAT", "Ledger", "Session", "Values", "checked", "hardware_class", "is_ahead", "moment", "run_of", "setting", "values_of"]
+__all__ = [
+    "FORMAT",
+    "Gone",
+    "Ledger",
+    "Session",
+    "Values",
+    "checked",
+    "hardware_class",
+    "is_ahead",
+    "moment",
+    "run_of",
+    "setting",
+    "values_of",
+]
 
 _ORDER = f"ORDER BY {rows.ORDER}"
 _LATEST = f"""CASE WHEN latest.at > {rows.AHEAD} THEN coalesce((SELECT known.id FROM runs AS known WHERE known.node = latest.node
@@ -108,21 +117,13 @@ class Ledger:
         query = f"FROM runs WHERE runs.node = {rows.NUMBER} {_ORDER}"
         return self._runs(query, rows.digest(node_id))
 
-    def present(self) -> list[str]:
-        """Give the node ids that their pages still hold: of each page what the last session ran that ran all of it, and what was run since.
+    def gone(self) -> dict[str, Gone]:
+        """Give what no hardware finds on its page any more, by page, as far as runs of whole pages tell it.
 
-        A session has run all of a page when it has as many runs of it as each of them says, under `page` of its case, that there are.
+        Raises:
+            LedgerError: the ledger cannot be read.
         """
-        time = f"max(CASE WHEN at <= {rows.AHEAD} THEN at ELSE '' END) AS at"
-        query = f"FROM (SELECT page, session, node, test_case, {time} FROM runs GROUP BY page, session, node) AS found"  # noqa: S608
-        names = "found.page, session.text, node.text, test_case.text, found.at"
-        join = " ".join(f"JOIN texts AS {name} ON {name}.id = found.{name}" for name in ("session", "node", "test_case"))
-        pages: dict[int, dict[str, _Sitting]] = defaultdict(lambda: defaultdict(_Sitting))
-        sizes = _Sizes()
-        with sound(self.path):
-            for page, session, node, case, at in self._rows(f"SELECT {names} {query} {join} ORDER BY found.at"):
-                pages[page][session].take(node, sizes[case], at)
-        return list(dict.fromkeys(node for sittings in pages.values() for node in _held(sittings)))
+        return gone(self.path)
 
     def times(self, outcomes: Iterable[Outcome], beginning: str, without: str, ending: str) -> list[_Last]:
         """Give the node id, the listing, the files beside it and the time of last runs, one for each that a test had; empty if not known.
@@ -163,12 +164,6 @@ class Ledger:
             what = f"it holds a run that this rankbook cannot read ({error})"
             raise LedgerError(what, where=self.path, right="use the rankbook that wrote it") from error
 
-    def _rows(self, query: str, *arguments: object) -> list[Any]:
-        if not is_there(self.path):
-            return []
-        with reading(self.path) as connection:
-            return connection.execute(query, arguments).fetchall()
-
     def _read(self, query: str, *arguments: object, touch: bool = True) -> Iterator[Values]:
         if is_there(self.path):
             with reading(self.path, touch=touch) as connection:
@@ -177,34 +172,6 @@ class Ledger:
 
 _Last = tuple[str, str, Mapping[str, str], str]
 """Of the last run of a test: its node id, its listing, the SHA-256 of each file beside it, and its time."""
-
-
-class _Sizes(dict[str, int]):
-    """The size of its page that a case says, by the case's JSON; 0 when it says none."""
-
-    def __missing__(self, case: str) -> int:
-        self[case] = (json.loads(case) or {}).get("page", 0)
-        return self[case]
-
-
-class _Sitting(Struct):
-    """What one session ran of one page."""
-
-    nodes: dict[str, None] = field(default_factory=dict)
-    size: int = 0
-    """Tests and listings that the page had."""
-    at: str = ""
-
-    def take(self, node: str, size: int, at: str) -> None:
-        self.nodes[node] = None
-        self.size = size or self.size
-        self.at = max(self.at, at)
-
-
-def _held(sittings: Mapping[str, _Sitting]) -> Iterator[str]:
-    """Yield what the last session ran that ran a whole page, and what was run since; everything when none did."""
-    since = max((sitting.at for key, sitting in sittings.items() if key and len(sitting.nodes) == sitting.size), default="")
-    return (node for sitting in sittings.values() if sitting.at >= since for node in sitting.nodes)
 
 
 def _by_line(runs: Mapping[object, Run]) -> list[Run]:

@@ -115,8 +115,11 @@ class Proof:
         self._addresses = addresses
         self._sources: dict[str, dict[str, Recorded]] = defaultdict(dict)
         self._pages: dict[str, dict[str, Recorded]] = defaultdict(dict)
-        for found in standing.items.values():
+        gone = frozenset(chain.from_iterable(each.nodes for each in standing.gone.values()))
+        for node, found in standing.items.items():
             run = found.newest
+            if node in gone and self._is_gone(found):
+                continue
             names = self._sources[run.source] if run.source else self._pages[run.page]
             known = names.get(found.name)
             if known is None or known.newest.when < run.when:
@@ -334,6 +337,17 @@ class Proof:
         for name in self._named(page) if self._standing.items else ():
             entries[name] = entries[name] or [Entry(never_run(page, name), name, 0, is_test=False, listing=name if name in names else "")]
         return tuple(chain.from_iterable(entries.values()))
+
+    def _is_gone(self, found: Recorded) -> bool:
+        """Tell of a test of a source that no hardware finds any more whether its page, too, has it no more.
+
+        One that the page names is there; of another text than was looked through, it may be.
+        """
+        run = found.newest
+        stamp = self._stamps.get(run.page.removeprefix(self._prefix))
+        if stamp is None or stamp.source != run.source or stamp.sha256 not in self._standing.gone[run.page].listings:
+            return False
+        return found.name not in expected.tests(stamp.needs)
 
     def _named(self, page: str) -> list[str]:
         """Name the listings of a page made by a person that the site shows as such."""

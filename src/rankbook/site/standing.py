@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from rankbook.listing import Gone
 from rankbook.site.fences import Fence
 from rankbook.site.history import Recorded
 
@@ -23,6 +24,8 @@ class Standing(Struct, frozen=True):
     """The same of pages about Markdown sources: of the listings inside those."""
     files: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of files beside which runs were and that have no page, by path, as they are now; empty for one that is gone."""
+    gone: Mapping[str, Gone] = field(default_factory=dict)
+    """What no hardware finds any more, by page, of all pages that anything was run of."""
     machines: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     """The smallest machine for what tests need; empty where that cannot be told."""
     extent: tuple[int, int, str] = (0, 0, "")
