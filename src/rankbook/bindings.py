@@ -76,16 +76,18 @@ def names_in(*nodes: ast.AST | None) -> Iterator[str]:
             yield from _bound_by(node)
 
 
+def changed_in(call: ast.Call) -> ast.expr | None:
+    """Give what a method changes that is called on it: `found[0]` of `found[0].append(1)`; None when it changes nothing."""
+    method = call.func
+    return method.value if isinstance(method, ast.Attribute) and method.attr in CHANGERS else None
+
+
 def changed_by(node: ast.expr) -> ast.Name | ast.Attribute | None:
     """Give what an expression changes where it is: `found` of `found.append(1)`, of `found[0]` where that is set; None when nothing."""
-    if isinstance(node, ast.Call):
-        method = node.func
-        if not (isinstance(method, ast.Attribute) and method.attr in CHANGERS):
-            return None
-        node = method.value
-    while isinstance(node, (ast.Subscript, ast.Starred)):
-        node = node.value
-    return node if isinstance(node, (ast.Name, ast.Attribute)) else None
+    changed = changed_in(node) if isinstance(node, ast.Call) else node
+    while isinstance(changed, (ast.Subscript, ast.Starred)):
+        changed = changed.value
+    return changed if isinstance(changed, (ast.Name, ast.Attribute)) else None
 
 
 def may_change(node: ast.expr | None) -> bool:

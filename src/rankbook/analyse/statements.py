@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from rankbook.analyse.operations import MOST, bounded, entries
 from rankbook.analyse.things import Fails, Thing, Unknown, Value, unknown
-from rankbook.bindings import CHANGERS
+from rankbook.bindings import CHANGERS, changed_in
 from rankbook.model import Function
 
 if TYPE_CHECKING:
@@ -315,8 +315,9 @@ def _changed(node: ast.AST, handled: ast.expr | None = None) -> Iterator[ast.exp
         handled: a call that is followed.
     """
     for part in _calls(node):
-        if isinstance(part.func, ast.Attribute) and part.func.attr in CHANGERS and part is not handled:
-            yield part.func.value
+        changed = changed_in(part) if part is not handled else None
+        if changed is not None:
+            yield changed
         elif isinstance(part.func, ast.Name) and part.func.id == "next" and part.args:
             yield part.args[0]
     for inner in ast.walk(node) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else ():
