@@ -485,6 +485,45 @@ def test_a_commit_holds_the_pages_of_its_sources(repository, tmp_path, hook):
     assert cloned(repository, tmp_path / "third") == 0
 
 
+def test_the_hooks_look_at_commits_that_only_delete(repository):
+    """pre-commit runs no hook for these by itself, for it counts no file that is gone."""
+    assert all(each["always_run"] and not each["pass_filenames"] for each in yaml.safe_load(HOOKS.read_text()))
+    hooked(repository, "rankbook-check")
+    git(repository, "rm", "-q", "s/test_ring.py")
+    assert git(repository, "commit", "-qm", "without its pages").returncode == 1
+
+
+@pytest.mark.parametrize("hook", ["rankbook-check", "rankbook-gen"])
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_a_commit_loses_no_page_and_no_note(repository, tmp_path, monkeypatch, hook, has_cache):
+    """A page that was removed and is still in the commit stops it, and so does a note of it that is not added where it is now."""
+    file = page(repository, "s/test_ring.py")
+    file.write_bytes(file.read_bytes().replace(b"\n## ", b"\n<!-- rankbook-notes -->\nMine.\n<!-- /rankbook-notes -->\n\n## ", 1))
+    (repository / "s/test_two.py").write_text("def test_two():\n    pass\n")
+    mine = repository / "out/mine.md"
+    mine.write_text("# Mine\n")
+    assert run(repository, "gen") == 0
+    git(repository, "add", ".")
+    assert git(repository, "commit", "-qm", "a note").returncode == 0
+    hooked(repository, hook)
+    mine.unlink()
+    git(repository, "rm", "-q", "s/test_ring.py")
+    assert run(repository, "gen") == 0
+    assert run(repository, "gen") == 0
+    if not has_cache:
+        monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "new"))
+    git(repository, "add", "-u", "s", "out/s/index.md", "out/index.md", ":!out/s/test_ring.py*")
+    git(repository, "add", *(str(each) for each in (repository / "out").rglob("*.*") if each.name != "orphaned-notes.md"))
+    assert git(repository, "commit", "-qm", "with the pages that are gone").returncode == 1
+    git(repository, "add", "-u", "out/s")
+    assert git(repository, "commit", "-qm", "without the note").returncode == 1
+    git(repository, "add", "out/orphaned-notes.md")
+    assert git(repository, "commit", "-qm", "all").returncode == 0
+    assert git(repository, "clone", "-q", repository, tmp_path / "second").returncode == 0
+    assert "Mine." in (tmp_path / "second/out/orphaned-notes.md").read_text()
+    assert (tmp_path / "second/out/mine.md").is_file()
+
+
 def test_a_commit_of_some_files_has_an_index_of_its_own(repository, tmp_path):
     """`git commit FILE` leaves what is staged besides for later, and the hook sees the commit as it will be."""
     hooked(repository, "rankbook-check")

@@ -1007,3 +1007,20 @@ def test_a_class_within_itself_is_read_once(tmp_path, capsys):
     assert capsys.readouterr().err == ""
     page = (tmp_path / "out/s/test_a.py_docs.md").read_text()
     assert set(re.findall(r"pytest (s/test_a\.py::\S+?)\"", page)) == {f"s/test_a.py::{name}" for name in NESTED}
+
+
+@pytest.mark.parametrize("outrun", ["t/a.py", "t/c.py"])
+def test_a_source_that_is_saved_meanwhile(tmp_path, monkeypatch, outrun):
+    """It costs the file its pages and a warning, whichever of its folder it is; the next run makes them."""
+    plant(tmp_path, {"pyproject.toml": '[tool.rankbook]\nsources = ["t"]\n', **{f"t/{name}.py": f"{name} = 1\n" for name in "abc"}})
+    given, is_unchanged = load(tmp_path, {"jobs": 1}), generating.pages.is_unchanged
+    monkeypatch.setattr(generating.pages, "is_unchanged", lambda module, data: module.source.path != outrun and is_unchanged(module, data))
+    said = f"{outrun} has changed while it was being documented, so its pages are not written; run again"
+    assert said in document(given).warnings
+    out = given.below_root(given.out)
+    assert [(out / f"t/{name}.py_docs.md").is_file() for name in "abc"] == [f"t/{name}.py" != outrun for name in "abc"]
+    monkeypatch.undo()
+    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
+    assert said not in document(given).warnings
+    assert (out / f"{outrun}_docs.md").is_file()
+    assert f"{outrun.removeprefix('t/')}_docs.md" in (out / "t/index.md").read_text()

@@ -397,8 +397,10 @@ class _Run:
         """Make and write all pages on which something may show."""
         files = self._to_print(press, changed, gone, shown)
         with self.clock.step("render", len(files)) as count:
+            outrun = []
             for made in count(self._spread(press.files, sorted(files))):
                 self._take(made)
+                outrun += [made.path] if made.warning else []
             for path in gone:
                 self.suite.drop(path)
                 self.store.put("rows", path, None)
@@ -408,6 +410,8 @@ class _Run:
             if self.offers.is_changed or self._is_spoiled(pages.INVENTORY):
                 data = self.offers.inventory(press.folders, press.book.title)
                 self._take(Made(pages.INVENTORY, press.put([Page(pages.INVENTORY, data)])))
+        for path in outrun:  # only now, for the pages around them call all files by their titles
+            self.knowledge.briefs.pop(path, None)
 
     def _to_print(self, press: Press, changed: set[str], gone: set[str], shown: set[str]) -> set[str]:
         """Name the files on whose pages something may show."""
@@ -466,7 +470,6 @@ class _Run:
         if made.warning:
             self.passing.append(made.warning)
             self.store.put("facts", made.path, None)
-            self.knowledge.briefs.pop(made.path, None)
 
     def _retitled(self, press: Press, paths: set[str]) -> set[str]:
         """Name the files that are called otherwise because of their neighbours."""
@@ -626,7 +629,7 @@ class _Run:
         written = {path for path, fate in self.fates.items() if fate.is_written}
         written_orphans, removed_orphans = self._fate_of_orphans()
         self.passing += self._told_of_merges()
-        unstaged = self._unstaged() & {*self.pages, *removed, *written_orphans, *removed_orphans}
+        unstaged = self._unstaged({*self.pages, *removed, *written_orphans, *removed_orphans, homes.ORPHANS})
         return Report(
             sources=len(self.paths),
             pages=pages_among(self.pages),
@@ -649,15 +652,22 @@ class _Run:
             seconds=self.clock.seconds,
         )
 
-    def _unstaged(self) -> frozenset[str]:
-        """Name what stands in the folder of the pages otherwise than in the commit, or is made from what does, where that is asked for."""
+    def _unstaged(self, pages_of_run: set[str]) -> frozenset[str]:
+        """Name the pages that stand otherwise than in the commit, or are made from what does, where that is asked for.
+
+        Args:
+            pages_of_run: those that this run knows; of others only the commit may have kept a page that is removed.
+        """
         if not self.settings.staged:
             return frozenset()
         sources = sorted(staged.changed(self.settings.root).intersection(self.paths))
         for path in sources:
             self.passing.append(f"{path}: not all of its changes are staged; its pages are made from the file as it stands on disk")
         made = {page for path in sources for page in pages_of_file(path)}
-        return staged.untracked(self.writer.out) | staged.changed(self.writer.out) | made
+        changed = staged.changed(self.writer.out)
+        others = [page for page in sorted(changed - pages_of_run) if self.writer.read(page) is None]
+        kept = {page for page, data in staged.contents(self.writer.out, others).items() if pages.is_generated(data)}
+        return (staged.untracked(self.writer.out) | changed | made) & pages_of_run | kept
 
     def _told_of_markers(self) -> Iterator[str]:
         """Tell of the notes that show markers of Git, at the places where they stand now."""

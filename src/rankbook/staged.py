@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rankbook import git
@@ -39,6 +39,25 @@ def changed(folder: Path) -> frozenset[str]:
         SourceError: Git has no say there.
     """
     return frozenset(_asked(folder, "-m")) if folder.is_dir() else frozenset()
+
+
+def contents(folder: Path, names: Sequence[str]) -> dict[str, bytes]:
+    """Give what the index holds of files; one whose name goes over several lines is left out.
+
+    Args:
+        folder: where to ask.
+        names: files below it.
+    """
+    asked_for = [name for name in names if "\n" not in name]
+    given = b"".join(b":./%b\n" % os.fsencode(name) for name in asked_for)
+    told = git.asked(folder, "cat-file", "--batch", given=given, more=_index_of_commit(folder)) if asked_for else None
+    found: dict[str, bytes] = {}
+    rest = told.stdout if told is not None and told.returncode == 0 else b""
+    for name in asked_for if rest else ():
+        head, _, rest = rest.partition(b"\n")
+        if (size := head.rpartition(b" ")[2]).isdigit():
+            found[name], rest = rest[: int(size)], rest[int(size) + 1 :]
+    return found
 
 
 def _asked(folder: Path, *words: str) -> list[str]:
