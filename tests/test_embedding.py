@@ -23,6 +23,8 @@ ENCODED = [
     ("form feed", b"a\x0cb\x0b\n", "utf-8", "lf"),
     ("latin-1 cookie", "# -*- coding: latin-1 -*-\n# \xe9\n".encode("latin-1"), "iso8859-1", "lf"),
     ("cookie in line 2", "#!/usr/bin/python\n# vim: set fileencoding=cp1252 :\n# \x80\n".encode("latin-1"), "cp1252", "lf"),
+    ("what is called like a cookie", "encoding: latin-1\nname: Grüße\n".encode(), "utf-8", "lf"),
+    ("a cookie behind code", "x = dict(encoding=latin1)\n# coding: cp1252 é\n".encode(), "utf-8", "lf"),
     ("utf-16", codecs.BOM_UTF16_LE + "a\né\n".encode("utf-16-le"), "utf-16-le", "lf"),
 ]
 

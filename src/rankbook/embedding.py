@@ -16,6 +16,8 @@ from msgspec import Struct
 
 UTF8 = "utf-8"
 _MAGIC = re.compile(rb".*?coding[:=][ \t]*([-\w.]+)")
+_COMMENTS = (b"#", b"//", b"/*", b"<!--", b"%", b";")
+"""How the comments begin in which a file may name its encoding."""
 _NOT_OF_FILES = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 """Encodings that Python knows and no file has; to read some would take for ever."""
 _BAD_CHARACTERS = "\0\2\3"
@@ -139,12 +141,12 @@ def _detect(data: bytes) -> tuple[bytes, str]:
         if data.startswith(mark):
             return mark, encoding
     for line in data.split(b"\n", 2)[:2]:
+        if line.strip(b" \t\r\f") and not line.lstrip(b" \t\f").startswith(_COMMENTS):
+            break
         match = _MAGIC.match(line)
         if match:
             name = match[1].decode("ascii")
             return b"", UTF8 if name.lower() == "utf8" else known(name) or UTF8
-        if line.strip(b" \t\r\f") and not line.lstrip(b" \t\f").startswith((b"#", b"//", b"/*", b"<!--", b"%", b";")):
-            break
     return b"", UTF8
 
 
