@@ -180,6 +180,16 @@ def test_a_note_stands_where_it_belongs(project, pack):
     assert page(project).read_bytes() == again
 
 
+def test_a_note_about_a_function_is_not_that_of_a_method(project):
+    """A function stands below the classes, one of which may have a method of its name."""
+    (project / "s/test_ring.py").write_text(SUITE + "\n\ndef test_size():\n    pass\n")
+    gen(project)
+    write_note(page(project), "About the function.\n", "test_size")
+    gen(project)
+    made = page(project).read_text()
+    assert made.index("### Test functions") < made.index("About the function.") < made.index("\n## What it needs")
+
+
 def test_a_run_without_what_earlier_ones_kept_makes_the_same_page(project):
     """A fresh checkout has the pages and no cache."""
     write_note(page(project), STRANGE, "TestTree::test_root")
@@ -554,6 +564,12 @@ def test_pages_that_stay_behind_are_told_of(project, capsys):
     (project / "docs/guide/index.md").write_text("# Guide\n")
     assert gen(project) == 0
     assert "warning" not in capsys.readouterr().err
+    (project / "docs").rename(project / "website")
+    (project / "docs").symlink_to("website")
+    assert gen(project, "--force") == 0
+    assert "warning" not in capsys.readouterr().err
+    (project / "docs").unlink()
+    (project / "website").rename(project / "docs")
     settings.write_text(text.replace('out = "out"', 'out = "docs/book"'))
     for command in ("check", "gen", "gen", "check"):
         main([command, "--root", str(project), "--jobs", "1"])

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 
 from rankbook import front_matter
-from rankbook.config import Settings, load
+from rankbook.config import Settings, load, real
 from rankbook.errors import ConfigError
 from rankbook.pages.names import page_of_file, page_of_folder
 
@@ -22,14 +22,15 @@ def other_books(settings: Settings, paths: Sequence[str]) -> Iterator[str]:
         paths: of the sources.
     """
     root, out = settings.root, settings.below_root(settings.out)
-    for top in (top for top in _tops(settings) if root / top != out):
-        for place, folders, names in os.walk(root / top):
+    for top in _tops(settings):
+        start = real(root / top)
+        for place, folders, names in os.walk(start) if start != out else ():
             here = Path(place)
             folders[:] = sorted(name for name in folders if not name.startswith(".") and here / name != out)
             if "index.md" in names and _is_about(here, "", page_of_folder("index", "")):
                 folders.clear()
                 if paths and all(_is_about(here, path, page_of_file("file", path)) for path in paths):
-                    yield here.relative_to(root).as_posix()
+                    yield (top / here.relative_to(start)).as_posix()
 
 
 def is_of_the_project(settings: Settings) -> bool:
@@ -48,11 +49,11 @@ def is_of_the_project(settings: Settings) -> bool:
     return is_whole and is_filtered_alike and settings.below_root(settings.out) == book.below_root(book.out)
 
 
-def _tops(settings: Settings) -> list[str]:
+def _tops(settings: Settings) -> list[PurePath]:
     """Name the folders that may hold all pages of a site: the one around the generated pages, and the one that they have by default."""
     outs = (PurePath(out) for out in (settings.out, Settings().out))
     found = {out.parts[0] for out in outs if len(out.parts) > 1 and not out.is_absolute() and ".." not in out.parts}
-    return sorted(found)
+    return sorted(map(PurePath, found))
 
 
 def _is_about(folder: Path, source: str, page: str) -> bool:

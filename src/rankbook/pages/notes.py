@@ -227,6 +227,9 @@ def _spot(lines: Sequence[bytes], shown: Sequence[int], name: str) -> int:
 
 def _row(lines: Sequence[bytes], shown: Sequence[int], name: str) -> int | None:
     """Find the row of a table, or the entry of a list, that names a test."""
+    for number in shown:
+        if any(called == name or called.startswith(f"{name}[") for called in _commanded(lines[number])):
+            return number
     owner, _, test = name.rpartition("::")
     spans = _spans((test, test.partition("[")[0], name, name.partition("[")[0]))
     within = next((number for number in shown if str(code(owner)).encode() in lines[number]), 0) if owner else 0
@@ -238,6 +241,15 @@ def _row(lines: Sequence[bytes], shown: Sequence[int], name: str) -> int | None:
         if any(span in head for span in spans):
             return number
     return None
+
+
+def _commanded(line: bytes) -> Iterator[str]:
+    """Yield the tests that the commands of a row run, by the parts of their node ids behind the file."""
+    if line.startswith((b"|", b"-")) and b'"pytest ' in line:
+        yield from (found[1].decode(errors="replace") for found in _COMMAND.finditer(line))
+
+
+_COMMAND = re.compile(rb"""\"pytest [^"]*?::([^"]*?)'?\"""")
 
 
 def _spans(names: Iterable[str]) -> tuple[bytes, ...]:
