@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -220,6 +222,50 @@ def test_several_pages_at_once(project, capsys):
     assert (project / "s/other.py").read_text() == "x = 4\n"
     assert b"5 % 5" in (project / "s/test_ring.py").read_bytes()
     assert b"x = 3\n" in page(project, "s/other.py").read_bytes()
+
+
+def test_a_source_that_cannot_be_written_holds_up_no_other(project, capsys, monkeypatch):
+    """It is refused with its sentence, and the pages of those that are taken are generated."""
+    edit(page(project), b"7 % 7", b"5 % 5")
+    edit(page(project, "s/other.py"), b"x = 1\n```", b"x = 2\n```")
+    replace = Path.replace
+
+    def refuse(self, target):
+        if target == project / "s/other.py":
+            raise OSError(errno.EROFS, "Read-only file system")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    assert run(project, "accept", "--yes") == 1
+    said = capsys.readouterr()
+    assert "s/other.py: cannot write the source: Read-only file system" in said.err
+    assert "1 listing taken into the source, 1 refused" in said.out
+    assert b"5 % 5" in (project / "s/test_ring.py").read_bytes()
+    assert (project / "s/other.py").read_text() == "x = 1\n"
+    edit(page(project, "s/other.py"), b"x = 2\n```", b"x = 1\n```")
+    assert run(project, "check") == 0
+
+
+def test_what_a_killed_run_has_left_is_no_source(project):
+    """It gets no page, and the next run that writes there removes it."""
+    left = project / "s/.rankbook-999999999.tmp"
+    left.write_bytes(SOURCE)
+    assert run(project, "gen") == 0
+    assert run(project, "check") == 0
+    assert not list((project / "out").rglob("*999999999*"))
+    edit(page(project), b"7 % 7", b"5 % 5")
+    assert run(project, "accept", "--yes") == 0
+    assert not left.exists()
+
+
+def test_a_page_by_the_name_that_messages_give_it(project, capsys, monkeypatch):
+    """From a folder below the root, what `check` says to do can be done."""
+    edit(page(project), b"7 % 7", b"5 % 5")
+    monkeypatch.chdir(project / "s")
+    assert main(["check"]) == 1
+    command = re.search(r"`rankbook (accept [^`]*)`", "".join(capsys.readouterr()))[1]
+    assert main([*command.split(), "--yes"]) == 0
+    assert b"5 % 5" in (project / "s/test_ring.py").read_bytes()
 
 
 def test_an_edit_made_on_both_sides_is_taken_already(project):

@@ -7,11 +7,11 @@ a person has to decide.
 from __future__ import annotations
 
 import difflib
+import enum
 import hashlib
 import os
 import re
 import stat
-import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rankbook import freshness, pages
-from rankbook.config import Settings
+from rankbook.config import Settings, real
 from rankbook.document import document
 from rankbook.drift import place_of, printable
 from rankbook.embedding import Embedded, embed, restore
@@ -90,7 +90,7 @@ def accept(chosen: Namespace, settings: Settings, say: Say, warn: Say, ask: Call
         The exit status: 1 when a page was refused.
 
     Raises:
-        RankbookError: a page that is named is none of this book, or a source cannot be written.
+        RankbookError: a page that is named is none of this book.
     """
     out = settings.below_root(settings.out)
     if not out.is_dir():
@@ -98,30 +98,51 @@ def accept(chosen: Namespace, settings: Settings, say: Say, warn: Say, ask: Call
     writer = Writer(out)
     book = _Book(settings, writer)
     named = [book.name_of(path) for path in chosen.pages]
-    taken = refused = found = 0
+    counts = {_Fate.TAKEN: 0, _Fate.LEFT: 0, _Fate.REFUSED: 0, _Fate.NONE: 0}
     for page in dict.fromkeys(named) if named else book.candidates():
+        place = place_of(settings, page)
         try:
             edit = book.edit_of(page)
-        except PageError as error:
-            warn(f"{place_of(settings, page)}: {error}")
-            refused += 1
-            continue
-        if edit is None:
-            if named:
-                say(f"{place_of(settings, page)}: its listing is as its source")
-            continue
-        if not _shown(edit, place_of(settings, page), say, warn, has_yes=chosen.yes and not chosen.dry_run):
-            refused += 1
-            continue
-        found += 1
-        if not chosen.dry_run and (chosen.yes or _is_yes(ask, say, edit)):
-            _write(settings.root / edit.source, edit)
-            taken += 1
-    say(_summary(found, taken, refused, is_dry=chosen.dry_run))
+            fate = _Fate.NONE if edit is None else _decided(edit, place, chosen, settings.root, say, warn, ask)
+        except (PageError, SourceError) as error:
+            warn(f"{place}: {error}" if isinstance(error, PageError) else str(error))
+            fate = _Fate.REFUSED
+        counts[fate] += 1
+        if fate is _Fate.NONE and named:
+            say(f"{place}: its listing is as its source")
+    taken, refused = counts[_Fate.TAKEN], counts[_Fate.REFUSED]
+    say(_summary(taken + counts[_Fate.LEFT], taken, refused, is_dry=chosen.dry_run))
     if taken:
         for warning in document(settings).warnings:
             warn(warning)
     return 1 if refused else 0
+
+
+class _Fate(enum.Enum):
+    """What becomes of an edit."""
+
+    TAKEN = enum.auto()
+    LEFT = enum.auto()
+    """For it was only to be shown, or somebody has said no."""
+    REFUSED = enum.auto()
+    NONE = enum.auto()
+    """There is no edit."""
+
+
+def _decided(  # noqa: PLR0913, PLR0917 - the ways to talk
+    edit: Edit, place: str, chosen: Namespace, root: Path, say: Say, warn: Say, ask: Callable[[str], str]
+) -> _Fate:
+    """Show an edit, and take it where that is wanted.
+
+    Raises:
+        SourceError: the source cannot be written.
+    """
+    if not _shown(edit, place, say, warn, has_yes=chosen.yes and not chosen.dry_run):
+        return _Fate.REFUSED
+    if chosen.dry_run or not (chosen.yes or _is_yes(ask, say, edit)):
+        return _Fate.LEFT
+    _write(root / edit.source, edit)
+    return _Fate.TAKEN
 
 
 def _shown(edit: Edit, place: str, say: Say, warn: Say, *, has_yes: bool) -> bool:
@@ -166,8 +187,10 @@ class _Book:
 
     def name_of(self, path: Path) -> str:
         """Give the name of a page below the folder of all pages."""
-        place = path.parent.resolve() / path.name
-        if not place.is_relative_to(self._writer.out):
+        # From a folder below the root a page may also be called as all messages call it.
+        places = [real(each.parent) / path.name for each in (path, self._settings.root / path)]
+        place = next((each for each in places if each.is_relative_to(self._writer.out)), None)
+        if place is None:
             raise PageError("this is no page of the book", where=path, right=f"name one below {self._writer.out}")
         return place.relative_to(self._writer.out).as_posix()
 
@@ -322,8 +345,11 @@ def _write(file: Path, edit: Edit) -> None:
     """
     try:
         found = file.lstat()
-        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=".rankbook-")
-        temporary = Path(name)
+        for other in file.parent.glob(".rankbook-*.tmp"):
+            if pages.is_left_behind(other.as_posix()):
+                other.unlink(missing_ok=True)
+        temporary = file.with_name(f".rankbook-{os.getpid()}.tmp")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         try:
             with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path
                 stream.write(edit.after)

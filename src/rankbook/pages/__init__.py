@@ -45,7 +45,7 @@ from rankbook.pages.suite import (
 )
 from rankbook.pages.titles import distinct, title
 from rankbook.pages.words import EXACT, WordRow, word_rows
-from rankbook.pages.writer import Fate, Writer, is_generated, is_ours
+from rankbook.pages.writer import Fate, Writer, is_generated, is_left_behind, is_ours
 
 __all__ = [
     "EXACT",
@@ -91,6 +91,7 @@ __all__ = [
     "has_listing",
     "inventory",
     "is_generated",
+    "is_left_behind",
     "is_of_the_project",
     "is_ours",
     "is_unchanged",

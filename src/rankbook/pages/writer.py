@@ -247,7 +247,7 @@ class Writer(Struct, frozen=True):
         keep = frozenset(made)
         fates = self.remove(path for path in sorted(self._files(_PAGES)) if path not in keep)
         for path in list(self._files(_ENDING)):
-            if not self.dry and _is_left_behind(path):
+            if not self.dry and is_left_behind(path):
                 self._unlink(path)
         return fates
 
@@ -390,8 +390,8 @@ def is_generated(data: bytes) -> bool:
     return front_matter.is_generated(data[:_HEAD], is_cut=len(data) > _HEAD)
 
 
-def _is_left_behind(path: str) -> bool:
-    """Whether a file is a page that a process was writing when it was killed."""
+def is_left_behind(path: str) -> bool:
+    """Whether a file is one that a process was writing when it was killed."""
     found = _BEING_WRITTEN.fullmatch(path.rpartition("/")[2])
     try:
         if found is not None:

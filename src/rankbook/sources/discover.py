@@ -71,7 +71,8 @@ def discover(settings: Settings) -> Found:
     _check_sources(settings, root)
     candidates = {path for source in settings.sources for path in search.below(_relative(root, source))}
     taken, left = matcher(settings.include), matcher(settings.exclude)
-    wanted = [path for path in sorted(candidates) if (not settings.include or taken(path)) and not left(path)]
+    own = [path for path in sorted(candidates) if not _BEING_WRITTEN.search(path)]
+    wanted = [path for path in own if (not settings.include or taken(path)) and not left(path)]
     _check_among(root, out, wanted)
     check = _Check(root, out, warnings)
     paths = tuple(path for path in wanted if check.is_source(path))
@@ -87,6 +88,10 @@ def discover(settings: Settings) -> Found:
     ]
     surroundings = _surroundings(root, settings.sources, candidates, out, search)
     return Found(paths, tuple(dict.fromkeys(warnings)), (*surroundings, *check.pages))
+
+
+_BEING_WRITTEN = re.compile(r"(?:^|/)\.rankbook-[^/]*\.tmp\Z")
+"""What a run of ours leaves that is killed while it writes."""
 
 
 def _check_folders(settings: Settings, root: Path, out: Path) -> None:
