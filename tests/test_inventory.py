@@ -1151,6 +1151,26 @@ def test_a_test_without_cases_is_skipped(tmp_path: Path, setting: str, told: boo
     assert needs == {"test_a[NOTSET-1]": none, "test_a[NOTSET-2]": none, "test_size[NOTSET]": size}
 
 
+GPUS = """\
+import pytest, torch
+def early():
+    if not torch.cuda.is_available():
+        return 0
+    return torch.cuda.device_count()
+def in_a_line():
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+"""
+
+
+@pytest.mark.parametrize("count", ["min(4, early())", "early()", "max([1, in_a_line()])", "int(in_a_line())"])
+def test_cases_that_hang_on_the_number_of_gpus(count: str) -> None:
+    """They are not taken for those of a machine without GPUs: how many there are elsewhere only a run can tell."""
+    ((name, test),) = listed_in(f"{GPUS}@pytest.mark.parametrize('n', list(range(2, {count} + 1)))\ndef test_n(n): ...\n").items()
+    assert name == "test_n"
+    assert test.family
+    assert not test.requirements
+
+
 def test_marks_of_one_case() -> None:
     """What is said of one case is needed by that case alone."""
     text = "import pytest\n@pytest.mark.parametrize('a', [1, pytest.param(2, marks=pytest.mark.gpu(4))])\ndef test_a(a): ...\n"

@@ -1,6 +1,7 @@
 """Which files belong to the book, and what is read from each."""
 
 import ast
+import json
 import os
 import pickle
 import shutil
@@ -485,6 +486,50 @@ def test_what_is_ignored_from_above_the_sources_is_seen_by_the_next_run(tmp_path
     assert book(root) == {"tests/test_a.py", "tests/new/test_c.py"}
     (root / ".gitignore").write_text("")
     assert book(root) == {"tests/test_a.py", "tests/test_b.py", "tests/new/test_b.py", "tests/new/test_c.py"}
+
+
+CONFTEST = """\
+import pytest
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request): return request.param
+@pytest.fixture
+def gpu():
+    import torch
+    if not torch.cuda.is_available(): pytest.skip("no GPU")
+"""
+
+
+@pytest.mark.parametrize("source", ["t/unit", "t/unit/test_a.py"])
+def test_conftest_files_above_count(tmp_path: Path, capsys: pytest.CaptureFixture[str], source: str) -> None:
+    """Their fixtures and hooks make tests and skip them; one comes and goes, and what Git ignores or a pattern leaves out is none."""
+    root = make(tmp_path, "t/unit/test_a.py", "t/other.py", "lib/a.py")
+    (root / "t/unit/test_a.py").write_text("def test_device(device): ...\ndef test_gpu(gpu): ...\n")
+    settings = f'[tool.rankbook]\nsources = ["{source}"]\nfindings = []\ntitle = "x"\n'
+    (root / "pyproject.toml").write_text(settings)
+    git(root, "init", "-q")
+
+    def listed() -> list[str]:
+        capsys.readouterr()
+        assert main(["query", "tests", "--root", str(root), "--format", "json"]) == 0
+        return [f"{test['id']} {[need['text'] for need in test['needs']]}" for test in json.loads(capsys.readouterr().out)]
+
+    plain = ["t/unit/test_a.py::test_device []", "t/unit/test_a.py::test_gpu []"]
+    several = [f"t/unit/test_a.py::test_device[{name}] []" for name in ("cpu", "cuda")] + ["t/unit/test_a.py::test_gpu ['1 GPU']"]
+    assert book(root) == {"t/unit/test_a.py"}
+    assert listed() == plain
+    (root / "conftest.py").write_text(CONFTEST)
+    assert book(root) == {"conftest.py", "t/unit/test_a.py"}
+    assert listed() == several
+    (root / "conftest.py").rename(root / "t/conftest.py")
+    assert book(root) == {"t/conftest.py", "t/unit/test_a.py"}
+    assert listed() == several
+    (root / ".gitignore").write_text("conftest.py\n")
+    assert book(root) == {"t/unit/test_a.py"}
+    (root / ".gitignore").write_text("")
+    (root / "pyproject.toml").write_text(f'{settings}exclude = ["conftest.py"]\n')
+    assert book(root) == {"t/unit/test_a.py"}
+    (root / "pyproject.toml").write_text(settings.replace(source, "lib"))
+    assert book(root) == {"lib/a.py"}
 
 
 def test_without_git_caches_are_left_out(tmp_path: Path) -> None:

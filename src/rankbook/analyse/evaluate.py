@@ -18,7 +18,7 @@ from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.names import Place
 from rankbook.analyse.operations import FUNCTIONS, binary, bounded, distinct, entries, index, method
-from rankbook.analyse.things import DTYPES, Case, Choice, Fails, Thing, Undecided, Unknown, Value, known, scalar_of, text_of, unknown
+from rankbook.analyse.things import DTYPES, Case, Choice, Fails, Thing, Undecided, Unknown, Value, known, scalar_of, text_of, told, unknown
 from rankbook.analyse.values import parsed
 from rankbook.collecting import ABSL
 from rankbook.model import Class, Constant, Expression, Function
@@ -782,7 +782,12 @@ class Evaluator:
         if name in ("map", "filter"):
             return self._mapped(name, arguments, frame)
         listed = [self._members(each) or each if isinstance(each, Thing) else each for each in arguments]
-        return bounded(FUNCTIONS[name](*map(scalar_of, listed), **keywords))
+        try:
+            return bounded(FUNCTIONS[name](*map(scalar_of, listed), **keywords))
+        except FAILS:
+            for each in (*arguments, *keywords.values()):
+                told(each)  # what the sources do not tell is no mistake of theirs
+            raise
 
     def _mapped(self, name: str, arguments: list[Value], frame: Frame) -> Value:
         called, *lists = arguments

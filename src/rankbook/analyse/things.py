@@ -173,6 +173,20 @@ def known(value: Value) -> Value:
     return value
 
 
+def told(value: Value, depth: int = 8) -> None:
+    """Make sure that a value and what it holds are known.
+
+    Raises:
+        Unknown: something is not.
+    """
+    known(value)
+    if isinstance(value, Thing) and value.kind == "object":
+        raise Unknown(f"what `{value.name}` is is known when it runs")
+    if depth and isinstance(value, (list, tuple, set, frozenset, dict)):
+        for each in value.values() if isinstance(value, dict) else value:
+            told(each, depth - 1)
+
+
 def unknown(error: Unknown) -> Thing:
     """Give what stands for a value that the sources do not tell."""
     return Thing("unknown", str(error), isinstance(error, Fails) or None)

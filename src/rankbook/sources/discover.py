@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -56,7 +56,8 @@ def discover(settings: Settings) -> Found:
         settings: root, sources, globs and the folder of the generated pages.
 
     Returns:
-        Regular files below the root that Git does not ignore, that the globs take, and that rankbook did not write.
+        Regular files below the root that Git does not ignore, that the globs take, and that rankbook did not write; with tests among them
+        also the `conftest.py` files in the folders above, for their fixtures and hooks decide which tests there are and what those need.
 
     Raises:
         SourceError: no source is named, or one does not exist or lies outside the root.
@@ -70,6 +71,8 @@ def discover(settings: Settings) -> Found:
     search = _Search(root, warnings, is_staged=settings.staged)
     _check_sources(settings, root)
     candidates = {path for source in settings.sources for path in search.below(_relative(root, source))}
+    above = _conftests_above(root, settings.sources) if any(map(_TESTS.search, candidates)) else []
+    candidates.update(path for path in above if _counts(root, path) for path in search.below(path))
     taken, left = matcher(settings.include), matcher(settings.exclude)
     own = [path for path in sorted(candidates) if not _BEING_WRITTEN.search(path)]
     wanted = [path for path in own if (not settings.include or taken(path)) and not left(path)]
@@ -87,9 +90,28 @@ def discover(settings: Settings) -> Found:
         if path != INSTALLED and not settings.below_root(path).is_dir()
     ]
     surroundings = _surroundings(root, settings.sources, candidates, out, search)
-    return Found(paths, tuple(dict.fromkeys(warnings)), (*surroundings, *check.pages))
+    return Found(paths, tuple(dict.fromkeys(warnings)), (*surroundings, *above, *check.pages))
 
 
+def _conftests_above(root: Path, sources: Iterable[str]) -> list[str]:
+    """Name the files outside of the sources in which pytest looks for fixtures and hooks of the tests, whether or not they are there."""
+    named = [_relative(root, source) for source in sources]
+    folders = {folder for path in named if path for folder in (*_above(path), "")}
+    return sorted({_joined(folder, _CONFTEST) for folder in folders})
+
+
+def _counts(root: Path, path: str) -> bool:
+    """Tell whether a file is there that Git does not ignore."""
+    file = root / path
+    if not file.is_file():
+        return False
+    ignored = git.asked(file.parent, "check-ignore", "-q", "--", file.name)
+    return ignored is None or ignored.returncode != 0
+
+
+_CONFTEST = "conftest.py"
+_TESTS = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py\Z")
+"""How files of tests are mostly called."""
 _BEING_WRITTEN = re.compile(r"(?:^|/)\.rankbook-[^/]*\.tmp\Z")
 """What a run of ours leaves that is killed while it writes."""
 
