@@ -125,6 +125,46 @@ def test_notes_go_along_when_two_sources_change_places(project, has_cache):
     assert texts(page(project, "s/test_tree.py")) == [("", "of one\n")]
 
 
+CHAINS = [
+    {"b": "c", "a": "b"},
+    {"a": "b", "b": "c", "c": "d"},
+    {"a": "b", "b": "c", "c": "a"},
+    {"a": "d", "b": "a", "c": "b"},
+    {"a": "b", "b": "a", "c": "d"},
+]
+
+
+@pytest.mark.parametrize("moved", CHAINS, ids=str)
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_notes_go_along_when_sources_take_each_others_places(project, moved, has_cache):
+    """However many are renamed at once, a note goes with the content of its source, on each of its pages."""
+
+    def source(name):
+        return project / f"s/test_{name}.py"
+
+    for name in moved:
+        source(name).write_text(f"def test_x():\n    assert '{name}'\n")
+    gen(project)
+    for name in moved:
+        write_note(page(project, f"s/test_{name}.py"), f"of {name}\n")
+        write_note(page(project, f"s/test_{name}.py"), f"of the test of {name}\n", "test_x")
+        write_note(project / f"out/s/test_{name}.py_kw.md", f"of the words of {name}\n")
+    gen(project)
+    held = {name: source(name).read_bytes() for name in moved}
+    for name in moved:
+        source(name).unlink()
+    for name, to in moved.items():
+        source(to).write_bytes(held[name])
+    if not has_cache:
+        shutil.rmtree(freshness.cache_folder(load(project)))
+    assert gen(project) == 0
+    for name in moved:
+        at = moved[name]
+        assert texts(page(project, f"s/test_{at}.py")) == [("", f"of {name}\n"), ("test_x", f"of the test of {name}\n")]
+        assert texts(project / f"out/s/test_{at}.py_kw.md") == [("", f"of the words of {name}\n")]
+    assert not (project / "out/orphaned-notes.md").exists()
+
+
 HOSTILE = "--><img src=x onerror=pwn()>"
 
 

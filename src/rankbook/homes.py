@@ -10,6 +10,7 @@ import os
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -21,6 +22,7 @@ from rankbook.pages import Writer, git
 from rankbook.pages.names import FILE_PAGES
 from rankbook.pages.notes import Note, block, notes_of, spelt
 from rankbook.pages.seals import look
+from rankbook.stamps import stamp_of
 
 ORPHANS = "orphaned-notes.md"
 """Page below the folder of all pages that keeps the notes that belong nowhere."""
@@ -46,7 +48,7 @@ class Tree(Struct, frozen=True):
     """The sources as they are now."""
 
     root: Path
-    files: Collection[str]
+    files: frozenset[str]
     folders: Collection[str]
     sha256: Callable[[str], str]
     """Digest of a file."""
@@ -225,6 +227,7 @@ class _Moves:
         self._writer = writer
         self._known: dict[str, str | None] = {}
         self._new: list[str] | None = None
+        self._by_content: dict[str, list[str]] | None = None
         self._tests: dict[str, list[str]] | None = None
 
     def page(self, page: str) -> str | None:
@@ -236,20 +239,56 @@ class _Moves:
         return moved + page.removeprefix(source) if kind == "file" else posixpath.join(moved, posixpath.basename(page))
 
     def swapped(self, page: str) -> str:
-        """Give the page that takes the place of one whose source has changed places with another; else the page itself."""
+        """Give the page that takes the place of one whose source is there, and holds what was moved to its place; else the page itself."""
         kind, source = pages.owner(page)
         if kind != "file" or source not in self._tree.changed:
             return page
-        return (self._once(f"swapped {source}", lambda _: self._other(source)) or source) + page.removeprefix(source)
+        return (self._once(f"swapped {source}", lambda _: self._away(source)) or source) + page.removeprefix(source)
 
-    def _other(self, source: str) -> str | None:
-        """Give the file that holds what a file held when its page was made, and whose page shows what the file holds now."""
-        before, now = look(self._old_page(source) or b""), self._tree.sha256(source)
-        if before is None or before.stamp.sha256 == now:
+    def _away(self, source: str) -> str | None:
+        """Give the file that holds what a file held when its page was made, where that holds what came from another one."""
+        seen = look(self._old_page(source) or b"")
+        if seen is None or seen.stamp.sha256 == self._tree.sha256(source):
             return None
-        same = [path for path in self._tree.changed if path in self._tree.files and self._tree.sha256(path) == before.stamp.sha256]
-        theirs = look(self._old_page(same[0]) or b"") if len(same) == 1 else None
-        return same[0] if theirs is not None and theirs.stamp.sha256 == now else None
+        there = self._holding(source, seen.stamp.sha256)
+        return there if there is not None and source in self._moved else None
+
+    @cached_property
+    def _moved(self) -> frozenset[str]:
+        """Sources whose content went elsewhere: they are gone, or hold what another one of them held."""
+        files, before = self._tree.files, {}
+        for page in self._writer.pages():
+            source = pages.owner(page)[1]
+            if not page.endswith(FILE_PAGES["file"]) or (source in files and source not in self._tree.changed):
+                continue
+            stamp = stamp_of(self._writer.out / page)
+            if stamp is not None and stamp.sha256 and (source not in files or self._tree.sha256(source) != stamp.sha256):
+                before[source] = stamp.sha256
+        moved = {source for source, held in before.items() if source not in files or self._holding(source, held) is not None}
+        while True:
+            gone = {before[source] for source in moved}
+            staying = {source for source in moved if source in files and self._tree.sha256(source) not in gone}
+            if not staying:
+                return frozenset(moved)
+            moved -= staying
+
+    def _holding(self, source: str, sha256: str | None) -> str | None:
+        """Give the file that now holds what a file held when its page was made, and did not hold it before."""
+        if self._by_content is None:
+            self._by_content = {}
+            for path in self._tree.files.intersection(self._tree.changed):
+                self._by_content.setdefault(self._tree.sha256(path), []).append(path)
+        found = [path for path in self._by_content.get(sha256 or "", ()) if sha256 and self._is_other(path)]
+        name = posixpath.basename(source)
+        return max(found, key=lambda path: (not self._has_page(path), posixpath.basename(path) == name, path)) if found else None
+
+    def _is_other(self, source: str) -> bool:
+        """Tell whether the page of a file is not as it would be made, or there is none."""
+        seen = look(self._old_page(source) or b"")
+        return seen is None or seen.stamp.sha256 != self._tree.sha256(source) or bool(seen.edited)
+
+    def _has_page(self, source: str) -> bool:
+        return (self._writer.out / pages.page_of_file("file", source)).exists()
 
     def tests(self, name: str) -> list[str]:
         """Name the files that have a test of this name, and had none before."""
@@ -278,21 +317,19 @@ class _Moves:
         return went.most_common(1)[0][0] if went else None
 
     def _file(self, source: str) -> str | None:
+        seen = look(self._old_page(source) or b"")
+        if seen is not None and (same := self._holding(source, seen.stamp.sha256)) is not None:
+            return same
         new = self._new_files()
         if not new:
             return None
-        seen = look(self._old_page(source) or b"")
-        same = [path for path in new if seen is not None and self._tree.sha256(path) == seen.stamp.sha256]
-        if same:
-            return max(same, key=lambda path: (posixpath.basename(path) == posixpath.basename(source), path))
         alike = self._alike(seen.text, new) if seen is not None and seen.text else None
         return self._by_git(source) or alike or self._by_tests(source, new)
 
     def _new_files(self) -> list[str]:
         """Name the files that have no page yet."""
         if self._new is None:
-            out = self._writer.out
-            self._new = [path for path in self._tree.files if not (out / pages.page_of_file("file", path)).exists()]
+            self._new = [path for path in self._tree.files if not self._has_page(path)]
         return self._new
 
     def _by_git(self, source: str) -> str | None:

@@ -204,7 +204,7 @@ class Writer(Struct, frozen=True):
             PageError: a marker of a note is not as it must be, or a page cannot be read.
         """
         found = Found()
-        for path in self._files(_PAGES) if paths is None else paths:
+        for path in self.pages() if paths is None else paths:
             if not path.endswith(".md") or self._is_of_another(path.rpartition("/")[0]):
                 continue
             try:
@@ -219,6 +219,10 @@ class Writer(Struct, frozen=True):
                 if conflict is not None:
                     found.conflicts[path] = conflict
         return found
+
+    def pages(self) -> Iterator[str]:
+        """List all files in the folder of all pages that may be pages."""
+        return self._files(_PAGES)
 
     def pages_on_top(self) -> list[str]:
         """List the files right in the folder of all pages that may be pages."""
@@ -245,7 +249,7 @@ class Writer(Struct, frozen=True):
             PageError: a page cannot be removed.
         """
         keep = frozenset(made)
-        fates = self.remove(path for path in sorted(self._files(_PAGES)) if path not in keep)
+        fates = self.remove(path for path in sorted(self.pages()) if path not in keep)
         for path in list(self._files(_ENDING)):
             if not self.dry and is_left_behind(path):
                 self._unlink(path)
