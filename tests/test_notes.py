@@ -17,6 +17,7 @@ from rankbook import freshness, listings
 from rankbook.cli import main
 from rankbook.config import load
 from rankbook.errors import PageError
+from rankbook.pages import Writer
 from rankbook.pages.notes import Note, block, notes_of, placed, without_notes
 from rankbook.site.addresses import Addresses
 from rankbook.site.markdown import render
@@ -163,6 +164,67 @@ def test_notes_go_along_when_sources_take_each_others_places(project, moved, has
         assert texts(page(project, f"s/test_{at}.py")) == [("", f"of {name}\n"), ("test_x", f"of the test of {name}\n")]
         assert texts(project / f"out/s/test_{at}.py_kw.md") == [("", f"of the words of {name}\n")]
     assert not (project / "out/orphaned-notes.md").exists()
+
+
+@pytest.mark.parametrize("is_forced", [True, False])
+def test_a_note_leaves_a_page_that_is_left_as_it_is(project, capsys, is_forced):
+    """It stands in one place, forth and back again, and what somebody has edited on the page around it stays byte for byte."""
+    write_note(page(project), "Mine.\n")
+    gen(project)
+    without = page(project).read_text().replace('len("ring"), 4', 'len("ring"), 5').replace(f"{note('Mine.' + chr(10))}\n", "")
+    page(project).write_text(page(project).read_text().replace('len("ring"), 4', 'len("ring"), 5'))
+    source, other = project / "s/test_ring.py", project / "s/test_circle.py"
+    for _ in range(2):
+        source.rename(other)
+        assert gen(project) == 0
+        assert page(project).read_text() == without
+        assert texts(page(project, "s/test_circle.py")) == [("", "Mine.\n")]
+        other.rename(source)
+        assert gen(project) == 0
+        assert texts(page(project)) == [("", "Mine.\n")]
+        assert page(project).read_text().replace(f"{note('Mine.' + chr(10))}\n", "") == without
+        assert not page(project, "s/test_circle.py").exists()
+        assert not (project / "out/orphaned-notes.md").exists()
+    source.rename(other)
+    assert gen(project, *(["--force"] if is_forced else [])) == 0
+    assert page(project).exists() != is_forced
+    source.write_text(SUITE)
+    other.unlink()
+    assert gen(project, "--force") == 0
+    assert texts(page(project)) == [("", "Mine.\n")]
+    assert not (project / "out/orphaned-notes.md").exists()
+
+
+def test_a_note_without_a_source_leaves_a_page_that_is_left_as_it_is(project):
+    """It stands with those that belong nowhere, and no longer on the page as well."""
+    write_note(page(project), "Mine.\n")
+    gen(project)
+    page(project).write_text(page(project).read_text().replace('len("ring"), 4', 'len("ring"), 5'))
+    (project / "s/test_ring.py").unlink()
+    for options in ([], [], ["--force"]):
+        assert gen(project, *options) == 0
+        assert texts(project / "out/orphaned-notes.md") == [("s/test_ring.py_docs.md", "Mine.\n")]
+        assert page(project).exists() != bool(options)
+        assert options or texts(page(project)) == []
+
+
+def test_a_note_that_is_written_meanwhile_is_named_with_its_page(project, monkeypatch, capsys):
+    """The error says where the page lies below the root."""
+    (project / "s/test_ring.py").write_text(f"{SUITE}# more\n")
+    real = Writer.find
+
+    def slow(writer, paths):
+        found = real(writer, paths)
+        if not texts(page(project)):
+            write_note(page(project), "Mine.\n")
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Writer, "find", slow)
+        assert gen(project) == 2
+    assert "out/s/test_ring.py_docs.md: somebody has written a note on the page meanwhile" in capsys.readouterr().err
+    assert gen(project) == 0
+    assert texts(page(project)) == [("", "Mine.\n")]
 
 
 HOSTILE = "--><img src=x onerror=pwn()>"

@@ -546,7 +546,8 @@ class _Run:
         places = [(page, note) for page, held in notes.items() for note in held] + [(note.page, note) for note in found]
         self.doubtful = tuple(sorted({page for page, note in places if conflicts.shows_conflict(note.text)}))
         untouched = conflicts.untouched(self.conflicts, self.writer.out)
-        self.writer = press.writer = replace(self.writer, notes=notes, known=frozenset(found), untouched=untouched)
+        leaving = self.homes.leaving(found)
+        self.writer = press.writer = replace(self.writer, notes=notes, known=frozenset(found), leaving=leaving, untouched=untouched)
 
     def _may_be_noted(self, changes: Changes) -> set[str]:
         """Name the pages that held notes before, that have changed since, or that the last run did not know."""
@@ -570,14 +571,16 @@ class _Run:
             lost += [note for note in notes if page in doomed or not (self._is_made(page, note) or self._stays(note, page))]
         if self.homes.orphans or self.homes.homeless or lost or self.orphans_after != self.orphans_before:
             self._write_orphans([*lost, *self._moving()])
-        held = {note.page for note in self.homes.homeless if self._stays(note, note.page)}
-        self.noted = tuple(sorted(held | (self.homes.by_page.keys() - doomed)))
+        self.writer = replace(self.writer, leaving=self.writer.leaving.union(lost))
+        self.noted = tuple(sorted(self.homes.by_page.keys() - doomed))
         return lost
 
     def _tell_orphans(self, lost: Sequence[Note]) -> None:
-        """Leave no others on their page, and tell of them."""
+        """Leave no others on their page, and tell of them; what stays on a page that is left as it is, the next run is to look at."""
         if self._moving():
             self._write_orphans(lost)
+        held = {note.page for note in self.writer.known if self.fates.get(note.page) in (Fate.EDITED, Fate.KEPT)}
+        self.noted = tuple(sorted(held.union(self.noted)))
         self.orphans = tuple(self._told_of_orphans(lost))
 
     def _moving(self) -> list[Note]:
@@ -587,7 +590,9 @@ class _Run:
     def _is_made(self, page: str, note: Note) -> bool:
         """Tell whether a page now holds a note that belongs on it."""
         fate = self.fates.get(page)
-        is_there = fate is Fate.UNCHANGED or (fate is not None and fate.is_written)
+        is_there = (
+            fate is Fate.UNCHANGED or (fate is not None and fate.is_written) or (fate is Fate.EDITED and self.writer.takes_notes(page))
+        )
         return is_there or (fate is None and note.page == page and note not in self.homes.orphans)
 
     def _stays(self, note: Note, page: str) -> bool:

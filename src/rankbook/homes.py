@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from rankbook import pages
 from rankbook.pages import Writer, git
 from rankbook.pages.names import FILE_PAGES
-from rankbook.pages.notes import Note, block, notes_of, spelt
+from rankbook.pages.notes import Note, block, notes_of, spelt, taken_off
 from rankbook.pages.seals import look
 from rankbook.stamps import stamp_of
 
@@ -78,6 +78,11 @@ class Homes(Struct):
         """Give the notes that go from one page to another, as they are to stand there: the page that they leave may be written first."""
         moved = ((note, page) for page, notes in self.by_page.items() for note in notes if note.page != page and note not in self.orphans)
         return [replace(note, page=page) for note, page in moved]
+
+    def leaving(self, found: Iterable[Note]) -> frozenset[Note]:
+        """Give those of the notes on pages that do not stay where they are, because they have a place elsewhere."""
+        stay = {note for page, notes in self.by_page.items() for note in notes if note.page == page}
+        return frozenset(found).difference(stay, self.homeless)
 
     def touched(self) -> set[str]:
         """Name the pages that change because a note comes or goes."""
@@ -153,9 +158,7 @@ def with_orphans(data: bytes | None, notes: Sequence[Note]) -> bytes | None:
         left += [] if is_wanted else [note]
         if spelt(_name(note)) != _name(note):
             lines[note.line - 1] = _block(note).splitlines(keepends=True)[0]
-    for note in reversed(left):
-        _take_out(lines, note.line - 1, note.line + 1 + len(note.text.splitlines()))
-    text = b"".join(lines)
+    text = taken_off(b"".join(lines), left)
     for note in notes:
         if wanted[_identity(note)] > 0:
             wanted[_identity(note)] -= 1
@@ -180,12 +183,6 @@ def _block(note: Note) -> bytes:
 
 def _name(note: Note) -> str:
     return quote(note.page) + (f"::{note.name}" if note.name else "")
-
-
-def _take_out(lines: list[bytes], start: int, end: int) -> None:
-    """Take lines out, with one of the empty lines around them."""
-    is_alone = end >= len(lines) or not lines[end].strip()
-    del lines[start - (is_alone and not lines[start - 1].strip()) : end]
 
 
 def _home(note: Note, tree: Tree, moves: _Moves) -> str | None:

@@ -81,6 +81,21 @@ def without_notes(data: bytes) -> bytes:
     return b"".join(lines)
 
 
+def taken_off(data: bytes, notes: Sequence[Note]) -> bytes:
+    """Take some notes off a page, each with one of the empty lines around it; all else stays as it is.
+
+    Args:
+        data: the page.
+        notes: of the page, as `notes_of` gives them.
+    """
+    lines = data.splitlines(keepends=True)
+    for note in sorted(notes, key=lambda note: note.line, reverse=True):
+        start, end = note.line - 1, note.line + 1 + len(note.text.splitlines())
+        is_alone = end >= len(lines) or not lines[end].strip()
+        del lines[start - (is_alone and not lines[start - 1].strip()) : end]
+    return b"".join(lines)
+
+
 def spans_of(lines: Sequence[bytes]) -> Iterator[range]:
     """Yield the lines of each note of a page, counted from 0.
 

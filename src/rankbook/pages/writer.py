@@ -23,7 +23,7 @@ from rankbook.errors import PageError
 from rankbook.pages import seals
 from rankbook.pages.conflicts import Conflict, conflict_of, may_be_in_conflict, notes_of_sides
 from rankbook.pages.inventory import FILE as INVENTORY
-from rankbook.pages.notes import Note, may_hold_notes, notes_of, placed
+from rankbook.pages.notes import Note, may_hold_notes, notes_of, placed, taken_off
 from rankbook.pages.render import Page
 
 _HEAD = 16384
@@ -89,6 +89,8 @@ class Writer(Struct, frozen=True):
     """By page, the notes that belong on it."""
     known: frozenset[Note] = frozenset()
     """All notes that were found before any page was written."""
+    leaving: frozenset[Note] = frozenset()
+    """Those of them that do not stay on their page."""
     untouched: frozenset[str] = frozenset()
     """Pages that Git could not merge, and that nobody has edited besides."""
     _real: set[str] = field(default_factory=set)
@@ -114,6 +116,8 @@ class Writer(Struct, frozen=True):
             fate = Fate.WRITTEN if old is None else self._fate(page.path, old, data)
             if fate.is_written or (fate is Fate.EDITED and self.staged is not None):
                 self._write(page.path, data)
+            elif fate is Fate.EDITED and old is not None:
+                self._pass_notes_on(page.path, old)
         except OSError as error:
             if self._is_blocked(page.path):
                 return Fate.KEPT
@@ -139,13 +143,33 @@ class Writer(Struct, frozen=True):
             return Fate.WRITTEN
         notes = self._notes_on(path, old, conflict)
         if not self.known.issuperset(notes):
-            raise PageError("somebody has written a note on the page meanwhile, so it is left as it is", where=path, right="run again")
+            what = "somebody has written a note on the page meanwhile, so it is left as it is"
+            raise PageError(what, where=self.out / path, right="run again")
         if conflict is not None:
             return Fate.MERGED if self.force or path in self.untouched else Fate.EDITED
         if not self.force and seals.is_lost(old, data):
             return Fate.EDITED
         has_same_notes = Counter(map(_said, notes)) == Counter(map(_said, self.notes.get(path, ())))
         return Fate.TIDIED if has_same_notes and seals.says_the_same(old, data) else Fate.WRITTEN
+
+    def _pass_notes_on(self, path: str, data: bytes) -> None:
+        """Take the notes that go off a page that is left as it is, and put those on it that come; all else stays, byte for byte."""
+        if not path.endswith(".md") or self.conflict_on(path, data) is not None:
+            return
+        notes = self._notes_on(path, data, None)
+        going = [note for note in notes if note in self.leaving]
+        there = Counter(_said(note) for note in notes if note not in self.leaving)
+        coming = []
+        for note in self.notes.get(path, ()):
+            coming += [] if there[_said(note)] > 0 else [note]
+            there[_said(note)] -= 1
+        if going or coming:
+            self._write(path, placed(taken_off(data, going), coming))
+
+    def takes_notes(self, path: str) -> bool:
+        """Tell whether notes are put on a page, and taken off it, even where it is left as it is."""
+        data = self.read(path)
+        return data is not None and self.conflict_on(path, data) is None
 
     def conflict_on(self, path: str, data: bytes) -> Conflict | None:
         """Give what Git left on a page; None for a page without a conflict.
@@ -269,7 +293,15 @@ class Writer(Struct, frozen=True):
         for path, fate in fates.items():
             if fate is Fate.REMOVED and not self.dry:
                 self._unlink(path)
+            elif not self.dry and (data := self.read(path)) is not None:
+                self._leave(path, data)
         return fates
+
+    def _leave(self, path: str, data: bytes) -> None:
+        try:
+            self._pass_notes_on(path, data)
+        except OSError as error:
+            raise PageError(f"cannot write the page: {error.strerror}", where=self.out / path) from error
 
     def _fate_of_obsolete(self, path: str, data: bytes) -> Fate:
         if not path.endswith(".md"):
