@@ -227,6 +227,90 @@ def test_a_note_that_is_written_meanwhile_is_named_with_its_page(project, monkey
     assert texts(page(project)) == [("", "Mine.\n")]
 
 
+def killed(root, where, *, before=False):
+    """Run `gen`, and kill it when it has put a page in its place, or removed it; or right before."""
+    child = os.fork()
+    if not child:
+
+        def dying(real, at):
+            def call(*words, **options):
+                is_here = os.fspath(words[at]).endswith(where)
+                if is_here and before:
+                    os._exit(9)
+                real(*words, **options)
+                if is_here:
+                    os._exit(9)
+
+            return call
+
+        os.replace, os.unlink = dying(os.replace, 1), dying(os.unlink, 0)
+        gen(root)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.parametrize("is_edited", [True, False])
+def test_a_note_of_similar_sources_is_not_doubled_by_a_run_that_is_killed(project, is_edited):
+    """Of two that are moved at once, each keeps its note, though the page of one is new no more when the next run looks."""
+    for name in "ab":
+        (project / f"s/test_{name}.py").write_text(f"{SUITE}# {name}\n")
+    gen(project)
+    write_note(page(project, "s/test_a.py"), "About a.\n")
+    gen(project)
+    (project / "s/new").mkdir()
+    for name in "ab":
+        new = (project / f"s/test_{name}.py").rename(project / f"s/new/test_{name}.py")
+        new.write_text(new.read_text() + "# more\n" * is_edited)
+    killed(project, "out/s/new/test_a.py_docs.md")
+    assert gen(project) == 0
+    assert texts(page(project, "s/new/test_a.py")) == [("", "About a.\n")]
+    assert texts(page(project, "s/new/test_b.py")) == []
+    assert not (project / "out/orphaned-notes.md").exists()
+
+
+def test_a_note_that_moves_is_one_after_runs_that_are_killed_twice(project):
+    """What a run had begun, the next one ends, and if that is killed, the one after it."""
+    write_note(page(project), "Of a test.\n", "TestRing::test_token")
+    gen(project)
+    (project / "s/test_ring.py").rename(project / "s/test_circle.py")
+    killed(project, "out/s/test_circle.py_docs.md")
+    killed(project, "out/s/test_ring.py_docs.md", before=True)
+    assert gen(project) == 0
+    assert texts(page(project, "s/test_circle.py")) == [("TestRing::test_token", "Of a test.\n")]
+    assert not page(project).exists()
+    assert not (project / "out/orphaned-notes.md").exists()
+
+
+def test_a_move_that_a_killed_run_has_begun_is_taken_back(project):
+    """When the source is back before the next run, so is its note, once."""
+    write_note(page(project), "Mine.\n")
+    gen(project)
+    (project / "s/test_ring.py").rename(project / "s/test_circle.py")
+    killed(project, "out/s/test_circle.py_docs.md")
+    (project / "s/test_circle.py").rename(project / "s/test_ring.py")
+    assert gen(project) == 0
+    assert texts(page(project)) == [("", "Mine.\n")]
+    assert not page(project, "s/test_circle.py").exists()
+    assert not (project / "out/orphaned-notes.md").exists()
+
+
+def test_sources_that_change_places_keep_equal_notes_when_the_run_is_killed(project):
+    """Two notes that say the same are two, whichever page was written first."""
+    one, two, kept = project / "s/test_ring.py", project / "s/test_tree.py", project / "s/kept.py"
+    two.write_text(SUITE.replace("Ring", "Tree2"))
+    gen(project)
+    for name in ("test_ring", "test_tree"):
+        write_note(page(project, f"s/{name}.py"), "Flaky.\n")
+    gen(project)
+    one.rename(kept)
+    two.rename(one)
+    kept.rename(two)
+    killed(project, "out/s/test_ring.py_docs.md")
+    assert gen(project) == 0
+    assert texts(page(project)) == texts(page(project, "s/test_tree.py")) == [("", "Flaky.\n")]
+    assert not (project / "out/orphaned-notes.md").exists()
+
+
 HOSTILE = "--><img src=x onerror=pwn()>"
 
 

@@ -540,8 +540,9 @@ class _Run:
                 tests=lambda path: [test.id for test in press.surveys[path].tests],
                 changed=changed,
             )
-            self.homes = homes.settle(found, orphans, tree, self.writer, is_first=self.changes is None)
-            self._write_orphans([*orphans, *self.homes.homeless, *self._moving()])
+            self.homes = homes.settle(found, orphans, tree, self.writer)
+            if not self.writer.dry:
+                self._write_orphans(self.homes.under_way())
         notes = {page: tuple(notes) for page, notes in self.homes.by_page.items()}
         places = [(page, note) for page, held in notes.items() for note in held] + [(note.page, note) for note in found]
         self.doubtful = tuple(sorted({page for page, note in places if conflicts.shows_conflict(note.text)}))
@@ -617,6 +618,8 @@ class _Run:
                     yield f"{self.settings.place_of(note.page)}:{note.line}: {what}; `rankbook gen` moves it to {homes.ORPHANS}"
         data = self.orphans_before if self.writer.dry else self.orphans_after
         for note in homes.orphans_of(data or b""):
+            if note.left:  # a run that was cut short was moving it
+                continue
             place = f"{self.settings.place_of(homes.ORPHANS)}:{note.line}"
             yield f"{place}: this note is about {homes.describe(note)}, which is gone; move it, or delete it"
 

@@ -38,6 +38,8 @@ search:
 These notes stood on pages of this book whose source, or whose test, is not there any more.
 Move each to the page that it belongs to now, or delete it here. A note goes back by itself when its source or test comes back.
 """
+_LEFT = "?from="
+"""Stands on the page of orphans between the page to which a note goes and the one that it leaves, while that is under way."""
 _ALIKE = 0.5
 """Share of lines from which on two files are versions of one, as in Git."""
 _MOST_RENAMES = 10
@@ -66,6 +68,8 @@ class Homes(Struct):
     by_page: dict[str, list[Note]] = field(default_factory=dict)
     """Notes by the page on which they belong; each still says where it was found."""
     homeless: list[Note] = field(default_factory=list)
+    left_behind: dict[Note, str] = field(default_factory=dict)
+    """Notes that a run that was cut short has put on another page, or was about to: what they are there, or are to be."""
 
     def take(self, note: Note, page: str | None) -> None:
         """Put a note down for a page, or for none."""
@@ -76,8 +80,13 @@ class Homes(Struct):
 
     def moving(self) -> list[Note]:
         """Give the notes that go from one page to another, as they are to stand there: the page that they leave may be written first."""
-        moved = ((note, page) for page, notes in self.by_page.items() for note in notes if note.page != page and note not in self.orphans)
-        return [replace(note, page=page) for note, page in moved]
+        placed = [(note, page) for page, notes in self.by_page.items() for note in notes]
+        return [replace(note, page=page, left=note.page) for note, page in (*placed, *self.left_behind.items()) if note.page != page]
+
+    def under_way(self) -> list[Note]:
+        """Give the notes that lie with those that belong nowhere while pages are written: a run may be cut short."""
+        back = [note for page, notes in self.by_page.items() for note in notes if note in self.orphans and note.page == page]
+        return [*back, *self.homeless, *self.moving()]
 
     def leaving(self, found: Iterable[Note]) -> frozenset[Note]:
         """Give those of the notes on pages that do not stay where they are, because they have a place elsewhere."""
@@ -88,35 +97,81 @@ class Homes(Struct):
         """Name the pages that change because a note comes or goes."""
         came = {(note, page) for page, notes in self.by_page.items() for note in notes if note.page != page or note in self.orphans}
         left = {note.page for note in (*self.homeless, *(note for note, _ in came)) if note not in self.orphans}
-        return {page for _, page in came} | left
+        return {page for _, page in came} | left | {note.page for note in self.left_behind}
 
 
-def settle(found: Sequence[Note], orphans: Sequence[Note], tree: Tree, writer: Writer, *, is_first: bool) -> Homes:
+def settle(found: Sequence[Note], orphans: Sequence[Note], tree: Tree, writer: Writer) -> Homes:
     """Find out where notes belong.
 
     Args:
         found: the notes on pages.
-        orphans: the notes that belonged nowhere when the last run ended, as `orphans_of` gives them.
+        orphans: what the last run left among the notes that belong nowhere, as `orphans_of` gives it: those, and where it was cut short
+            those that it was moving.
         tree: the sources.
         writer: of the pages, which are as the last run left them.
-        is_first: whether no run that has come to its end is known: one that was cut short leaves a note that it moved also where that came
-            from, and among those that belong nowhere. Else two notes that say the same are two.
     """
     moves = _Moves(found, tree, writer)
-    homes = Homes(frozenset(orphans))
-    standing = [(note, _home(note, tree, moves)) for note in found]
-    waiting = [(note, _home(note, tree, moves)) for note in orphans]
+    begun = _begun(found, orphans, tree, moves)
+    homes = Homes(frozenset((*orphans, *(move.note for move in begun if not move.is_found))))
+    homes.left_behind = {note: move.to if move.home is None else move.home for move in begun for note in move.behind}
+    settled = {move.note: move.home for move in begun if move.is_found}
+    standing = [(note, settled[note] if note in settled else _home(note, tree, moves)) for note in found if note not in homes.left_behind]
+    waiting = [(note, _home(note, tree, moves)) for note in orphans if not note.left]
     known = {*map(_identity, found), *((page, note.name, note.text) for note, page in standing if page is not None)}
-    moved = Counter((note.name, note.text) for note, page in waiting if page is not None and is_first)
     for note, page in standing:
-        if page is None and moved[note.name, note.text] > 0:
-            moved[note.name, note.text] -= 1
-        else:
-            homes.take(note, page)
+        homes.take(note, page)
     for note, page in waiting:
         if known.isdisjoint({_identity(note), (page, note.name, note.text)}):
             homes.take(note, page)
+    for move in begun:
+        if not move.is_found:
+            homes.take(move.note, move.home)
     return homes
+
+
+class _Move(Struct):
+    """A move of a note that a run has begun, and may have done in part."""
+
+    to: str
+    """Page to which it was to go."""
+    note: Note
+    """The note where it is found: on that page, else on one that it leaves, else only among those that belong nowhere."""
+    is_found: bool
+    """Whether it stands on a page."""
+    behind: Sequence[Note]
+    """The same note on other pages that it leaves."""
+    home: str | None
+    """Page on which it belongs now."""
+
+
+def _begun(found: Sequence[Note], orphans: Sequence[Note], tree: Tree, moves: _Moves) -> list[_Move]:
+    """Find the notes that a run was moving when it was cut short: each is one, wherever it stands by now."""
+    standing: dict[tuple[str, str, bytes], list[Note]] = {}
+    for note in found:
+        standing.setdefault(_identity(note), []).append(note)
+
+    def on(page: str, note: Note) -> list[Note]:
+        """Take a note that stands on a page; each is taken once."""
+        same = standing.get((page, note.name, note.text), [])
+        return [same.pop(0)] if same else []
+
+    told: dict[tuple[str, str, bytes], list[Note]] = {}
+    for note in orphans:
+        if note.left:
+            told.setdefault(_identity(note), []).append(note)
+    left = {_identity(replace(note, page=note.left)) for notes in told.values() for note in notes}
+    landed = {key: on(key[0], notes[0]) if key not in left or moves.is_current(key[0]) else [] for key, notes in told.items()}
+    begun = []
+    for key, notes in told.items():
+        behind = [same for note in notes for same in on(note.left, note)]
+        lost = replace(notes[0], left="")
+        note, *others = (*landed[key], *behind, lost)
+        is_to_go_on = not landed[key] and _fits(tree, lost.page, lost.name) and not any(moves.is_current(same.page) for same in behind)
+        asked = (*landed[key], *behind) or (lost, replace(lost, page=notes[0].left))
+        homes = (_home(each, tree, moves) for each in asked)
+        home = lost.page if is_to_go_on else next((page for page in homes if page is not None), None)
+        begun.append(_Move(lost.page, note, note is not lost, [same for same in others if same is not lost], home))
+    return begun
 
 
 def orphans_of(data: bytes, out: Path | None = None) -> list[Note]:
@@ -127,7 +182,8 @@ def orphans_of(data: bytes, out: Path | None = None) -> list[Note]:
         out: folder of all pages, for errors.
 
     Returns:
-        Each with the page on which it stood before, and its line on the page of orphans.
+        Each with its line on the page of orphans, and the page on which it stood before; one that a run was moving with that to which it
+        goes.
 
     Raises:
         PageError: a marker is not as it must be.
@@ -135,7 +191,8 @@ def orphans_of(data: bytes, out: Path | None = None) -> list[Note]:
     found = []
     for note in notes_of(data, ORPHANS, out and out / ORPHANS):
         page, _, name = note.name.partition("::")
-        found.append(replace(note, page=unquote(page), name=name))
+        page, _, left = page.partition(_LEFT)
+        found.append(replace(note, page=unquote(page), name=name, left=unquote(left)))
     return found
 
 
@@ -149,19 +206,19 @@ def with_orphans(data: bytes | None, notes: Sequence[Note]) -> bytes | None:
     Returns:
         The page; None when nothing is left to say.
     """
-    wanted = Counter(map(_identity, notes))
+    wanted = Counter(map(_block, notes))
     lines = (_HEAD if data is None else data).splitlines(keepends=True)
     left = []
     for note in orphans_of(b"".join(lines)):
-        is_wanted = wanted[_identity(note)] > 0
-        wanted[_identity(note)] -= is_wanted
+        is_wanted = wanted[_block(note)] > 0
+        wanted[_block(note)] -= is_wanted
         left += [] if is_wanted else [note]
         if spelt(_name(note)) != _name(note):
             lines[note.line - 1] = _block(note).splitlines(keepends=True)[0]
     text = taken_off(b"".join(lines), left)
     for note in notes:
-        if wanted[_identity(note)] > 0:
-            wanted[_identity(note)] -= 1
+        if wanted[_block(note)] > 0:
+            wanted[_block(note)] -= 1
             text = text.rstrip(b"\r\n") + b"\n\n" + _block(note)
     return None if text.split() == _HEAD.split() else text
 
@@ -182,7 +239,8 @@ def _block(note: Note) -> bytes:
 
 
 def _name(note: Note) -> str:
-    return quote(note.page) + (f"::{note.name}" if note.name else "")
+    left = _LEFT + quote(note.left) if note.left else ""
+    return quote(note.page) + left + (f"::{note.name}" if note.name else "")
 
 
 def _home(note: Note, tree: Tree, moves: _Moves) -> str | None:
@@ -196,6 +254,12 @@ def _home(note: Note, tree: Tree, moves: _Moves) -> str | None:
         return page
     elsewhere = moves.tests(note.name)
     return pages.page_of_file("file", elsewhere[0]) if len(elsewhere) == 1 else None
+
+
+def _fits(tree: Tree, page: str, name: str) -> bool:
+    """Tell whether the source of a page is there, and has the test that a note is about, if it is about one."""
+    kind, source = pages.owner(page)
+    return _has_test(tree, page, name) if name else source in (tree.files if kind == "file" else tree.folders)
 
 
 def _has_test(tree: Tree, page: str, name: str) -> bool:
@@ -286,6 +350,12 @@ class _Moves:
 
     def _has_page(self, source: str) -> bool:
         return (self._writer.out / pages.page_of_file("file", source)).exists()
+
+    def is_current(self, page: str) -> bool:
+        """Tell whether a page says that it was made from what its source holds now."""
+        kind, source = pages.owner(page)
+        seen = look(self._writer.read(page) or b"") if kind == "file" and source in self._tree.files else None
+        return seen is not None and seen.stamp.sha256 == self._tree.sha256(source)
 
     def tests(self, name: str) -> list[str]:
         """Name the files that have a test of this name, and had none before."""

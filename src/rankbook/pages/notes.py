@@ -43,6 +43,8 @@ class Note(Struct, frozen=True):
     """Test that it is about, as its node id behind the file has it; empty when it is about the whole page."""
     text: bytes
     """What stands between the markers: whole lines."""
+    left: str = ""
+    """Page that it leaves, where a run that moves it has not come to its end."""
 
 
 def may_hold_notes(data: bytes) -> bool:
