@@ -580,6 +580,32 @@ def test_notes_of_a_source_that_is_gone_are_kept(project):
     assert sorted(texts(page(project))) == [("", "About .\n"), ("TestRing::test_token", "About TestRing::test_token.\n")]
 
 
+@pytest.mark.parametrize("at", ["s/index.md", "s/doc.md", "index.md", "suite-words.md"])
+def test_a_note_about_a_test_goes_from_the_page_of_a_folder_to_that_of_its_file(project, capsys, at):
+    """Where just one file of the folder, or below it, has the test; else a sentence says why it has no place."""
+    write_note(project / "out" / at, "Mine.\n", "TestRing::test_token")
+    assert gen(project) == 0
+    assert texts(page(project)) == [("TestRing::test_token", "Mine.\n")]
+    assert texts(project / "out" / at) == []
+    assert not (project / "out/orphaned-notes.md").exists()
+    (project / "s/test_twin.py").write_text(SUITE)
+    gen(project)
+    write_note(project / "out" / at, "Which?\n", "TestTree::test_root")
+    capsys.readouterr()
+    assert main(["check", "--root", str(project)]) == 1
+    assert gen(project) == 0
+    where = "below s" if at.startswith("s/") else "of the book"
+    sentence = f"this note is about the test TestTree::test_root, which is not in just one file {where}; "
+    said = capsys.readouterr().err
+    assert f"{sentence}`rankbook gen` moves it" in said
+    assert f"{sentence}move it, or delete it" in said
+    assert texts(project / "out/orphaned-notes.md") == [(f"{at}::TestTree::test_root", "Which?\n")]
+    (project / "s/test_ring.py").write_text(SUITE.partition("\n\nclass TestTree")[0])
+    assert gen(project) == 0
+    assert texts(page(project, "s/test_twin.py")) == [("TestTree::test_root", "Which?\n")]
+    assert not (project / "out/orphaned-notes.md").exists()
+
+
 def test_two_notes_that_say_the_same_are_two(project):
     """One whose source comes back goes back to its page, and does not stand in for the other, whose source goes at the same time."""
     (project / "s/other.py").write_text("x = 1\n")

@@ -614,14 +614,14 @@ class _Run:
         if self.writer.dry:
             for note in lost:
                 if note not in self.homes.orphans:
-                    what = f"this note is about {homes.describe(note)}, which is gone"
+                    what = f"this note is about {homes.describe(note)}"
                     yield f"{self.settings.place_of(note.page)}:{note.line}: {what}; `rankbook gen` moves it to {homes.ORPHANS}"
         data = self.orphans_before if self.writer.dry else self.orphans_after
         for note in homes.orphans_of(data or b""):
             if note.left:  # a run that was cut short was moving it
                 continue
             place = f"{self.settings.place_of(homes.ORPHANS)}:{note.line}"
-            yield f"{place}: this note is about {homes.describe(note)}, which is gone; move it, or delete it"
+            yield f"{place}: this note is about {homes.describe(note)}; move it, or delete it"
 
     # What is left for the next run
 

@@ -224,10 +224,12 @@ def with_orphans(data: bytes | None, notes: Sequence[Note]) -> bytes | None:
 
 
 def describe(note: Note) -> str:
-    """Name what a note is about: `the test TestRing::test_a of s/ring.py`."""
+    """Say what a note without a place is about, and why it has none: `the test TestRing::test_a of s/ring.py, which is gone`."""
     kind, source = pages.owner(note.page)
+    if note.name and kind == "folder":
+        return f"the test {note.name}, which is not in just one file {f'below {source}' if source else 'of the book'}"
     what = source if kind == "file" else note.page
-    return f"the test {note.name} of {what}" if note.name else what
+    return f"the test {note.name} of {what}, which is gone" if note.name else f"{what}, which is gone"
 
 
 def _identity(note: Note) -> tuple[str, str, bytes]:
@@ -252,7 +254,7 @@ def _home(note: Note, tree: Tree, moves: _Moves) -> str | None:
         return page
     if page is not None and _has_test(tree, page, note.name):
         return page
-    elsewhere = moves.tests(note.name)
+    elsewhere = moves.tests(note.name) if page is None or kind == "file" else _below(tree, pages.owner(page)[1], note.name)
     return pages.page_of_file("file", elsewhere[0]) if len(elsewhere) == 1 else None
 
 
@@ -260,6 +262,12 @@ def _fits(tree: Tree, page: str, name: str) -> bool:
     """Tell whether the source of a page is there, and has the test that a note is about, if it is about one."""
     kind, source = pages.owner(page)
     return _has_test(tree, page, name) if name else source in (tree.files if kind == "file" else tree.folders)
+
+
+def _below(tree: Tree, folder: str, name: str) -> list[str]:
+    """Name the files of a folder, and below it, that have a test."""
+    start = f"{folder}/" if folder else ""
+    return [path for path in sorted(tree.files) if path.startswith(start) and name in _names(tree.tests(path))]
 
 
 def _has_test(tree: Tree, page: str, name: str) -> bool:
