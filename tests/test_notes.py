@@ -821,3 +821,21 @@ def test_a_book_of_a_part_of_the_sources_is_no_double(project, monkeypatch, caps
     err = capsys.readouterr().err
     assert err.count("warning") == 1
     assert "docs/suite holds pages of the same sources" in err
+
+
+def test_a_note_stays_on_an_edited_page_that_a_run_does_not_make(project, capsys):
+    """One about the whole suite is made only where what it shows has changed; other runs leave it and its notes alone."""
+    words = project / "out/suite-words.md"
+    assert gen(project) == 0
+    write_note(words, "Mine.\n", "test_gone")
+    words.write_bytes(words.read_bytes() + b"\nMy words.\n")
+    assert gen(project) == 0
+    before = words.read_bytes()
+    for number in range(2):
+        (project / f"s/note{number}.txt").write_text("text\n")
+        assert gen(project) == 0
+        assert not (project / "out/orphaned-notes.md").exists()
+        (project / f"s/test_{number}.py").write_text(f"def test_more_{number}():\n    pass\n")
+        assert gen(project) == 0
+        assert words.read_bytes() == before
+    assert "is left as it is: somebody has edited it" in capsys.readouterr().err

@@ -580,7 +580,7 @@ class _Run:
         """Leave no others on their page, and tell of them; what stays on a page that is left as it is, the next run is to look at."""
         if self._moving():
             self._write_orphans(lost)
-        held = {note.page for note in self.writer.known if self.fates.get(note.page) in (Fate.EDITED, Fate.KEPT)}
+        held = {note.page for note in self.writer.known if self._is_left(note.page)}
         self.noted = tuple(sorted(held.union(self.noted)))
         self.orphans = tuple(self._told_of_orphans(lost))
 
@@ -598,7 +598,13 @@ class _Run:
 
     def _stays(self, note: Note, page: str) -> bool:
         """Tell whether a note stays where it was found, because that page is left as it is."""
-        return note not in self.homes.orphans and note.page == page and self.fates.get(page) in (Fate.EDITED, Fate.KEPT)
+        return note not in self.homes.orphans and note.page == page and self._is_left(page)
+
+    def _is_left(self, page: str) -> bool:
+        """Tell whether a page is left as it is; where this run does not look at it, whether the last one did so."""
+        if page in self.fates or self.changes is None:
+            return self.fates.get(page) in (Fate.EDITED, Fate.KEPT)
+        return page in self.changes.manifest.report.kept and page not in self.obsolete
 
     def _write_orphans(self, notes: Sequence[Note]) -> None:
         self.orphans_after = homes.with_orphans(self.orphans_before, list(dict.fromkeys(notes)))
