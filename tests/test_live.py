@@ -272,6 +272,34 @@ def test_runs_of_listings_show_before_them(served):
     assert served.shows("guide.html", "older version").count("<section") == page.count("<section")
 
 
+def test_a_page_that_is_asked_for_while_it_goes_is_no_mistake(served):
+    """Git takes a source and its page away while a browser shows it: no page says that something is wrong, then or later."""
+    source, late = served.root / "suite/test_late.py", "book/suite/test_late.py_docs.html"
+    for number in range(3):
+        save(source, f"def test_late_{number}(): ...\n")
+        served.shows(late, f"test_late_{number}")
+        (served.root / "docs/book/suite/test_late.py_docs.md").unlink()
+        source.unlink()
+        until(lambda: not get(served.address + late), "the page to go")
+        assert "rankbook-mistake" not in get(served.address + PAGE)
+    assert "cannot read the page" not in served.said(), served.said()
+
+
+def test_a_page_with_a_mistake_that_goes_takes_the_mistake_along(served):
+    """What is wrong with a page is wrong no longer when the page is gone."""
+    source, page = served.root / "suite/test_late.py", served.root / "docs/book/suite/test_late.py_docs.md"
+    save(source, "def test_late(): ...\n")
+    served.shows("book/suite/test_late.py_docs.html", "test_late")
+    os.kill(served.process.pid, signal.SIGSTOP)
+    page.unlink()
+    page.mkdir()
+    os.kill(served.process.pid, signal.SIGCONT)
+    served.shows("book/suite/test_late.py_docs.html", "rankbook-mistake")
+    page.rmdir()
+    source.unlink()
+    served.loses(PAGE, "rankbook-mistake")
+
+
 def test_what_people_write_is_built_by_the_engine(served):
     """A saved page of a guide shows; one that the engine cannot build leaves the last good site, and says what is wrong."""
     served.shows(PAGE, "Ranks pass a token")

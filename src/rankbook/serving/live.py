@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path, PurePath
@@ -158,10 +158,12 @@ class Live:
             opened.docs.site.remember(opened.docs, directories=opened.directories)
             self.last, self._table, self._seen, self._tried = opened, _Table(opened, put), seen, b""
             self._drop(old, self._table)
+            self._try_again(old, self._table)
 
     def close(self) -> None:
         """Leave all pages to the engine: its build has made no shell."""
         with self.lock:
+            self._forget(self._table.by_file if self._table is not None else ())
             self._table = None
 
     def connect(self, engine: Callable[[], None], reload: Callable[[], None]) -> None:
@@ -280,6 +282,18 @@ class Live:
                 with suppress(OSError):
                     (new.opened.docs.site.path / file).unlink()
 
+    def _try_again(self, old: _Table | None, new: _Table) -> None:
+        """Find out what is wrong still with pages with which something was; of those that are gone, nothing is."""
+        wrong = self.mistakes.keys() & old.by_file.keys() if old is not None else set()
+        self._forget(wrong - new.by_file.keys())
+        for file in wrong & new.by_file.keys():
+            self._bring(file, new.by_file[file], new)
+
+    def _forget(self, files: Iterable[str]) -> None:
+        """Call nothing wrong with some files of the site."""
+        for file in files:
+            self.mistakes.pop(file, None)
+
     def _tell(self, who: str, error: Exception, said: Sequence[str] = ()) -> bool:
         """Say what is wrong, once, beside what the engine has said of it already; tell whether it is new."""
         what = _said(error)
@@ -317,7 +331,8 @@ class Live:
         try:
             table.put(path)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a page, the last good one is shown
-            self._tell(name, error)
+            if (table.opened.docs.site.folder / path).exists():  # the next look takes away what is gone
+                self._tell(name, error)
         else:
             self.mistakes.pop(name, None)
 
