@@ -254,6 +254,42 @@ def test_runs_of_tests_show_on_pages(served):
     assert served.builds() == built
 
 
+def test_a_file_without_a_page_makes_a_run_one_of_another_version(tmp_path):
+    """A module that a test imports, a `conftest.py`, a file of settings and data change: badges say so without a build, and only then."""
+    root = write_project(tmp_path / "project", theme=False)
+    settings = root / "pyproject.toml"
+    settings.write_text(f'{settings.read_text()}exclude = ["*.txt"]\n[tool.pytest.ini_options]\npythonpath = ["lib"]\n')
+    module, conftest, told, data = root / "lib/pk.py", root / "conftest.py", root / "pytest.ini", root / "suite/words.txt"
+    module.parent.mkdir()
+    module.write_text("V = 1\n")
+    data.write_text("words\n")
+    test = (
+        "import pathlib\nimport pk\n\n\ndef test_more():\n    assert pk.V and pathlib.Path(__file__).with_name('words.txt').read_text()\n"
+    )
+    (root / "suite/test_more.py").write_text(test)
+    page, built = "book/suite/test_more.py_docs.html", [sys.executable, "-m", "rankbook.cli", "gen"]
+    command = [sys.executable, "-m", "pytest", "-q", "--doctest-glob=*.md", "docs/book/suite/test_more.py_docs.md"]
+    for words in (built, command):
+        subprocess.run(words, cwd=root, env=environment(), check=True, capture_output=True, timeout=MINUTE)
+    with serving(root) as served:
+        assert "older version" not in served.shows(page, "rankbook-passed")
+        builds = served.builds()
+        for file, text, kept in (
+            (module, "V = 2\n", "V = 1\n"),
+            (conftest, "X = 1\n", None),
+            (told, "[pytest]\npythonpath = lib\nxfail_strict = true\n", None),
+            (data, "other words\n", "words\n"),
+        ):
+            save(file, text)
+            assert file.name in served.shows(page, "older version") or file == told
+            (file.unlink if kept is None else functools.partial(save, file, kept))()
+            served.loses(page, "older version")
+        reloads = served.said().count("Reloading browsers")
+        save(module, "V = 1\n")
+        time.sleep(8 * DEAF_NET)
+        assert (served.builds(), served.said().count("Reloading browsers")) == (builds, reloads), served.said()
+
+
 def test_runs_of_listings_show_before_them(served):
     """A page that people wrote shows how its listings ended as soon as they have, beside its table and the front page's, and once only."""
     guide = served.root / "docs/guide.md"
@@ -401,7 +437,8 @@ def test_what_a_front_page_counts_is_what_the_book_counts(served):
     served.shows("guide.html", counted[0].replace("1 of", "0 of"))
 
 
-def test_what_is_committed_of_the_sources_is_what_the_site_knows(tmp_path):
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_what_is_committed_of_the_sources_is_what_the_site_knows(tmp_path, is_linked):
     """Permalinks lead to lines of a commit only where the file is as it is there."""
     root = write_project(tmp_path / "project", theme=False)
     who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
@@ -412,10 +449,18 @@ def test_what_is_committed_of_the_sources_is_what_the_site_knows(tmp_path):
         [*who, "commit", "-qm", "a"],
     ):
         subprocess.run(["git", *words], cwd=root, check=True)
+    if is_linked:
+        subprocess.run(["git", "worktree", "add", "-q", "../linked"], cwd=root, check=True)
+        root = root.parent / "linked"
     with serving(root) as served:
         assert "changed" not in json.loads(served.shows("assets/rankbook.json", "commit"))
         save(root / "suite/test_ring.py", f"# one\n{RING}")
         served.shows("assets/rankbook.json", "test_ring.py")
+        subprocess.run(["git", *who, "commit", "-qam", "b"], cwd=root, check=True)
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+        assert "changed" not in json.loads(served.shows("assets/rankbook.json", commit))
+        subprocess.run(["git", "reset", "-q", "--soft", "HEAD~"], cwd=root, check=True)
+        assert commit not in served.shows("assets/rankbook.json", "test_ring.py")
 
 
 def test_a_mistake_in_the_settings_is_told_once_and_stays(served):

@@ -1259,6 +1259,10 @@ def test_what_has_changed_beside_a_test_takes_its_proof(tmp_path):
         assert badge() == found, path
         (tmp_path / path).write_text(before)
         assert badge() == "passed", path
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = lib\nxfail_strict = true\n")  # pytest reads it before the other file
+    assert badge() == "older"
+    (tmp_path / "pytest.ini").unlink()
+    assert badge() == "passed"
     (tmp_path / "lib/number.py").rename(tmp_path / "number.py")
     assert badge() == "older"
     (tmp_path / "number.py").rename(tmp_path / "lib/number.py")

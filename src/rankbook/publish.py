@@ -28,7 +28,7 @@ from rankbook.front_matter import Stamp
 from rankbook.garbage import uncollected
 from rankbook.markers import LAST_RUN, LAST_RUN_MARKER, ROLLUP
 from rankbook.packed import columns_of, rows_of
-from rankbook.pytest_settings import NAMED
+from rankbook.pytest_settings import NAMED, may_tell
 from rankbook.site import checkout, fences, lean, markdown, sheltering
 from rankbook.site.addresses import Addresses
 from rankbook.site.assets import script, style
@@ -397,7 +397,7 @@ class Ledgered:
         from rankbook.standing import conftests_above
 
         try:
-            known = [path.removesuffix(NAMED) for path in self._files]
+            known = [each for path in self._files for each in (may_tell(path.removesuffix(NAMED)) if path.endswith(NAMED) else [path])]
             return self._look(list(dict.fromkeys([*known, *conftests_above(self._sources)])))
         except RankbookError:
             return ()

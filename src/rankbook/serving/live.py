@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
@@ -114,6 +115,12 @@ class Live:
         self._seen: tuple[bytes, ...] = ()
         self._begun: tuple[bytes, ...] = ()
         """The settings and the ledger as they were seen when the last build of the engine began."""
+        self._at = 0
+        """When that was, or the last look began, in nanoseconds."""
+        self._others = freshness.Stats()
+        """Files without a page of which pages tell, and those in which Git keeps what is checked out, as they were seen."""
+        self._published: checkout.Published | None = None
+        """Where the sources are looked after."""
         self._is_refused = False
         """Whether the pages could not be generated since the last look began."""
         self._generation = ""
@@ -134,7 +141,7 @@ class Live:
             seen: the file of the settings, as `look_at_settings` saw it before they were read.
             settings: these.
         """
-        self._begun = seen, self._state(settings)[1]
+        self._begun, self._at = (seen, self._state(settings)[1]), time.time_ns()
 
     def open(self, opened: Opened, seen: tuple[bytes, ...] | None = None) -> None:
         """Serve the pages that a build of the engine has made a shell for.
@@ -147,6 +154,8 @@ class Live:
             seen = seen or self._begun or self._state(opened.settings)
             old = self._table
             ledgered: Ledgered | None = opened.ledgered
+            self._published = opened.forge()
+            self._take_notice(opened)
             try:
                 _ = opened.ledgered.proof  # now, before a browser asks
             except RankbookError as error:
@@ -154,7 +163,7 @@ class Live:
                 ledgered = None
             else:
                 self.mistakes.pop("ledger", None)
-            put = stamper(opened.docs, opened.shell, directories=opened.directories, ledgered=ledgered, forge=opened.forge())
+            put = stamper(opened.docs, opened.shell, directories=opened.directories, ledgered=ledgered, forge=self._published)
             opened.docs.site.remember(opened.docs, directories=opened.directories)
             self.last, self._table, self._seen, self._tried = opened, _Table(opened, put), seen, b""
             self._drop(old, self._table)
@@ -216,6 +225,7 @@ class Live:
         opened = self.last
         if opened is None:
             return False
+        self._at = time.time_ns()
         state = self._state(opened.settings)
         if state[0] != self._seen[0] or self._tried or "gen" in self.mistakes:
             if self._tried or load(opened.settings.root) != opened.settings:
@@ -226,7 +236,7 @@ class Live:
             if is_new:
                 self.build()
             return is_new
-        return self._opened_anew(opened, state) if is_new or state != self._seen else False
+        return self._opened_anew(opened, state) if is_new or state != self._seen or self._have_others_changed(opened) else False
 
     def _built_anew(self, seen: bytes) -> bool:
         """Let the engine build with other settings; it is not asked again with those with which it could not."""
@@ -253,7 +263,9 @@ class Live:
         if fresh.outline != opened.outline or docs.shell != opened.docs.shell:
             self.build()
             return True
-        if docs.seen == opened.docs.seen and state == self._seen:
+        is_told = fresh.ledgered.state == opened.ledgered.state and fresh.forge() == self._published
+        if docs.seen == opened.docs.seen and state == self._seen and is_told:
+            self._take_notice(fresh)
             return False
         with suppress(RankbookError):
             finish(docs, directories=opened.directories, ledgered=fresh.ledgered)
@@ -264,6 +276,16 @@ class Live:
         """Tell the settings and the ledger from what they become."""
         ledger = freshness.look(os.fspath(settings.root), [os.fspath(settings.below_root(settings.ledger))])
         return self.look_at_settings(settings.root), ledger.seen
+
+    def _take_notice(self, opened: Opened) -> None:
+        """See the files without a page of which pages tell, and those of Git; what changes meanwhile is looked at again."""
+        root = opened.settings.root
+        _ = opened.ledgered.state  # what it is told by, as it is now
+        paths = (*(path for path, *_ in opened.ledgered.beside), *checkout.hangs_on(root))
+        self._others = freshness.look(os.fspath(root), paths, self._at)
+
+    def _have_others_changed(self, opened: Opened) -> bool:
+        return freshness.look(os.fspath(opened.settings.root), self._others.paths).seen != self._others.seen
 
     def _write_search(self) -> None:
         with self._searching:

@@ -50,6 +50,21 @@ def checkout(folder: Path) -> Checkout | None:
     )
 
 
+def hangs_on(folder: Path) -> tuple[str, ...]:
+    """Name the files that change whenever Git says something else of a folder: those of what is checked out, staged and published.
+
+    Args:
+        folder: the root of the sources.
+
+    Returns:
+        Absolute paths, also of what is not there yet.
+    """
+    branch = (git(folder, "symbolic-ref", "--quiet", "HEAD") or "").strip()
+    names = ("HEAD", "index", "config", "packed-refs", "reftable/tables.list", *([branch] if branch else []))
+    said = git(folder, "rev-parse", "--path-format=absolute", *(word for name in names for word in ("--git-path", name)))
+    return tuple(said.splitlines()) if said is not None else (f"{folder}/.git",)
+
+
 class Published(Struct, frozen=True):
     """Where readers find the sources."""
 
