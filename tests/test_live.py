@@ -520,6 +520,23 @@ def test_many_files_at_once(served):
     until(lambda: "AVeryLongClassName" not in get(f"{served.address}book/suite/inner/hostile.py_docs.html"), "the old name to go")
 
 
+def test_the_end_of_the_server_leaves_no_half_of_its_work(tmp_path):
+    """Ctrl-C while pages are written: they are written to the end, and nothing else lies among them."""
+    root = write_project(tmp_path / "project", theme=False)
+    pages = root / "docs/book/suite/many"
+    with serving(root) as served:
+        served.shows(PAGE, "Ranks pass a token")
+        for number in range(300):
+            source = root.parent / f"many/in_{number}/test_one.py"
+            source.parent.mkdir(parents=True)
+            source.write_text(f"def test_{number}(): ...\n")
+        (root.parent / "many").rename(root / "suite/many")  # all at once
+        until(lambda: next(pages.rglob("*.md"), None), "the first page")
+    assert len([*pages.rglob("test_one.py_docs.md")]) == 300
+    assert not [*root.rglob("*.tmp")]
+    assert "Traceback" not in served.said(), served.said()
+
+
 def test_properdocs_is_as_live(tmp_path):
     """The engine that MkDocs' authors carry on shows a saved source without a build, too."""
     pytest.importorskip("properdocs", reason="ProperDocs is not installed")

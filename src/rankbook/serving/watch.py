@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ _SHARE = 20
 """Such a look may take this part of the time between two ..."""
 _LONGEST = 10.0
 """... which is never longer than this many seconds."""
+_FAREWELL = 10.0
+"""Seconds that the end waits for a look that is under way."""
 _CHANGES = frozenset({"created", "modified", "moved", "deleted"})
 
 
@@ -52,12 +55,14 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """End."""
+        """End; what is being written is written to its end, unless that takes long or somebody interrupts it again."""
         self._stopped.set()
         self._saved.set()
         self._woken.set()
         if self._observer is not None:
             self._observer.stop()
+        with suppress(KeyboardInterrupt):
+            self._thread.join(_FAREWELL)
 
     def dispatch(self, event: Any) -> None:
         """Take an event of watchdog."""
