@@ -403,6 +403,35 @@ def test_what_another_branch_lacks_is_watched_when_it_is_back(served):
         served.shows("guide.html", words)
 
 
+def test_what_new_settings_name_is_seen_at_once(served):
+    """A folder that becomes a source or one of packages, and a file of owners, show when they change, long before the next look would."""
+    root, settings = served.root, served.root / "pyproject.toml"
+    package = root / "lib/parts/base.py"
+    package.parent.mkdir(parents=True)
+    package.write_text("class Base:\n    def test_base(self): ...\n")
+    (root / "more").mkdir()
+    save(root / "more/test_more.py", "def test_more_of_it(): ...\n")
+    save(root / "suite/test_heir.py", "from parts.base import Base\n\n\nclass TestHeir(Base): ...\n")
+    save(settings, settings.read_text().replace('["suite"]', '["suite", "more"]\npackage-path = ["lib"]'))
+    served.shows("book/more/test_more.py_docs.html", "test_more_of_it")
+    heir = "book/suite/test_heir.py_docs.html"
+    served.shows(heir, "test_base")
+    seconds = {}
+    for number in range(3):
+        for file, text, page, word in (
+            (package, f"class Base:\n    def test_base_{number}(self): ...\n", heir, f"test_base_{number}"),
+            (root / "more/test_more.py", f"def test_more_{number}(): ...\n", "book/more/test_more.py_docs.html", f"test_more_{number}"),
+            (root / ".github/CODEOWNERS", f"* @team-{number}\n", heir, f"@team-{number}"),
+        ):
+            time.sleep(DEAF_NET)
+            file.parent.mkdir(exist_ok=True)
+            save(file, text)
+            start = time.monotonic()
+            served.shows(page, word)
+            seconds.setdefault(file.name, []).append(time.monotonic() - start)
+    assert all(min(each) < 2 * DEAF_NET for each in seconds.values()), seconds
+
+
 def test_new_settings_build_anew(served):
     """Another title of the book is in the navigation, which only the engine can write."""
     settings = served.root / "pyproject.toml"

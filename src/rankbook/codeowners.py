@@ -58,6 +58,11 @@ def state_of(root: Path) -> str:
     return f"{found[0]}:{found[0].stat().st_mtime_ns}" if found else ""
 
 
+def places(root: Path) -> list[Path]:
+    """Name the files that may say who answers for a file of the project, whether or not they are there."""
+    return [_top(root)[0] / name for name in _NAMES]
+
+
 @lru_cache(maxsize=8)
 def _top(root: Path) -> tuple[Path, str]:
     """Give the top of the repository, and the path of the root below it; the root itself outside of any."""

@@ -185,13 +185,12 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         """Watch what the pages are made from."""
         from rankbook.serving import Watch, attach
 
-        settings = self._settings
-        paths = [settings.below_root(path) for path in (*settings.sources, settings.templates, "pyproject.toml")]
         if self._live is not None and self._live.last is not None and attach(server, self._live, builder):
-            self._watch = Watch(self._live, [*paths, settings.below_root(settings.out)], settings.below_root(settings.ledger))
+            self._watch = Watch(self._live)
             self._watch.start()
             return server
-        for path in paths:
+        settings = self._settings
+        for path in map(settings.below_root, (*settings.sources, settings.templates, "pyproject.toml")):
             if path.exists():
                 server.watch(str(path))
         return server

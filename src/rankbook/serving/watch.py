@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from rankbook.codeowners import places
+from rankbook.config import Settings
 from rankbook.serving.live import Live
 
 QUIET = 0.05
@@ -34,15 +36,14 @@ class Watch:
 
     Args:
         live: the book.
-        paths: files and folders to watch.
-        ledger: the file that is written again and again while tests run.
     """
 
-    def __init__(self, live: Live, paths: Iterable[Path], ledger: Path) -> None:
+    def __init__(self, live: Live) -> None:
         self._live = live
-        self._ledger = os.fspath(ledger)
-        self._left = [*paths, ledger]
-        """What is not watched yet: it was not there."""
+        self._ledger = ""
+        """The file that is written again and again while tests run."""
+        self._watched: set[Path] = set()
+        """What is watched already; what is not there is not."""
         self._woken = threading.Event()
         self._saved = threading.Event()
         """Something else than the ledger has changed."""
@@ -87,12 +88,16 @@ class Watch:
 
     def _listen(self, observer: Any) -> None:
         """Watch what is there and was not watched yet; of the rest, the folder in which it will appear."""
-        for path in tuple(self._left):
+        opened = self._live.last
+        if opened is None:
+            return
+        self._ledger = os.fspath(opened.settings.below_root(opened.settings.ledger))
+        for path in set(_made_from(opened.settings)) - self._watched:
             is_there = path.exists()
             folder = path if path.is_dir() else next(above for above in path.parents if above.is_dir())
             observer.schedule(self, os.fspath(folder), recursive=path.is_dir())
             if is_there:
-                self._left.remove(path)
+                self._watched.add(path)
 
     def _run(self) -> None:
         self._live.get_ready()
@@ -124,3 +129,11 @@ class Watch:
             self._saved.clear()
             if not self._saved.wait(QUIET):
                 return
+
+
+def _made_from(settings: Settings) -> Iterator[Path]:
+    """Name the files and folders that pages are made from; of those of packages, the folders of the project that are not all of it."""
+    named = (*settings.sources, settings.templates, "pyproject.toml", settings.out, settings.ledger)
+    yield from map(settings.below_root, named)
+    yield from (path for path in map(settings.below_root, settings.package_path) if settings.root in path.parents)
+    yield from places(settings.root)
