@@ -513,6 +513,106 @@ def test_functions_made_by_loops_and_calls(text: str, ids: list[str]) -> None:
     assert sorted(name + " *" * bool(test.family) for name, test in found.items() if name not in own) == ids
 
 
+COMPLETING = """
+import pytest
+def plain(cls):
+    def test_smoke(self): ...
+    cls.test_smoke = test_smoke
+    cls.test_data = 5
+    return cls
+def plainly(cls):
+    def test_smoke(self): ...
+    setattr(cls, "test_smoke", test_smoke)
+    return cls
+def made(more=None):
+    if more is None:
+        more = 1
+    def decorator(cls):
+        def test_smoke(self): ...
+        cls.test_smoke = test_smoke
+        return cls
+    return decorator
+def made_so(smokes=None):
+    def decorator(cls):
+        if not hasattr(cls, "run"):
+            def run(self): ...
+            cls.run = run
+        @pytest.mark.parametrize("n", [1, 2])
+        @pytest.mark.gpu(2)
+        def test_two(self, n):
+            'Run on two.'
+        setattr(cls, "test_two", test_two)
+        add_smoke(cls, smokes)
+        return cls
+    return decorator
+def add_smoke(cls, smokes):
+    if smokes is None:
+        return
+    if "test_smoke" in cls.__dict__:
+        print("it is there already")
+    def test_smoke(self): ...
+    cls.test_smoke = test_smoke
+def handed(cls):
+    add_smoke(cls, 1)
+    return cls
+def open_cases(sizes):
+    def decorator(cls):
+        @pytest.mark.parametrize("n", sizes)
+        def test_size(self, n): ...
+        cls.test_size = test_size
+        return cls
+    return decorator
+def maybe(cls):
+    if hasattr(cls, "run"):
+        cls.test_smoke = lambda self: None
+    return cls
+"""
+COMPLETED = """
+@plain
+class TestA:
+    def test_own(self): ...
+@plainly
+class TestB: ...
+@made()
+class TestC: ...
+@made_so()
+class TestD: ...
+@made_so(smokes=lambda: 1)
+class TestE: ...
+@handed
+class TestF: ...
+class TestG: ...
+plain(TestG)
+class TestH(TestA): ...
+"""
+
+
+@pytest.mark.parametrize("is_imported", [False, True])
+def test_tests_that_decorators_of_classes_set_as_attributes(is_imported: bool, pytester: pytest.Pytester) -> None:
+    """They are there with the marks of their functions, in whatever file the decorator stands."""
+    text = f"from other import *\n{COMPLETED}" if is_imported else COMPLETING + COMPLETED
+    files = {"other": COMPLETING} if is_imported else {}
+    collected = collected_of(pytester, text, **files)
+    found = listed_in(text, **files)
+    assert len(collected) == 13
+    assert sorted(found) == collected
+    two = found["TestD::test_two[2]"]
+    assert (two.docstring, two.path, [need.text for need in two.requirements]) == (
+        "Run on two.",
+        "other.py" if is_imported else "test_it.py",
+        ["2 GPUs"],
+    )
+
+
+def test_attributes_of_classes_that_only_a_run_can_tell() -> None:
+    """Where a condition, or the cases, are known when it runs, an entry stands for the tests."""
+    text = "from other import *\nsizes = [2]\n@open_cases([1])\nclass TestA: ...\n@maybe\nclass TestB: ...\n"
+    assert {name: test.family for name, test in listed_in(text, other=COMPLETING).items()} == {
+        "TestA::test_size": "one test for each case of `pytest.mark.parametrize('n', sizes)`: `sizes` is known when it runs",
+        "TestB::test_smoke": "the tests that `maybe` makes: what `hasattr` returns is known when it runs",
+    }
+
+
 @pytest.mark.parametrize("depth", [300, 900, 1500])
 def test_what_makes_functions_may_be_deep(depth: int) -> None:
     """Expressions without end, functions that call themselves and long loops are left to a run."""

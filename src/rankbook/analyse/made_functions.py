@@ -1,6 +1,6 @@
 """Tests that a module makes under names that no definition tells: by decorators, in loops, by calls.
 
-`globals()["test_" + func.__name__] = wrapper`, `setattr(TestX, f"test_{n}", make(n))`.
+`globals()["test_" + func.__name__] = wrapper`, `setattr(TestX, f"test_{n}", make(n))`, `cls.test_smoke = test_smoke`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from rankbook.analyse.draft import Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
 from rankbook.analyse.made_classes import made_classes
 from rankbook.analyse.names import Place
+from rankbook.analyse.rules import expression
 from rankbook.analyse.things import Thing, Unknown, Value
-from rankbook.analyse.variants import Variant, applied, guarded, variants
+from rankbook.analyse.variants import Variant, applied, guarded, variants, why
 from rankbook.model import Class, Expression, Function
 from rankbook.requirements import Requirement
 
@@ -27,6 +28,10 @@ _SETS = re.compile(r"\b(?:globals|vars|locals|setattr)\(|__dict__|\bf_(?:globals
 """What sets names that no assignment tells."""
 _SETS_AFAR = re.compile(r"\b(?:vars|setattr)\(|__dict__|\bf_(?:globals|locals)\b")
 """What sets them in another file than its own."""
+_SETS_ON_CLASS = re.compile(rf"{_SETS.pattern}|{statements.SETS_ATTRIBUTES}")
+"""What sets names in a class that no statement of its body tells."""
+_CALLED = re.compile(r"^\s*([A-Za-z_][\w.]*)\(", re.MULTILINE)
+"""A call that stands as a statement, by the name of what is called."""
 _CALLABLE = frozenset({"function", "closure", "lambda", "partial", "test", "unknown"})
 """Kinds of things that may be tests."""
 
@@ -46,6 +51,8 @@ class MadeFunction(Struct, frozen=True):
     needs: tuple[Requirement, ...] = ()
     family: str = ""
     """What the entry stands for where only a run can tell the names, as a clause."""
+    path: str = ""
+    """File in which the function stands; empty for that which makes it."""
 
 
 def by_decorators(draft: Draft, path: str, function: Function) -> Iterator[MadeFunction]:
@@ -56,15 +63,36 @@ def by_decorators(draft: Draft, path: str, function: Function) -> Iterator[MadeF
             yield from _beside(draft, path, replace(function, decorators=function.decorators[index:]), place)
 
 
-def setter(draft: Draft, path: str, name: str) -> Place | None:
-    """Find the function that a name stands for, if it sets names that no assignment tells."""
+def setter(draft: Draft, path: str, name: str, how: re.Pattern[str] = _SETS) -> Place | None:
+    """Find the function that a name stands for, if it sets names that no assignment tells.
+
+    Args:
+        draft: the tree.
+        path: file in which the name stands.
+        name: as written there.
+        how: what sets such names.
+    """
 
     def find() -> Place | None:
         place = draft.names.find(path, name) if name else None
         function = place.definition if place is not None else None
-        return place if isinstance(function, Function) and _SETS.search(function.text) else None
+        return place if isinstance(function, Function) and how.search(function.text) else None
 
-    return draft.remember(("setter", path, name), find)
+    return draft.remember(("setter", path, name, how.pattern), find)
+
+
+def _setters(draft: Draft, path: str, name: str) -> tuple[Place, ...]:
+    """Find the function of a decorator of classes, and then those that it calls, if one of them sets names in the class."""
+
+    def find() -> tuple[Place, ...]:
+        place = draft.names.find(path, name) if name else None
+        if place is None or not isinstance(place.definition, Function):
+            return ()
+        called = dict.fromkeys(_CALLED.findall(place.definition.text))
+        helpers = [found for each in called if (found := setter(draft, place.path, each, _SETS_ON_CLASS)) is not None]
+        return (place, *helpers) if helpers or _SETS_ON_CLASS.search(place.definition.text) else ()
+
+    return draft.remember(("setters", path, name), find)
 
 
 def _reaches(place: Place, path: str) -> bool:
@@ -104,16 +132,16 @@ def _made(draft: Draft, path: str) -> Iterator[MadeFunction]:
         found = _by(draft, path, loop, partial(_run, path, loop), list(_beginnings(loop.text)))
         yield from (made for made in found if not (by_class and made.family))
     for call in module.calls:
-        place = setter(draft, path, call.name)
-        if place is not None and _reaches(place, path):
+        place = setter(draft, path, call.name, _SETS_ON_CLASS)
+        if place is not None and (_reaches(place, path) or statements.sets_attributes(_text(place))):
             starts = [(_given(place, call, holder), start) for holder, start in _beginnings(_text(place), "test")]
             yield from _by(draft, path, call, partial(_call, path, call), starts)
     for each in module.classes:
         for written in each.decorators:
-            place = setter(draft, path, written.name)
-            if place is not None and "." not in each.qualname:
-                starts = [(each.qualname, start) for _, start in _beginnings(_text(place), "test")]
-                yield from _by(draft, path, written, partial(_decorate, path, each, written, place), starts)
+            setters = _setters(draft, path, written.name) if "." not in each.qualname else ()
+            if setters:
+                told = dict.fromkeys((each.qualname, start) for place in setters for _, start in _beginnings(_text(place), "test"))
+                yield from _by(draft, path, written, partial(_decorate, path, each, written, setters[0]), list(told))
 
 
 def _run(path: str, loop: Expression, evaluator: Evaluator) -> None:
@@ -166,8 +194,9 @@ def _by(
     around = guarded(draft, path, maker.line, maker.guard)
     for variant in found:
         setting = dict(variant.values)["setting"]
-        function = _function(draft, path, setting, maker.line)
-        yield MadeFunction(setting.name, function, _holder(setting), (*variant.needs, *around))
+        origin, function = _function(draft, path, setting, maker.line)
+        needs = (*variant.needs, *around)
+        yield MadeFunction(setting.name, function, _holder(setting), needs, _cases_of_run(setting), "" if origin == path else origin)
 
 
 def _is_function(value: Value) -> bool:
@@ -182,18 +211,31 @@ def _holder(setting: statements.Setting) -> str:
     return held.definition.qualname if isinstance(held, Thing) and isinstance(held.definition, Class) else "?"
 
 
-def _function(draft: Draft, path: str, setting: statements.Setting, line: int) -> Function:
-    """Give the function that runs, where it stands in the same file; else one that is known by its name only."""
+def _function(draft: Draft, path: str, setting: statements.Setting, line: int) -> tuple[str, Function]:
+    """Give the function that runs, with its file; one that is known by its name only stands where it is made."""
     value = setting.value
-    if value.kind == "function" and isinstance(value.definition, Function) and value.path == path:
-        return value.definition
-    if value.kind == "closure" and value.path == path:
+    if value.kind == "function" and isinstance(value.definition, Function):
+        return value.path, value.definition
+    if value.kind == "closure":
         node, frame = value.body
         where = frame.line + node.lineno - 1
-        for function in draft.modules[path].functions:
+        for function in draft.modules[value.path].functions:
             if function.line == where:
-                return function
-    return Function(setting.name, setting.name, line, line)
+                return value.path, function
+    return path, Function(setting.name, setting.name, line, line)
+
+
+def _cases_of_run(setting: statements.Setting) -> str:
+    """Say why only a run can tell the cases of a function within another, as a clause: what is bound there says them; mostly empty."""
+    if setting.value.kind != "closure":
+        return ""
+    node, frame = setting.value.body
+    for decorator in node.decorator_list:
+        written = expression(decorator, node.lineno)
+        names = [part.id for part in ast.walk(decorator) if isinstance(part, ast.Name) and part.id in (frame.names or {})]
+        if names and written.name.endswith("parametrize"):
+            return why(Unknown(f"`{names[0]}` is known when it runs"), written.text)
+    return ""
 
 
 def _first_line(text: str) -> str:
@@ -236,6 +278,8 @@ def _set_names(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         for target in node.targets:
             if isinstance(target, ast.Subscript) and statements.is_scope(target.value):
                 yield "", target.slice
+            elif statements.is_attribute(target):
+                yield ast.unparse(target.value), ast.Constant(target.attr)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr" and len(node.args) == 3:
         held = node.args[0]
         yield "" if statements.is_module(held) else ast.unparse(held), node.args[1]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from operator import is_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -27,10 +27,13 @@ _LOOKS = 16
 _SAYS = re.compile(r"(?:^|\.)(?:print|warn\w*|log\w*|debug|info|error|critical|exception|len)$")
 """Functions that only say something of what they are given."""
 _NAMESPACES = frozenset({"__dict__", "f_globals", "f_locals"})
+SETS_ATTRIBUTES = r"\bsetattr\(|\.test\w*\s*=(?!=)"
+"""What sets an attribute that may be a test, as a pattern."""
+_SETS_ATTRIBUTES = re.compile(SETS_ATTRIBUTES)
 
 
 class Setting(Struct, frozen=True):
-    """A name that is set by no assignment to it: `globals()[name] = value`, `setattr(holder, name, value)`."""
+    """A name that is set elsewhere: `globals()[name] = value`, `setattr(holder, name, value)`, `holder.test_it = value`."""
 
     holder: Value
     """Class or object that gets it; None for a module."""
@@ -123,6 +126,8 @@ class _Run(Struct):
         elif isinstance(target, ast.Subscript) and is_scope(target.value):
             is_own = isinstance(target.value, ast.Call) and not target.value.args
             self.set(self.holder(target.value), target.slice, value, self.frame.path if is_own else "")
+        elif is_attribute(target):
+            self.set(self.content(target.value), ast.Constant(target.attr), value)
         elif isinstance(target, ast.Subscript) and _root(target) in self.names:
             self.entry(target.value, target.slice, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -181,7 +186,17 @@ class _Run(Struct):
                 self.names[node.target.id] = value
 
     def if_(self, node: ast.If) -> tuple[Value] | None:
-        return self.body(node.body if self.evaluator.truth(node.test, self.here) else node.orelse)
+        try:
+            is_true = self.evaluator.truth(node.test, self.here)
+        except Fails:
+            raise
+        except Unknown as error:
+            bound = _only_bound([node])
+            if bound is None:
+                raise
+            self.names |= dict.fromkeys(bound, unknown(error))
+            return None
+        return self.body(node.body if is_true else node.orelse)
 
     def for_(self, node: ast.For) -> tuple[Value] | None:
         for value in self.evaluator.listed(self.evaluator.value(node.iter, self.here)):
@@ -227,7 +242,7 @@ class _Run(Struct):
         """Call a function of the tree for the names that it sets; of another it matters which objects it is given."""
         function = self.content(call.func)
         text = function.definition.text if isinstance(function, Thing) and isinstance(function.definition, Function) else None
-        if text is not None and "setattr(" in text:
+        if text is not None and sets_attributes(text):
             self.evaluator.value(call, self.here)
         node = definition(text) if text else None
         if _SAYS.search(ast.unparse(call.func)) or (node is not None and not any(True for _ in _changed(node))):
@@ -323,6 +338,44 @@ def _changed(node: ast.AST, handled: ast.expr | None = None) -> Iterator[ast.exp
     for inner in ast.walk(node) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else ():
         if isinstance(inner, ast.Subscript) and not isinstance(inner.ctx, ast.Load):
             yield inner.value
+
+
+def _only_bound(body: list[ast.stmt]) -> list[str] | None:
+    """Give the names that statements bind; None when they may do anything else that matters."""
+    found: list[str] = []
+    for node in body:
+        match node:
+            case ast.If(body=there, orelse=otherwise):
+                inner = _only_bound([*there, *otherwise])
+                if inner is None:
+                    return None
+                found += inner
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.append(name)
+            case ast.Assign(targets=targets) if not any(_changed(node)) and all(map(_is_plain_target, targets)):
+                found += [each.id for each in targets if isinstance(each, ast.Name)]
+            case ast.Expr(value=ast.Call(func=called)) if _SAYS.search(ast.unparse(called)) and not any(_changed(node)):
+                continue
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                continue
+            case _:
+                return None
+    return found
+
+
+def _is_plain_target(node: ast.expr) -> bool:
+    """Tell whether what is assigned to is a name, or an attribute that is no test."""
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and not is_attribute(node))
+
+
+def sets_attributes(text: str) -> bool:
+    """Tell whether a function as written sets attributes that may be tests."""
+    return _SETS_ATTRIBUTES.search(text) is not None
+
+
+def is_attribute(node: ast.expr) -> TypeGuard[ast.Attribute]:
+    """Tell whether a node is an attribute that may be a test when it is set: `cls.test_it`."""
+    return isinstance(node, ast.Attribute) and node.attr.startswith("test") and isinstance(node.value, ast.Name)
 
 
 def _root(node: ast.expr) -> str:

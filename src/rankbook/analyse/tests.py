@@ -101,7 +101,8 @@ def _of_aliases(draft: Draft, path: str, module: Module) -> Iterator[Collected]:
 
 
 def _of_made(draft: Draft, path: str, made: MadeFunction) -> Iterator[Collected]:
-    yield from _of_function(draft, path, _Method(Ancestor("", path), made.function, Variant(made.name, needs=made.needs), made.family))
+    origin, variant = Ancestor("", made.path or path), Variant(made.name, needs=made.needs)
+    yield from _of_function(draft, path, _Method(origin, made.function, variant, made.family))
 
 
 def _of_held(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
@@ -276,7 +277,7 @@ def _of_class(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
             marks=_sorted(around, *_marks_of(draft, method)),
         )
         collected = Collected(test, function, held.lineage)
-        yield from (collected,) if is_case else _cases(draft, path, collected, lineages)
+        yield from (collected,) if is_case or method.family else _cases(draft, path, collected, lineages)
 
 
 def _cases(draft: Draft, path: str, collected: Collected, lineages: pytest_cases.Lineages = ()) -> Iterator[Collected]:
@@ -381,8 +382,8 @@ def _defined(draft: Draft, ancestor: Ancestor, device: str, *, is_case: bool, is
         defined |= {method.variant.name: method for method in made if _is_test_name(draft, method.variant.name, is_case=is_case)}
     for other in made_functions(draft, ancestor.path):
         if other.holder == ancestor.name and _is_test_name(draft, other.name, is_case=is_case):
-            variant = Variant(other.name, needs=other.needs)
-            defined.setdefault(other.name, _Method(ancestor, other.function, variant, other.family))
+            variant, origin = Variant(other.name, needs=other.needs), Ancestor("", other.path) if other.path else ancestor
+            defined.setdefault(other.name, _Method(origin, other.function, variant, other.family))
     return defined
 
 

@@ -541,7 +541,7 @@ class _Reader:
                 self.changed(target, "__setitem__", value, scope)
             if scope.kind != "function":
                 self.assigned(target, value, scope)
-            elif type(target) is ast.Subscript and not scope.in_class and _is_namespace(target.value):
+            elif not scope.in_class and _sets_elsewhere(target):
                 self.followed.add(scope.qualname.partition(".")[0])
         if scope.kind == "function" and _makes_cases(value):
             self.followed.add(scope.qualname.partition(".")[0])
@@ -748,7 +748,7 @@ class _Reader:
                 self.unsettle(value)
             self.spawned(value, scope)
             self.asked(last, value, scope)
-            if last == "setattr" and scope.kind == "function" and not scope.in_class and not _is_constant(value.args[1:2]):
+            if scope.function is not None and not scope.in_class and (_sets_by_name(last, value) or _hands_on(value, scope.function.node)):
                 self.followed.add(scope.qualname.partition(".")[0])
             if scope.kind == "module" and not scope.in_main:
                 call = self.text.expression(value)
@@ -1143,8 +1143,28 @@ def _case_marks(decorators: Iterable[ast.expr]) -> tuple[tuple[str, int], ...]:
     return tuple((mark, min(lines)) for mark, lines in found.items() if len(lines) == 1)
 
 
-def _is_constant(nodes: list[ast.expr]) -> bool:
-    return bool(nodes) and type(nodes[0]) is ast.Constant
+def _sets_elsewhere(target: ast.expr) -> bool:
+    """Tell whether a target is a name in a module or a frame, or an attribute that may be a test: `cls.test_it`."""
+    if type(target) is ast.Subscript:
+        return _is_namespace(target.value)
+    return type(target) is ast.Attribute and type(target.value) is ast.Name and target.attr.startswith("test")
+
+
+def _sets_by_name(last: str, call: ast.Call) -> bool:
+    """Tell whether a call is one of `setattr` whose name may be that of a test."""
+    if last != "setattr":
+        return False
+    name = call.args[1] if len(call.args) > 1 else None
+    return type(name) is not ast.Constant or (string(name) or "").startswith("test")
+
+
+def _hands_on(call: ast.Call, function: _FunctionNode) -> bool:
+    """Tell whether a call hands on what a function gives back at its end, as the decorator of a class does that others complete."""
+    last = function.body[-1]
+    if type(last) is not ast.Return or type(last.value) is not ast.Name:
+        return False
+    given = last.value.id
+    return given in _parameters(function.args) and any(type(each) is ast.Name and each.id == given for each in call.args)
 
 
 def _of_signature(node: _FunctionNode) -> list[ast.AST]:
