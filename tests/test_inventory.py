@@ -1197,6 +1197,131 @@ def test_decorators_of_functions_and_classes(pytester: pytest.Pytester) -> None:
     assert sorted(listed_in(EITHER)) == collected
 
 
+TAKING = """
+import functools
+from functools import wraps
+def skip_on_error(reason="offline"):
+    def decorator(function):
+        @wraps(function)
+        def run(*args, **kwargs):
+            try:
+                return function(*args, **kwargs)
+            except OSError:
+                raise RuntimeError(reason)
+        return run
+    return decorator
+def plain(function):
+    if function is None:
+        raise ValueError(function)
+    def run(*args):
+        return function(*args)
+    return run
+def either(function):
+    if function.__name__.endswith("F"):
+        async def later(*args): ...
+        return later
+    @functools.wraps(function)
+    def run(*args): ...
+    return run
+def kept(cls):
+    def run(*args):
+        return cls
+    return cls
+def functions_only(thing):
+    if isinstance(thing, type):
+        return thing
+    @wraps(thing)
+    def run(*args): ...
+    return run
+def replaced(thing):
+    def run(*args): ...
+    run = thing
+    return run
+def given_back(run):
+    if run is None:
+        def run(*args): ...
+    return run
+def undone(thing):
+    def give(function):
+        return thing
+    @give
+    def run(*args): ...
+    return run
+def caught(thing):
+    def run(*args): ...
+    try:
+        return thing
+    except OSError:
+        return run
+def changed(thing):
+    def run(*args): ...
+    def swap():
+        nonlocal run
+        run = thing
+    swap()
+    return run
+"""
+TAKEN = """
+import unittest
+@skip_on_error()
+class TestA:
+    def test_a(self): ...
+@skip_on_error
+class TestB:
+    def test_b(self): ...
+@plain
+class TestC:
+    def test_c(self): ...
+@plain
+class Case(unittest.TestCase):
+    def test_d(self): ...
+@either
+class TestE:
+    def test_e(self): ...
+@either
+class TestF:
+    def test_f(self): ...
+class TestG:
+    def test_g(self): ...
+    @plain
+    class TestH:
+        def test_h(self): ...
+@plain
+def test_i(): ...
+@kept
+class TestJ:
+    def test_j(self): ...
+@functions_only
+class TestK:
+    def test_k(self): ...
+@replaced
+class TestL:
+    def test_l(self): ...
+@given_back
+class TestM:
+    def test_m(self): ...
+@undone
+class TestN:
+    def test_n(self): ...
+@caught
+class TestO:
+    def test_o(self): ...
+@changed
+class TestP:
+    def test_p(self): ...
+"""
+
+
+@pytest.mark.parametrize("is_imported", [False, True])
+def test_classes_that_decorators_make_functions(is_imported: bool, pytester: pytest.Pytester) -> None:
+    """A decorator that returns a function of its own whatever happens leaves no class; one that may give the class back does."""
+    text = f"from other import *\n{TAKEN}" if is_imported else TAKING + TAKEN
+    files = {"other": TAKING} if is_imported else {}
+    collected = collected_of(pytester, text, **files)
+    assert len(collected) == 9
+    assert sorted(listed_in(text, **files)) == collected
+
+
 MEMBERS = """
 import enum, pytest
 class I(enum.IntEnum):

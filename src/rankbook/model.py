@@ -149,6 +149,8 @@ class Function(Struct, frozen=True):
     """Marks of single cases in its decorators (`pytest.param(1, marks=...)`), as Python writes them, each with its line."""
     settled: tuple[str, ...] = ()
     """Those of its parameters that have a default, or that are only told apart by their places: pytest gives them no fixture."""
+    gives: tuple[str, ...] = ()
+    """Names of functions within it of which it returns one, whatever happens; none where it may return anything else."""
 
     @property
     def key(self) -> tuple[object, ...]:

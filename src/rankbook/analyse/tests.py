@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rankbook.analyse import absl_tests, aliases, expanded, marks, pytest_cases, torch_tests
+from rankbook.analyse import absl_tests, aliases, expanded, marks, pytest_cases, torch_tests, wrappers
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Frame
 from rankbook.analyse.inheritance import lineage_of
@@ -314,7 +314,7 @@ def _sorted(*found: Iterable[str]) -> tuple[str, ...]:
 def _is_collected(draft: Draft, held: _Held) -> bool:
     lineage, name = held.lineage, held.name
     switch = next((each.value for ancestor in lineage for each in _attributes(ancestor) if each.name == "__test__"), "True")
-    if switch == "False":
+    if switch == "False" or _is_wrapped(draft, lineage[0]):
         return False
     if _is_test_case(lineage):
         return True
@@ -324,6 +324,13 @@ def _is_collected(draft: Draft, held: _Held) -> bool:
 
 def _is_test_case(lineage: tuple[Ancestor, ...]) -> bool:
     return any(ancestor.harness and (ancestor.facts is None or ancestor.path.endswith(_UNITTEST)) for ancestor in lineage)
+
+
+def _is_wrapped(draft: Draft, own: Ancestor) -> bool:
+    """Tell whether pytest finds no class under the name of one, and no test either, since a decorator makes it a function."""
+    if own.facts is None or not own.facts.decorators or draft.rules.is_test_function(own.facts.name):
+        return False
+    return wrappers.is_function(draft, own.path, own.facts)
 
 
 def _is_constructed(ancestor: Ancestor) -> bool:

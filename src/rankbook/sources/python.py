@@ -73,6 +73,7 @@ _CACHES = frozenset({"cache", "lru_cache"})
 _LINE = attrgetter("line")
 
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_FUNCTIONS = frozenset({ast.FunctionDef, ast.AsyncFunctionDef})
 
 
 class _Guard(Struct):
@@ -259,6 +260,7 @@ class _FunctionDraft(Struct):
             text=text.whole(node) if is_worth else "",
             case_marks=_case_marks(node.decorator_list) if node.decorator_list else (),
             settled=_settled(node.args),
+            gives=_gives(self) if any(type(each) in _FUNCTIONS for each in node.body) else (),
         )
 
     def _sure(self, skips: list[Expression], text: Text) -> list[Expression]:
@@ -1041,6 +1043,24 @@ def _gives_decorator(node: _FunctionNode) -> bool:
 
 def _is_plain_step(node: ast.stmt) -> bool:
     return _is_plain_statement(node) or applied(node) is not None
+
+
+def _gives(draft: _FunctionDraft) -> tuple[str, ...]:
+    """Name the functions within a function of which it returns one, whatever happens; none where it may return anything else."""
+    own: list[ast.AST] = []
+    waiting: list[ast.AST] = [*draft.node.body]
+    while waiting:
+        node = waiting.pop()
+        own.append(node)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            waiting += ast.iter_child_nodes(node)
+    returned = {node.value.id if isinstance(node.value, ast.Name) else "" for node in own if isinstance(node, ast.Return)}
+    is_plain = type(draft.node) is ast.FunctionDef and not any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in own)
+    if not is_plain or not returned.isdisjoint(_parameters(draft.node.args)):
+        return ()
+    defined = [node.name for node in own if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    is_sure = all(name in defined and defined.count(name) == len(draft.bindings()[name]) for name in returned)
+    return tuple(sorted(returned)) if is_sure else ()
 
 
 def _is_cache(decorator: ast.expr) -> bool:
