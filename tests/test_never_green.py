@@ -130,6 +130,38 @@ def test_a_conftest_file_that_is_new(book_of):
         assert book.badges()["test_y.py_docs"] == "passed", place
 
 
+STRICT = "[pytest]\nxfail_strict = true\n"
+SETTINGS = {
+    "tests/sub/pytest.ini": STRICT,
+    "tests/tox.ini": STRICT,
+    "tests/sub/pyproject.toml": "[tool.pytest.ini_options]\nxfail_strict = true\n",
+    "pytest.ini": STRICT,
+    ".pytest.toml": "[pytest]\nxfail_strict = true\n",
+    "setup.cfg": "[tool:pytest]\nxfail_strict = true\n",
+}
+
+
+def test_a_file_of_settings_of_pytest_that_is_new(book_of):
+    """One that appears above a test takes its proof, as `--stale` runs the test again, wherever it lies."""
+    book = book_of({"tests/sub/test_x.py": f"import pytest\n\n\n@pytest.mark.xfail\n{PASSES}", "tests/other/test_y.py": PASSES})
+    assert book.prove() == 0
+    page = "sub/test_x.py_docs"
+    assert book.badges()[page] == "passed"
+    for place, text in SETTINGS.items():
+        book.write(place, text)
+        badges = book.badges()
+        assert badges[page] == "older version", place
+        assert badges["other/test_y.py_docs"] == ("passed" if "sub" in place else "older version"), place
+        assert f"but {place if '/' in place else 'pyproject.toml'} [pytest] has changed since" in book.page(f"suite/tests/{page}.html")
+        assert "before a file beside the listing changed" in book.debt()[1], place
+        (book.folder / place).unlink()
+        assert book.badges()[page] == "passed", place
+        assert book.debt()[0] == 0, place
+    book.write("tests/sub/pytest.ini", STRICT)
+    assert book.prove("--stale") == 1
+    assert book.badges()[page] == "failed"
+
+
 def test_a_program_that_fails_below_tests_that_pass(book_of):
     """A folder is not green while anything in it fails."""
     program = "import sys\n\nif __name__ == '__main__':\n    sys.exit(3)\n"

@@ -24,7 +24,7 @@ from rankbook.ledger import FORMAT, Ledger, Values, checked, hardware_class, is_
 from rankbook.listing import Outcome, Run
 from rankbook.report import plural
 from rankbook.stamps import stamp_of
-from rankbook.standing import beside
+from rankbook.standing import Beside
 from rankbook.terminal import aligned, heard, one_line
 
 Say = Callable[[str], None]
@@ -392,7 +392,7 @@ def _debt(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> in
     days = settings.debt_days if chosen.days is None else chosen.days
     pages = debt.pages_of(settings) if ledger.path.exists() else {}
     current = debt.are_there(_on_pages(debt.current_runs(ledger, pages), settings), pages)
-    files = beside(settings, {page.source for page in pages.values()}) if current else {}
+    files = Beside(settings, {page.source for page in pages.values()}).files if current else {}
     found = debt.owed(ledger, current, days, pages=pages, files=files)
     if chosen.json:
         say(json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False))

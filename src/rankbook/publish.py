@@ -28,7 +28,6 @@ from rankbook.front_matter import Stamp
 from rankbook.garbage import uncollected
 from rankbook.markers import LAST_RUN, LAST_RUN_MARKER, ROLLUP
 from rankbook.packed import columns_of, rows_of
-from rankbook.pytest_settings import NAMED, may_tell
 from rankbook.site import checkout, fences, lean, markdown, sheltering
 from rankbook.site.addresses import Addresses
 from rankbook.site.assets import script, style
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from rankbook.model import Project
     from rankbook.site.proof import Proof
     from rankbook.site.standing import Standing
+    from rankbook.standing import Beside
 
 STYLE = "assets/rankbook.css"
 """Where the built site holds the style of outcomes and of long names."""
@@ -114,7 +114,7 @@ class _Kept(Struct):
     ledger: Seen = _NOTHING
     """Its file, when that was its state."""
     beside: tuple[tuple[str, int, int], ...] = ()
-    """Files without a page beside which runs were, and how they were seen then."""
+    """Files on which hangs what runs prove, besides the pages, and how they were seen then."""
     directories: bool = False
     problems: tuple[str, ...] = ()
     facts: Seen = _NOTHING
@@ -384,21 +384,19 @@ class Ledgered:
             self.seen = _NOTHING
             return str(error)
 
-    @property
+    @cached_property
     def _is_as_kept(self) -> bool:
         kept = self._docs.site.kept
-        return self.seen == kept.ledger != _NOTHING and self._look([path for path, *_ in kept.beside]) == kept.beside
+        is_same = self.seen == kept.ledger != _NOTHING and self._sources == _sources(row.stamp for row in kept.rows.values())
+        return is_same and self._look([path for path, *_ in kept.beside]) == kept.beside
 
     @cached_property
     def beside(self) -> tuple[tuple[str, int, int], ...]:
-        """The files without a page beside which runs were, and how they are seen."""
+        """The files on which hangs what runs prove, besides the pages, and how they were seen before they were read."""
         if self._is_as_kept:
             return self._docs.site.kept.beside
-        from rankbook.standing import conftests_above
-
         try:
-            known = [each for path in self._files for each in (may_tell(path.removesuffix(NAMED)) if path.endswith(NAMED) else [path])]
-            return self._look(list(dict.fromkeys([*known, *conftests_above(self._sources)])))
+            return self._look(self._gathered.hangs_on)
         except RankbookError:
             return ()
 
@@ -406,20 +404,30 @@ class Ledgered:
         return tuple((path, *seen) for path, seen in zip(paths, _seen(self._settings.root, paths), strict=True))
 
     @cached_property
+    def _gathered(self) -> Beside:
+        """The files that tell whether runs prove something.
+
+        Raises:
+            LedgerError: the ledger cannot be read.
+        """
+        from rankbook.standing import Beside
+
+        return Beside(self._settings, self._sources)
+
+    @property
     def _files(self) -> dict[str, str]:
         """The SHA-256 of these files.
 
         Raises:
             LedgerError: the ledger cannot be read.
         """
-        from rankbook.standing import beside
-
-        return beside(self._settings, self._sources)
+        _ = self.beside  # what changes while they are read is seen the next time
+        return self._gathered.files
 
     @cached_property
     def _sources(self) -> frozenset[str]:
         """The files that have a page, which says what they hold."""
-        return frozenset(told[2] for told in self._docs.stamps.told.values() if told[0] == "file" and told[4])
+        return _sources(self._docs.stamps.told.values())
 
     @cached_property
     def seen(self) -> Seen:
@@ -506,6 +514,11 @@ class Ledgered:
     @property
     def _folder(self) -> str:
         return os.path.relpath(self._docs.site.folder, self._settings.root).replace(os.sep, "/")
+
+
+def _sources(pages: Iterable[Told]) -> frozenset[str]:
+    """Give the files of which some pages say what they hold."""
+    return frozenset(told[2] for told in pages if told and told[0] == "file" and told[4])
 
 
 def publish(

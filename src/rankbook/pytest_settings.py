@@ -30,6 +30,8 @@ _PLACES = (
     ("setup.cfg", "tool:pytest"),
 )
 """Files and sections in the order in which pytest looks for its configuration."""
+FILES = tuple(dict.fromkeys(name for name, _ in _PLACES))
+"""The names of these files."""
 
 
 class PytestSettings(Struct, frozen=True):
@@ -114,6 +116,11 @@ def settings_in(folder: Path) -> Mapping[str, Any]:
         folder: with `pytest.ini`, `pyproject.toml`, `tox.ini` or `setup.cfg`; it may lack them all.
     """
     return next((found for name, section in _PLACES if (found := _read(folder / name, section)) is not None), {})
+
+
+def file_in(folder: Path) -> str:
+    """Name the file by which a folder has settings of its own; empty where it has none."""
+    return next((name for name, section in _PLACES if _read(folder / name, section) is not None), "")
 
 
 def pytest_settings_of(root: Path, path: str) -> PytestSettings:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
@@ -22,7 +22,7 @@ from rankbook.ledger.recent import beside as recorded_beside
 from rankbook.listed import LISTED, MOST_FILES, Listed
 from rankbook.listing import Outcome, RankEnd, Run
 from rankbook.page_names import is_page_name
-from rankbook.pytest_settings import CALLED, NAMED, pytest_settings_of
+from rankbook.pytest_settings import CALLED, FILES, NAMED, file_in, pytest_settings_of
 from rankbook.site.besides import CONFTEST
 from rankbook.site.fences import Fence, key_of
 from rankbook.site.history import Recorded, beat
@@ -42,7 +42,7 @@ def standing(
         settings: say where the ledger is.
         pages: pages made by people, as paths below the root: their listings are read, to tell which runs are of their present text.
         before: what was gathered before; with it only tests are looked at that have been run since.
-        files: what `beside` gives.
+        files: what `Beside` gives.
 
     Raises:
         LedgerError: the ledger cannot be read.
@@ -125,25 +125,19 @@ def _of_rank(rank: RankEnd) -> RankEnd:
     return replace(rank, name=unsteered(rank.name), doing=unsteered(rank.doing), called=unsteered(rank.called))
 
 
-def conftests_above(sources: Iterable[str]) -> list[str]:
-    """Give where conftest files may lie that count for tests of some sources, whether or not one does."""
+def _folders_above(paths: Iterable[str]) -> list[str]:
+    """Give the folders in which some files lie, and those above, each with a slash at its end; the root's name is empty."""
     folders: set[str] = set()
-    for source in sources:
-        folder = source.rpartition("/")[0]
+    for path in paths:
+        folder = path.rpartition("/")[0]
         while folder not in folders:
             folders.add(folder)
             folder = folder.rpartition("/")[0]
-    return sorted(f"{folder}/{CONFTEST}" if folder else CONFTEST for folder in folders)
+    return sorted(f"{folder}/" if folder else "" for folder in folders)
 
 
-def beside(settings: Settings, shown: Collection[str] = ()) -> dict[str, str]:
-    """Give the SHA-256 of files that tell whether runs prove something, by path, as they are now; empty for what is not there.
-
-    They are those beside which runs were, all conftest files, and what is new in folders that listings go through. These folders are among
-    them, each with a slash at its end.
-
-    What Git ignores is left out, because no two machines need to have it alike, and so is what is not there outside of the project: another
-    machine may have had it in a tree that this one lacks.
+class Beside:
+    """Files that tell whether runs prove something, as they are now: beside which runs were, and what is new that counts for a test.
 
     Args:
         settings: say where the ledger is.
@@ -152,16 +146,55 @@ def beside(settings: Settings, shown: Collection[str] = ()) -> dict[str, str]:
     Raises:
         LedgerError: the ledger cannot be read.
     """
-    recorded = recorded_beside(settings.below_root(settings.ledger))
-    conftests = (path for path in conftests_above(shown) if (settings.root / path).is_file())
-    listed = [Listed.read(name) for name in recorded if name.endswith(LISTED)]
-    data = chain.from_iterable(islice(each.files(settings.root), MOST_FILES + 1) for each in listed)
-    folders = dict.fromkeys(chain.from_iterable(each.folders(settings.root) for each in listed), "")
-    files = (path for path in recorded if not path.endswith(LISTED))
-    wanted = sorted({*files, *conftests, *data}.difference(shown)) if recorded else []
-    found = {path: _told(settings.root, path) or _digest(settings.root / path) for path in wanted}
-    ignored = _ignored(settings.root, wanted)
-    return folders | {path: digest for path, digest in found.items() if path not in ignored and (digest or not path.startswith(_ELSEWHERE))}
+
+    def __init__(self, settings: Settings, shown: Collection[str] = ()) -> None:
+        self._root = settings.root
+        self._above = _folders_above(shown)
+        recorded = recorded_beside(settings.below_root(settings.ledger))
+        self._listed = [Listed.read(name) for name in recorded if name.endswith(LISTED)]
+        data = chain.from_iterable(islice(each.files(self._root), MOST_FILES + 1) for each in self._listed)
+        files = (path for path in recorded if not path.endswith(LISTED))
+        self._wanted = sorted({*files, *self._new(), *data}.difference(shown)) if recorded else []
+
+    def _new(self) -> Iterator[str]:
+        """Yield the conftest files and the files of settings of pytest that are there above what has a page."""
+        yield from (path for folder in self._above if (self._root / (path := f"{folder}{CONFTEST}")).is_file())
+        inside = (folder for folder in self._above if not folder.startswith("../"))
+        yield from (f"{folder}{name}{NAMED}" for folder in inside if (name := file_in(self._root / folder)))
+
+    @cached_property
+    def hangs_on(self) -> list[str]:
+        """The files on which all of this hangs, whether or not they are there, below the root: what is digested, and what may be new."""
+        if not self._wanted:
+            return []
+        files = [_file_of(path) for path in self._wanted if not path.startswith(CALLED)]
+        folders = dict.fromkeys(chain.from_iterable(each.folders(self._root) for each in self._listed))
+        settings = [folder for folder in _folders_above(files) if not folder.startswith(("../", "/"))]
+        new = [f"{folder}{CONFTEST}" for folder in self._above]
+        new += [f"{folder}{name}" for folder in dict.fromkeys([*self._above, *settings]) for name in FILES]
+        return [*dict.fromkeys([*files, *folders, *new])]
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """The SHA-256 of each, by path; empty for what is not there.
+
+        They are those beside which runs were, all conftest files, what pytest is told, and what is new in folders that listings go through.
+        These folders are among them, each with a slash at its end.
+
+        What Git ignores is left out, because no two machines need to have it alike, and so is what is not there outside of the project:
+        another machine may have had it in a tree that this one lacks.
+        """
+        folders = dict.fromkeys(chain.from_iterable(each.folders(self._root) for each in self._listed), "")
+        found = {path: _told(self._root, path) or _digest(self._root / path) for path in self._wanted}
+        ignored = _ignored(self._root, map(_file_of, self._wanted))
+        return folders | {
+            path: digest for path, digest in found.items() if _file_of(path) not in ignored and (digest or not path.startswith(_ELSEWHERE))
+        }
+
+
+def _file_of(path: str) -> str:
+    """Give the file that is meant where its settings of pytest are."""
+    return path.removesuffix(NAMED)
 
 
 _ELSEWHERE = ("../", CALLED)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from rankbook.listed import LISTED, Listed, is_data
 from rankbook.listing import Run
+from rankbook.pytest_settings import NAMED
 
 CONFTEST = "conftest.py"
 
@@ -44,7 +45,8 @@ class Besides:
         if known is None:
             found = (path for path, digest in sorted(modules.items()) if self._files.get(path, digest) != digest)
             folder = posixpath.dirname(run.source) if run.source and run.kind == "test" else None
-            new = next(found, "") or self._new_conftest(modules, folder) or self._new_listed(modules, run.source)
+            new = next(found, "") or self._new_conftest(modules, folder) or self._new_settings(modules, run.source)
+            new = new or self._new_listed(modules, run.source)
             known = self._compared[key] = (modules, new)  # with these, so that nothing else gets their identity
         return known[1]
 
@@ -62,13 +64,36 @@ class Besides:
     @cached_property
     def _data(self) -> list[str]:
         """Files that are there and are no Python."""
-        return sorted(path for path, digest in self._files.items() if digest and is_data(path))
+        return sorted(path for path, digest in self._files.items() if digest and is_data(path) and not path.endswith(NAMED))
 
     def _new_conftest(self, modules: Mapping[str, str], folder: str | None) -> str:
         """Name a conftest file that counts for the tests of a folder now, and was not there when they were run; empty if there is none."""
-        while folder is not None:
-            path = posixpath.join(folder, CONFTEST)
+        for above in _with_those_above(folder) if folder is not None else ():
+            path = posixpath.join(above, CONFTEST)
             if self._files.get(path) and path not in modules:
                 return path
-            folder = posixpath.dirname(folder) if folder else None
         return ""
+
+    def _new_settings(self, modules: Mapping[str, str], source: str) -> str:
+        """Name a file that tells pytest something else now than it was told for the tests of a source; empty if there is none.
+
+        What Git ignores is not known, and so nothing is said of tests that were told something by such a file.
+        """
+        told = {path: digest for path, digest in modules.items() if path.endswith(NAMED)}
+        if not told or not told.keys() <= self._files.keys():
+            return ""
+        nearest = next((self._settings[folder] for folder in _with_those_above(posixpath.dirname(source)) if folder in self._settings), "")
+        return nearest if nearest and self._files[nearest] not in told.values() else ""
+
+    @cached_property
+    def _settings(self) -> dict[str, str]:
+        """By folder: a name whose digest is that of what pytest is told there, whichever file above has it."""
+        return {posixpath.dirname(path): path for path in sorted(self._files) if path.endswith(NAMED)}
+
+
+def _with_those_above(folder: str) -> Iterator[str]:
+    """Yield a folder and those above it, up to the root, whose name is empty."""
+    yield folder
+    while folder:
+        folder = posixpath.dirname(folder)
+        yield folder
