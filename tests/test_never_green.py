@@ -162,6 +162,48 @@ def test_a_file_of_settings_of_pytest_that_is_new(book_of):
     assert book.badges()[page] == "failed"
 
 
+def test_what_git_ignores_now_and_did_not_before(book_of):
+    """A file beside a test counts no more once Git ignores it, and counts again when it does not, though it has not changed since."""
+    book = book_of(
+        {
+            "pyproject.toml": f"{FILES['pyproject.toml']}[tool.pytest.ini_options]\npythonpath = ['src']\n",
+            "src/pk.py": "V = 1\n",
+            "tests/test_p.py": "import pk\n\n\ndef test_p():\n    assert pk.V\n",
+        }
+    )
+
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@b", *words], cwd=book.folder, check=True, capture_output=True)
+
+    git("init", "--quiet")
+    git("add", "--all")
+    assert book.prove() == 0
+    book.write("src/pk.py", "V = 2\n")
+    book.write("tests/conftest.py", "")
+    ways = {".gitignore": "src/\nconftest.py\n", ".git/info/exclude": "/src\nconftest.py\n"}
+    for place, text in ways.items():
+        book.gen()
+        assert book.badges()["test_p.py_docs"] == "older version", place
+        book.write(place, text)
+        assert book.badges()["test_p.py_docs"] == "older version", place  # Git tracks it all the same
+        git("rm", "-rfq", "--cached", "--ignore-unmatch", "src", "tests/conftest.py")
+        book.gen()
+        assert book.badges()["test_p.py_docs"] == "passed", place
+        book.write(place, "")
+        book.gen()
+        assert book.badges()["test_p.py_docs"] == "older version", place
+        git("add", "--all")
+    (book.folder / "tests/conftest.py").unlink()
+    for place in ("src/.gitignore", "tests/.gitignore"):
+        book.write(place, "*\n")
+    git("rm", "-rfq", "--cached", "src")
+    book.write("tests/pytest.ini", STRICT)
+    book.gen()
+    assert book.badges()["test_p.py_docs"] == "passed"
+    (book.folder / "tests/.gitignore").unlink()
+    assert book.badges()["test_p.py_docs"] == "older version"
+
+
 def test_a_program_that_fails_below_tests_that_pass(book_of):
     """A folder is not green while anything in it fails."""
     program = "import sys\n\nif __name__ == '__main__':\n    sys.exit(3)\n"

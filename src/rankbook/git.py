@@ -32,3 +32,22 @@ def asked(
         return subprocess.run(command, capture_output=True, check=False, env=environment, input=given, timeout=seconds)
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def deciding(folder: Path) -> list[str]:
+    """Name the files that decide what Git ignores in a folder, besides each `.gitignore` below: absolute, or from there.
+
+    Those that are not there are among them, and what would make the folder one of a repository.
+
+    Args:
+        folder: where to ask.
+    """
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "git")
+    own = (Path.home() / ".gitconfig", settings / "config", settings / "ignore")
+    above = (os.path.relpath(each / name, folder) for each in (folder, *folder.parents) for name in (".git/HEAD", ".gitignore"))
+    answers = (
+        asked(folder, "rev-parse", "--git-path", "index", "--git-path", "info/exclude", "--git-path", "config"),
+        asked(folder, "config", "--path", "core.excludesFile"),
+    )
+    told = (line for answer in answers if answer and not answer.returncode for line in os.fsdecode(answer.stdout).splitlines())
+    return [*told, *map(os.fspath, own), *above]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rankbook.config import Settings
 from rankbook.debt import is_proof, smallest_machine
 from rankbook.errors import RankbookError
-from rankbook.git import asked
+from rankbook.git import asked, deciding
 from rankbook.ledger import collected
 from rankbook.ledger.recent import Brief, Extent, extent, has_only_grown, recent, unreadable
 from rankbook.ledger.recent import beside as recorded_beside
@@ -169,10 +169,11 @@ class Beside:
             return []
         files = [_file_of(path) for path in self._wanted if not path.startswith(CALLED)]
         folders = dict.fromkeys(chain.from_iterable(each.folders(self._root) for each in self._listed))
-        settings = [folder for folder in _folders_above(files) if not folder.startswith(("../", "/"))]
+        inside = [folder for folder in _folders_above(files) if not folder.startswith(("../", "/"))]
         new = [f"{folder}{CONFTEST}" for folder in self._above]
-        new += [f"{folder}{name}" for folder in dict.fromkeys([*self._above, *settings]) for name in FILES]
-        return [*dict.fromkeys([*files, *folders, *new])]
+        new += [f"{folder}{name}" for folder in dict.fromkeys([*self._above, *inside]) for name in FILES]
+        ignoring = [f"{folder}.gitignore" for folder in inside]
+        return [*dict.fromkeys([*files, *folders, *new, *ignoring, *deciding(self._root)])]
 
     @cached_property
     def files(self) -> dict[str, str]:
