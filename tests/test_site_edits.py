@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from rankbook.config import load
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome
 from rankbook.site.proof import Proof
-from tiny_site import RING, elsewhere, mkdocs, write_project
+from tiny_site import RING, elsewhere, environment, mkdocs, write_project
 from whole import in_whole
 
 USER = """
@@ -184,6 +186,31 @@ def test_charts_of_a_book_that_is_as_it_was_are_not_drawn_again(root, monkeypatc
         assert made["site/index.html"] != before, number
         assert made == cold(root, monkeypatch)
         before = made["site/index.html"]
+
+
+def test_what_a_page_of_a_person_includes_takes_its_proof(root, monkeypatch):
+    """A listing that stands in another file is another one with it, and none without the extension that reads it, in charts too."""
+    settings = root / "mkdocs.yml"
+    plain = settings.read_text()
+    snippets = plain.replace("markdown_extensions:\n", "markdown_extensions:\n- pymdownx.snippets: {base_path: [.]}\n", 1)
+    assert snippets != plain
+    settings.write_text(snippets)
+    (root / "snip.py").write_text("assert 1\n")
+    (root / "docs/hand.md").write_text('# Hand\n\n```python\n--8<-- "snip.py"\n```\n\n<!-- rankbook:last-run -->\n')
+    (root / "docs/index.md").write_text(FRONT.format(0))
+    words = (sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs/hand.md")
+    subprocess.run(words, cwd=root, env=environment(), check=True, capture_output=True)
+    before = built(root)
+    assert b"rankbook-passed" in before["site/hand.html"]
+    for file, text in ((root / "snip.py", "assert 2\n"), (settings, plain)):
+        kept = file.read_text()
+        file.write_text(text)
+        made, anew = built(root), cold(root, monkeypatch)
+        assert b"rankbook-passed" not in made["site/hand.html"], file
+        assert [path for path in made if made[path] != anew[path]] == [], file
+        assert made["site/index.html"] != before["site/index.html"], file
+        file.write_text(kept)
+        assert built(root) == before, file
 
 
 def test_a_site_that_was_brought_back_holds_no_page_of_what_is_gone(root, tmp_path, monkeypatch):

@@ -48,7 +48,7 @@ STYLE = "assets/rankbook.css"
 """Where the built site holds the style of outcomes and of long names."""
 SCRIPT = "assets/rankbook.js"
 """Where it holds the script that filters long pages."""
-_FORMAT = 7
+_FORMAT = 8
 """Of what is kept."""
 _INVENTORY = "objects.inv"
 _COPIED = ("imports.svg", _INVENTORY)
@@ -115,6 +115,8 @@ class _Kept(Struct):
     """Its file, when that was its state."""
     beside: tuple[tuple[str, int, int], ...] = ()
     """Files on which hangs what runs prove, besides the pages, and how they were seen then."""
+    listed: str = ""
+    """Digest of the listings of pages that people made."""
     directories: bool = False
     problems: tuple[str, ...] = ()
     facts: Seen = _NOTHING
@@ -233,7 +235,7 @@ class Site:
         """Leave for the next run what it can build on."""
         self.kept = kept
         links = kept.problems, kept.facts, kept.others, {path: tuple(front) for path, front in kept.fronts.items()}
-        about = (_FORMAT, os.fspath(self.path), kept.setting, kept.proofs, kept.ledger, kept.beside, kept.directories)
+        about = (_FORMAT, os.fspath(self.path), kept.setting, kept.proofs, kept.ledger, kept.beside, kept.listed, kept.directories)
         _save(self.kept_in, (*about, *links), (tuple(kept.rows), columns_of(tuple(kept.rows.values()))))
         _forget(self.kept_in.parent)
 
@@ -370,7 +372,7 @@ class Ledgered:
 
     @cached_property
     def state(self) -> str:
-        """Changes whenever the ledger does, or a file without a page beside which runs were."""
+        """Changes whenever the ledger does, a file without a page beside which runs were, or a listing of a page that a person made."""
         kept = self._docs.site.kept
         if self._is_as_kept:
             return kept.proofs
@@ -379,7 +381,7 @@ class Ledgered:
         from rankbook.ledger.recent import extent
 
         try:
-            return repr((*extent(self._file), _short(f"{path}={sha256}" for path, sha256 in self._files.items())))
+            return repr((*extent(self._file), _short(f"{path}={sha256}" for path, sha256 in self._files.items()), self.listed))
         except RankbookError as error:
             self.seen = _NOTHING
             return str(error)
@@ -388,7 +390,15 @@ class Ledgered:
     def _is_as_kept(self) -> bool:
         kept = self._docs.site.kept
         is_same = self.seen == kept.ledger != _NOTHING and self._sources == _sources(row.stamp for row in kept.rows.values())
-        return is_same and self._look([path for path, *_ in kept.beside]) == kept.beside
+        return is_same and self._look([path for path, *_ in kept.beside]) == kept.beside and self.listed == kept.listed
+
+    @cached_property
+    def listed(self) -> str:
+        """Digest of the listings of pages that people made, which may stand in other files, and of the Markdown of their site."""
+        from rankbook.standing import listed_on, rendering
+
+        found = listed_on(self._settings.root, map(self._below_root, self._docs.by_hand))
+        return _short([found, rendering(self._docs.site.folder / "index.md")])
 
     @cached_property
     def beside(self) -> tuple[tuple[str, int, int], ...]:
@@ -847,7 +857,8 @@ class _Run:
         beside = self.ledgered.beside if self.ledgered else ()
         facts = _at_last(self.facts_file) if self.are_facts_kept else _NOTHING
         fronts = self.ledgered.fronts if self.ledgered else {}
-        about = (self.setting, self.state, ledger, beside, self.addresses.directories)
+        listed = self.ledgered.listed if self.ledgered and self.state else ""
+        about = (self.setting, self.state, ledger, beside, listed, self.addresses.directories)
         self.site.keep(_Kept(self.rows, *about, problems, facts, self.others, fronts))
 
 

@@ -235,6 +235,31 @@ def _is_proof(outcome: str, reason: str, machine: str) -> bool:
 _SOME_RUN = Run("", "", "", "", 0, "", Outcome.PASSED)
 
 
+def listed_on(root: Path, pages: Iterable[str]) -> str:
+    """Tell the listings of pages made by people from others, with all that these pages include: a digest.
+
+    Args:
+        root: of the project.
+        pages: paths below it.
+    """
+    read = {page: _jobs(root, page) for page in pages if _may_hold_fences(root / page)}
+    return sha256(repr([(page, _fingerprints(jobs), _fences(jobs)) for page, jobs in read.items() if jobs]).encode()).hexdigest()
+
+
+def rendering(page: Path) -> str:
+    """Tell a site that shows other listings from this one, by all that is known of its Markdown.
+
+    Args:
+        page: any of it.
+    """
+    from rankbook import listings
+
+    try:
+        return listings.site_of(page).fingerprint.text
+    except RankbookError:
+        return ""
+
+
 def has_listings(root: Path, page: str) -> bool:
     """Tell whether a page holds a listing that is run.
 
