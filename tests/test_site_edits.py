@@ -6,6 +6,8 @@ import random
 import shutil
 import subprocess
 import sys
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -211,6 +213,25 @@ def test_what_a_page_of_a_person_includes_takes_its_proof(root, monkeypatch):
         assert made["site/index.html"] != before["site/index.html"], file
         file.write_text(kept)
         assert built(root) == before, file
+
+
+def test_a_run_that_was_dated_ahead_comes_of_age(root, monkeypatch):
+    """One that says a time more than a day ahead hides no other, and is the newest as soon as its time may be right."""
+    built(root)
+    ahead = datetime.now(UTC) + timedelta(days=1, seconds=12)
+    known, late = (
+        cases(["test_ring"], "docs/book/suite/test_ring.py_docs.md", source="suite/test_ring.py", when=when, outcome=outcome)
+        for when, outcome in (("2026-01-01T00:00:00+00:00", Outcome.PASSED), (ahead.isoformat(timespec="seconds"), Outcome.FAILED))
+    )
+    settings = load(root)
+    Ledger(settings.below_root(settings.ledger)).record([*known, *late])
+    page = "site/book/suite/test_ring.py_docs.html"
+    before = built(root)[page]
+    assert built(root)[page] == before
+    time.sleep(max(0.0, (ahead - datetime.now(UTC) - timedelta(days=1)).total_seconds()) + 1.5)
+    made, anew = built(root), cold(root, monkeypatch)
+    assert made[page] != before
+    assert [path for path in made if made[path] != anew[path]] == []
 
 
 def test_a_site_that_was_brought_back_holds_no_page_of_what_is_gone(root, tmp_path, monkeypatch):

@@ -113,6 +113,8 @@ class _Kept(Struct):
     """State of the ledger."""
     ledger: Seen = _NOTHING
     """Its file, when that was its state."""
+    ahead: str = ""
+    """The earliest time of a run that was dated ahead then; empty where none was."""
     beside: tuple[tuple[str, int, int], ...] = ()
     """Files on which hangs what runs prove, besides the pages, and how they were seen then."""
     listed: str = ""
@@ -235,7 +237,17 @@ class Site:
         """Leave for the next run what it can build on."""
         self.kept = kept
         links = kept.problems, kept.facts, kept.others, {path: tuple(front) for path, front in kept.fronts.items()}
-        about = (_FORMAT, os.fspath(self.path), kept.setting, kept.proofs, kept.ledger, kept.beside, kept.listed, kept.directories)
+        about = (
+            _FORMAT,
+            os.fspath(self.path),
+            kept.setting,
+            kept.proofs,
+            kept.ledger,
+            kept.ahead,
+            kept.beside,
+            kept.listed,
+            kept.directories,
+        )
         _save(self.kept_in, (*about, *links), (tuple(kept.rows), columns_of(tuple(kept.rows.values()))))
         _forget(self.kept_in.parent)
 
@@ -372,7 +384,7 @@ class Ledgered:
 
     @cached_property
     def state(self) -> str:
-        """Changes whenever the ledger does, a file without a page beside which runs were, or a listing of a page that a person made."""
+        """Changes with what the ledger tells: runs, files without a page beside which they were, and listings on pages that people made."""
         kept = self._docs.site.kept
         if self._is_as_kept:
             return kept.proofs
@@ -381,7 +393,8 @@ class Ledgered:
         from rankbook.ledger.recent import extent
 
         try:
-            return repr((*extent(self._file), _short(f"{path}={sha256}" for path, sha256 in self._files.items()), self.listed))
+            files = _short(f"{path}={sha256}" for path, sha256 in self._files.items())
+            return repr((*extent(self._file), self.ahead, files, self.listed))
         except RankbookError as error:
             self.seen = _NOTHING
             return str(error)
@@ -390,7 +403,21 @@ class Ledgered:
     def _is_as_kept(self) -> bool:
         kept = self._docs.site.kept
         is_same = self.seen == kept.ledger != _NOTHING and self._sources == _sources(row.stamp for row in kept.rows.values())
+        is_same = is_same and not _is_of_age(kept.ahead)
         return is_same and self._look([path for path, *_ in kept.beside]) == kept.beside and self.listed == kept.listed
+
+    @cached_property
+    def ahead(self) -> str:
+        """The earliest time of a run that is dated ahead; empty where none is.
+
+        Raises:
+            LedgerError: the ledger cannot be read.
+        """
+        if self._is_as_kept:
+            return self._docs.site.kept.ahead
+        from rankbook.ledger.recent import first_ahead
+
+        return first_ahead(self._file)
 
     @cached_property
     def listed(self) -> str:
@@ -405,6 +432,8 @@ class Ledgered:
         """The files on which hangs what runs prove, besides the pages, and how they were seen before they were read."""
         if self._is_as_kept:
             return self._docs.site.kept.beside
+        if not self._file.exists():
+            return ()
         try:
             return self._look(self._gathered.hangs_on)
         except RankbookError:
@@ -465,6 +494,7 @@ class Ledgered:
         """
         from rankbook.standing import standing
 
+        _ = self.state  # what is recorded or edited while this is gathered is seen the next time
         by_hand = [self._below_root(path) for path in self._docs.by_hand]
         return standing(self._settings, by_hand, before=self._before, files=self._files)
 
@@ -524,6 +554,15 @@ class Ledgered:
     @property
     def _folder(self) -> str:
         return os.path.relpath(self._docs.site.folder, self._settings.root).replace(os.sep, "/")
+
+
+def _is_of_age(ahead: str) -> bool:
+    """Tell of the time of a run that was dated ahead whether it is no more; there may be no such run."""
+    if not ahead:
+        return False
+    from rankbook.ledger import is_ahead
+
+    return not is_ahead(ahead)
 
 
 def _sources(pages: Iterable[Told]) -> frozenset[str]:
@@ -765,7 +804,8 @@ class _Run:
         kept = self.kept
         is_other = (kept.setting, kept.proofs) != (self.setting, self.state) or kept.rows != self.rows
         is_other = is_other or kept.others != self.others or not self.are_links_known
-        return is_other or (self.ledgered is not None and (self.ledgered.seen, self.ledgered.fronts) != (kept.ledger, kept.fronts))
+        now = self.ledgered
+        return is_other or (now is not None and (now.seen, now.beside, now.fronts) != (kept.ledger, kept.beside, kept.fronts))
 
     def _compare(self) -> None:
         """Take over what is as it was."""
@@ -857,8 +897,8 @@ class _Run:
         beside = self.ledgered.beside if self.ledgered else ()
         facts = _at_last(self.facts_file) if self.are_facts_kept else _NOTHING
         fronts = self.ledgered.fronts if self.ledgered else {}
-        listed = self.ledgered.listed if self.ledgered and self.state else ""
-        about = (self.setting, self.state, ledger, beside, listed, self.addresses.directories)
+        ahead, listed = (self.ledgered.ahead, self.ledgered.listed) if self.ledgered and ledger != _NOTHING else ("", "")
+        about = (self.setting, self.state, ledger, ahead, beside, listed, self.addresses.directories)
         self.site.keep(_Kept(self.rows, *about, problems, facts, self.others, fronts))
 
 

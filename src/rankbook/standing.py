@@ -16,8 +16,8 @@ from rankbook.config import Settings
 from rankbook.debt import is_proof, smallest_machine
 from rankbook.errors import RankbookError
 from rankbook.git import asked, deciding
-from rankbook.ledger import collected
-from rankbook.ledger.recent import Brief, Extent, extent, has_only_grown, recent, unreadable
+from rankbook.ledger import collected, is_ahead
+from rankbook.ledger.recent import Brief, Extent, extent, first_ahead, has_only_grown, recent, unreadable
 from rankbook.ledger.recent import beside as recorded_beside
 from rankbook.listed import LISTED, MOST_FILES, Listed
 from rankbook.listing import Outcome, RankEnd, Run
@@ -48,8 +48,9 @@ def standing(
         LedgerError: the ledger cannot be read.
     """
     path = settings.below_root(settings.ledger)
-    now = extent(path)
-    known = before if before is not None and has_only_grown(path, Extent(*before.extent)) else Standing()
+    now, ahead = extent(path), first_ahead(path)
+    is_right = before is not None and (not before.ahead or is_ahead(before.ahead)) and has_only_grown(path, Extent(*before.extent))
+    known = before if before is not None and is_right else Standing()
     items, gone = known.items, known.gone
     if now != known.extent:
         items = {**items, **_items(path, known.extent[0])}
@@ -64,7 +65,7 @@ def standing(
     inside = {page: _fingerprints(_jobs(settings.root, page)) for page in sorted(documents)}
     needs = {found.newest.needs for found in items.values()}
     machines = {wanted: known.machines.get(wanted) or smallest_machine(wanted) for wanted in needs if wanted}
-    return Standing(items, texts, fences, inside, files or {}, gone, machines, now)
+    return Standing(items, texts, fences, inside, files or {}, gone, machines, now, ahead)
 
 
 def _is_inside(name: str) -> bool:

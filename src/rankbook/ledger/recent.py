@@ -148,6 +148,22 @@ def extent(path: Path) -> Extent:
         return Extent(int(found[0]), int(count), found[1])
 
 
+def first_ahead(path: Path) -> str:
+    """Give the earliest time of a run that is dated ahead, whose time will be known one day; empty where there is none.
+
+    Args:
+        path: the ledger's file.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    if not is_there(path):
+        return ""
+    with reading(path) as connection:
+        (found,) = connection.execute(f"SELECT coalesce(min(at), '') FROM runs WHERE at > {AHEAD}").fetchone()  # noqa: S608 - as above
+        return str(found)
+
+
 def has_only_grown(path: Path, before: Extent) -> bool:
     """Tell whether runs were only added to a ledger: each takes the next number, and those that were there still are.
 

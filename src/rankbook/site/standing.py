@@ -30,3 +30,5 @@ class Standing(Struct, frozen=True):
     """The smallest machine for what tests need; empty where that cannot be told."""
     extent: tuple[int, int, str] = (0, 0, "")
     """How far the ledger went that this is gathered from: number of the newest run, number of runs, key of the newest."""
+    ahead: str = ""
+    """The earliest time of a run that was dated ahead; empty where none was. When it is not ahead any more, all is to be gathered anew."""
