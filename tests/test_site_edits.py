@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from mkdocs.__main__ import cli
 from msgspec.structs import replace
@@ -232,6 +233,18 @@ def test_a_run_that_was_dated_ahead_comes_of_age(root, monkeypatch):
     made, anew = built(root), cold(root, monkeypatch)
     assert made[page] != before
     assert [path for path in made if made[path] != anew[path]] == []
+
+
+def test_the_search_of_pages_that_are_older_than_the_sources(root, monkeypatch):
+    """Where a build makes no pages, and nothing is kept, what the sources hold is found where it has a page, and only there."""
+    built(root)
+    settings = yaml.safe_load((root / "mkdocs.yml").read_text())
+    settings["plugins"] = [{"rankbook": {"gen": False}} if plugin == "rankbook" else plugin for plugin in settings["plugins"]]
+    (root / "mkdocs.yml").write_text(yaml.safe_dump(settings))
+    (root / "suite/new").mkdir()
+    (root / "suite/test_ring.py").rename(root / "suite/new/test_zebra.py")
+    found = b"".join(data for path, data in cold(root, monkeypatch).items() if path.startswith("site/assets/rankbook-search/"))
+    assert (b"suite/inner/hostile.py" in found, b"zebra" in found, b"suite/new" in found) == (True, False, False)
 
 
 def test_a_site_that_was_brought_back_holds_no_page_of_what_is_gone(root, tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from operator import methodcaller
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Self
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from rankbook import freshness, pages
 from rankbook.anchors import slug
@@ -50,6 +50,8 @@ _CASES = 100
 """Rows of a source that find its tests by their parameters."""
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(000[0-9a-f]{5}|0010[0-9a-f]{4}))")
 """What pytest writes in an id for a character that is not of ASCII."""
+_PAGE = re.compile(r"[?#]")
+"""What ends the part of an address that names a page."""
 _Rows = tuple[str, ...]
 _Places = Mapping[str, _Rows]
 """Rows by what they lead to: a source, or `/` and the address of a page."""
@@ -79,7 +81,7 @@ def write(settings: Settings, manifest: Manifest | None, place: Place, way: Way,
                     raise
                 if not isinstance(error, sqlite3.OperationalError):  # it is no use to anyone; else another process may be writing it
                     _discard(file)
-    return Written() if survey is None else _from_sources(survey(), place, way)
+    return Written() if survey is None else _from_sources(settings, survey(), place, way)
 
 
 def _from_store(settings: Settings, manifest: Manifest, place: Place, way: Way, file: Path | None) -> Written:
@@ -93,15 +95,32 @@ def _from_store(settings: Settings, manifest: Manifest, place: Place, way: Way, 
         return _put(kept, place, way)
 
 
-def _from_sources(project: Project, place: Place, way: Way) -> Written:
+def _from_sources(settings: Settings, project: Project, place: Place, way: Way) -> Written:
+    """Make all rows anew. The pages may be older than the sources: what has none is not found."""
+    out = settings.below_root(settings.out)
+    there = frozenset(way.below(path.relative_to(out).as_posix()) for path in out.rglob("*.md"))
     with _Kept(None, "") as kept, uncollected():
         surveys = project.surveys
-        rows = ((path, {path: rows_of(module, surveys[path])}) for path, module in project.modules.items())
-        used = Counter(use.name for each in surveys.values() for use in each.uses if use.tests)
+        modules = {path: module for path, module in project.modules.items() if way.below(pages.page_of_file("file", path)) in there}
+        rows = ((path, {path: rows_of(module, surveys[path])}) for path, module in modules.items())
+        used = Counter(use.name for path in modules for use in surveys[path].uses if use.tests)
         counts = dict(sorted(used.items(), key=lambda each: (pages.parts(each[0]), each[0])))
-        suite = {path: pages.file_row(module, surveys[path], 0) for path, module in project.modules.items()}
-        kept.take((*rows, (_APIS, _api_rows(counts, way)), (_SUITE, _suite_rows(suite, way)), (_FOLDERS, _folder_rows(suite, way))))
+        suite = {path: pages.file_row(module, surveys[path], 0) for path, module in modules.items()}
+        others = ((_APIS, _api_rows(counts, way)), (_SUITE, _suite_rows(suite, way)), (_FOLDERS, _folder_rows(suite, way)))
+        kept.take((*rows, *((key, _on(there, found)) for key, found in others)))
         return _put(kept, place, way)
+
+
+def _on(there: Collection[str], found: _Places) -> _Places:
+    """Leave out what leads to no page.
+
+    Args:
+        there: addresses of pages, below the folder of all pages.
+        found: rows by address.
+    """
+    return {
+        place: rows for place, rows in found.items() if unquote(_PAGE.split(place[1:], maxsplit=1)[0], errors="surrogateescape") in there
+    }
 
 
 # What is found
