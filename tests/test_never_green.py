@@ -134,6 +134,7 @@ STRICT = "[pytest]\nxfail_strict = true\n"
 SETTINGS = {
     "tests/sub/pytest.ini": STRICT,
     "tests/tox.ini": STRICT,
+    "tests/pytest.ini": "[pytest]\npythonpath = lib\n",
     "tests/sub/pyproject.toml": "[tool.pytest.ini_options]\nxfail_strict = true\n",
     "pytest.ini": STRICT,
     ".pytest.toml": "[pytest]\nxfail_strict = true\n",

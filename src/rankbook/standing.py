@@ -204,9 +204,10 @@ _ELSEWHERE = ("../", CALLED)
 
 
 def _told(root: Path, path: str) -> str:
-    """Give the digest of what pytest is told, where that is meant and not a file."""
-    file = path.removesuffix(NAMED)
-    return pytest_settings_of(root, file).digest if file != path else ""
+    """Give the digest of what a file tells pytest, where that is meant and not the file; nothing where another one tells it now."""
+    file = _file_of(path)
+    found = pytest_settings_of(root, file) if file != path else None
+    return found.digest if found is not None and found.file == file else ""
 
 
 def _ignored(root: Path, paths: Iterable[str]) -> frozenset[str]:

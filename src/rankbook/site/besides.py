@@ -75,20 +75,20 @@ class Besides:
         return ""
 
     def _new_settings(self, modules: Mapping[str, str], source: str) -> str:
-        """Name a file that tells pytest something else now than it was told for the tests of a source; empty if there is none.
+        """Name the file that tells pytest how tests of a source run, where it was another one when they were run; else empty.
 
         What Git ignores is not known, and so nothing is said of tests that were told something by such a file.
         """
-        told = {path: digest for path, digest in modules.items() if path.endswith(NAMED)}
-        if not told or not told.keys() <= self._files.keys():
+        told = {path for path in modules if path.endswith(NAMED)}
+        if not told or not told <= self._files.keys():
             return ""
         nearest = next((self._settings[folder] for folder in _with_those_above(posixpath.dirname(source)) if folder in self._settings), "")
-        return nearest if nearest and self._files[nearest] not in told.values() else ""
+        return "" if nearest in told else nearest
 
     @cached_property
     def _settings(self) -> dict[str, str]:
-        """By folder: a name whose digest is that of what pytest is told there, whichever file above has it."""
-        return {posixpath.dirname(path): path for path in sorted(self._files) if path.endswith(NAMED)}
+        """What tells pytest how tests run, by folder."""
+        return {posixpath.dirname(path): path for path, digest in self._files.items() if digest and path.endswith(NAMED)}
 
 
 def _with_those_above(folder: str) -> Iterator[str]:
