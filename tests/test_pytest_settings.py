@@ -116,11 +116,12 @@ def run(folder: Path, *command: str) -> str:
 
 
 def proved(folder: Path, *arguments: str) -> dict[str, str]:
-    """Prove the book of a project; gives the outcome of each test."""
+    """Prove the book of a project; gives the outcome of each test, conftest files left out."""
     run(folder, "rankbook.cli", "gen")
     run(folder, "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", *arguments)
     runs = Ledger(folder / ".rankbook/ledger.sqlite").latest()
-    return {found.node_id.partition("::")[2]: str(found.outcome) for found in runs if not found.node_id.endswith("how-to-run-it")}
+    names = {found.node_id.partition("::")[2]: str(found.outcome) for found in runs if not found.node_id.endswith("how-to-run-it")}
+    return {name: outcome for name, outcome in names.items() if name != "conftest.py"}
 
 
 @pytest.mark.parametrize("engine", ["local", "fresh"])
@@ -163,11 +164,14 @@ def test_tests_are_those_of_plain_pytest(tmp_path, name, text):
     assert proved(folder) == {"check_named": "passed", "Checked::check_inside": "passed", "guide::test_guide": "passed"}
 
 
-def test_a_conftest_file_counts_unless_pytest_is_told_otherwise(tmp_path):
+@pytest.mark.parametrize("has_page", [True, False])
+def test_a_conftest_file_counts_unless_pytest_is_told_otherwise(tmp_path, has_page):
     """With `--noconftest` no conftest file is read, whether a page shows it or not."""
-    folder = write(tmp_path, {"pyproject.toml": SETTINGS, "conftest.py": CONFTEST, "tests/test_a.py": "def test_refused():\n    pass\n"})
+    settings = SETTINGS if has_page else SETTINGS.replace("[tool.rankbook]\n", '[tool.rankbook]\nexclude = ["conftest.py"]\n')
+    folder = write(tmp_path, {"pyproject.toml": settings, "conftest.py": CONFTEST, "tests/test_a.py": "def test_refused():\n    pass\n"})
     assert proved(folder) == {"test_refused": "failed"}
     assert proved(folder, "--noconftest") == {"test_refused": "passed"}
+    assert (folder / "docs/suite/conftest.py_docs.md").is_file() == has_page
 
 
 def test_what_pytest_is_told_is_part_of_the_proof(tmp_path):
@@ -323,7 +327,7 @@ def test_options_of_the_command_line_count_more(tmp_path):
     """What conftest files define may stand on the command line, too, also under xdist; `-m` there takes the place of the project's own."""
     folder = write(tmp_path, {
         "pyproject.toml": f"{TABLE}addopts = \"--world-size 3 -m 'not known' -p no:randomly\"\nmarkers = ['slow: it is', 'known: it is']\n"
-        "[tool.rankbook]\nsources = ['tests']\n",
+        "[tool.rankbook]\nsources = ['tests']\nexclude = ['conftest.py']\n",
         "conftest.py": OWN_OPTIONS,
         "tests/test_a.py": OPTION_TESTS.replace("vanishes", "stays"),
     })  # fmt: skip

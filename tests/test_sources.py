@@ -530,6 +530,9 @@ def test_conftest_files_above_count(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert book(root) == {"t/unit/test_a.py"}
     (root / "pyproject.toml").write_text(settings.replace(source, "lib"))
     assert book(root) == {"lib/a.py"}
+    make(root, "conftest.py")
+    (root / "pyproject.toml").write_text(f'{settings.replace(source, "lib")}[tool.pytest.ini_options]\npython_files = ["a.py"]\n')
+    assert book(root) == {"conftest.py", "lib/a.py"}
 
 
 def test_without_git_caches_are_left_out(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from itertools import pairwise
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -138,15 +138,6 @@ def pytest_settings_of(root: Path, path: str) -> PytestSettings:
         if folder == root:
             break
     return PytestSettings()
-
-
-def may_tell(path: str) -> list[str]:
-    """Name the files by which pytest may be told something for a file of the project, whether or not they are there.
-
-    Args:
-        path: of the file, below the root.
-    """
-    return [(folder / name).as_posix() for folder in PurePosixPath(path).parents for name in dict.fromkeys(name for name, _ in _PLACES)]
 
 
 def _settings(file: str, section: str, found: Mapping[str, Any]) -> PytestSettings:

@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from rankbook import front_matter, git, staged
+from rankbook.collecting import rules_of
 from rankbook.config import Settings, book_at, real, told_at
 from rankbook.errors import SourceError
 from rankbook.globs import matcher
@@ -71,7 +72,7 @@ def discover(settings: Settings) -> Found:
     search = _Search(root, warnings, is_staged=settings.staged)
     _check_sources(settings, root)
     candidates = {path for source in settings.sources for path in search.below(_relative(root, source))}
-    above = _conftests_above(root, settings.sources) if any(map(_TESTS.search, candidates)) else []
+    above = _conftests_above(root, settings.sources) if any(map(rules_of(root).is_test_file, candidates)) else []
     candidates.update(path for path in above if _counts(root, path) for path in search.below(path))
     taken, left = matcher(settings.include), matcher(settings.exclude)
     own = [path for path in sorted(candidates) if not _BEING_WRITTEN.search(path)]
@@ -110,8 +111,6 @@ def _counts(root: Path, path: str) -> bool:
 
 
 _CONFTEST = "conftest.py"
-_TESTS = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py\Z")
-"""How files of tests are mostly called."""
 _BEING_WRITTEN = re.compile(r"(?:^|/)\.rankbook-[^/]*\.tmp\Z")
 """What a run of ours leaves that is killed while it writes."""
 
