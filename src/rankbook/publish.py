@@ -34,6 +34,7 @@ from rankbook.site.assets import script, style
 from rankbook.site.forge import FACTS
 from rankbook.site.shell import Shell
 from rankbook.stamps import Stamps, Told, body_of, told_of
+from rankbook.told_engines import MKDOCS
 from rankbook.workers import processes, spread
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ SCRIPT = "assets/rankbook.js"
 """Where it holds the script that filters long pages."""
 _FORMAT = 8
 """Of what is kept."""
+_INCLUDES = re.compile(rb"8<|\{!")
+"""What a page holds that includes a file."""
 _INVENTORY = "objects.inv"
 _COPIED = ("imports.svg", _INVENTORY)
 """What is generated beside the pages and stands on the site as it is."""
@@ -118,7 +121,7 @@ class _Kept(Struct):
     beside: tuple[tuple[str, int, int], ...] = ()
     """Files on which hangs what runs prove, besides the pages, and how they were seen then."""
     listed: str = ""
-    """Digest of the listings of pages that people made."""
+    """Of listings on pages that people made; see `Ledgered`."""
     directories: bool = False
     problems: tuple[str, ...] = ()
     facts: Seen = _NOTHING
@@ -421,11 +424,15 @@ class Ledgered:
 
     @cached_property
     def listed(self) -> str:
-        """Digest of the listings of pages that people made, which may stand in other files, and of the Markdown of their site."""
+        """Changes when a listing on a page that people made may be another one: by what the page includes, by the Markdown of its site."""
+        pages = [*map(self._below_root, self._docs.by_hand)]
+        folder = self._docs.site.folder
+        said = next((found for above in (folder, *folder.parents) for name in MKDOCS if (found := _read(above / name)) is not None), b"")
+        if b"INHERIT" not in said and not any(_INCLUDES.search(_read(self._settings.root / page) or b"") for page in pages):
+            return hashlib.sha256(said).hexdigest()  # without more reading than that
         from rankbook.standing import listed_on, rendering
 
-        found = listed_on(self._settings.root, map(self._below_root, self._docs.by_hand))
-        return _short([found, rendering(self._docs.site.folder / "index.md")])
+        return _short([listed_on(self._settings.root, pages), rendering(folder / "index.md")])
 
     @cached_property
     def beside(self) -> tuple[tuple[str, int, int], ...]:
@@ -554,6 +561,13 @@ class Ledgered:
     @property
     def _folder(self) -> str:
         return os.path.relpath(self._docs.site.folder, self._settings.root).replace(os.sep, "/")
+
+
+def _read(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return None
 
 
 def _is_of_age(ahead: str) -> bool:

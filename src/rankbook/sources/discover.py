@@ -91,7 +91,9 @@ def discover(settings: Settings) -> Found:
         if path != INSTALLED and not settings.below_root(path).is_dir()
     ]
     surroundings = _surroundings(root, settings.sources, candidates, out, search)
-    return Found(paths, tuple(dict.fromkeys(warnings)), (*surroundings, *above, *check.pages))
+    ignoring = [path.removesuffix(_CONFTEST) + ".gitignore" for path in above] + list(_git_rules(root) if above else ())
+    around = dict.fromkeys((*surroundings, *above, *ignoring, *check.pages))
+    return Found(paths, tuple(dict.fromkeys(warnings)), tuple(around))
 
 
 def _conftests_above(root: Path, sources: Iterable[str]) -> list[str]:
