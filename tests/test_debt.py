@@ -8,6 +8,7 @@ from datetime import date
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ledgers import CPU, TWO_GPUS, cases, rankbook, run
 from rankbook import debt
@@ -132,6 +133,20 @@ def test_tests_that_only_some_hardware_finds(ledger):
     assert sorted(one.node_id for one in debt.current_runs(ledger)) == ["docs/p.md::a", "docs/p.md::of 2 GPUs"]
     ledger.record(cases(["a"], machine=TWO_GPUS, when=LATE, **found))
     assert [one.node_id for one in debt.current_runs(ledger)] == ["docs/p.md::a"]
+
+
+def test_a_module_that_skips_itself_tells_of_no_test_that_is_gone(ledger):
+    """Its page names its tests then, which have no line; what pytest has collected and deselects has one."""
+
+    def left_out(name, when=LATE, **facts):
+        (one,) = cases([name], outcome=Outcome.SKIPPED, needs=FOUR, when=when)
+        return replace(one, case={**one.case, "left_out": "it is", **facts})
+
+    ledger.record(cases(["a[1]", "a[2]"], outcome=Outcome.SKIPPED, needs=FOUR, when=EARLY))
+    ledger.record([left_out("a", line=None)])
+    assert sorted(one.node_id for one in debt.current_runs(ledger)) == ["docs/p.md::a", "docs/p.md::a[1]", "docs/p.md::a[2]"]
+    ledger.record([left_out("a[1]", f"{DAY}T10:00:00+00:00", line=3)])
+    assert [one.node_id for one in debt.current_runs(ledger)] == ["docs/p.md::a[1]"]
 
 
 MACHINES = {

@@ -27,7 +27,7 @@ def gone(path: Path, after: int = 0) -> dict[str, Gone]:
     A session has run all of a page when it has as many runs of it as each of them says, under `page` of its case, that there are. On the
     hardware of the last such session what that did not run is gone, unless it was run since; where there was none, nothing is. Machines
     may find other tests than one another, as those with GPUs do: what one of them still finds is there. Nobody knows the tests of a module
-    that skips itself, so a session that left out some of a page has not run all of it.
+    that skips itself, so a session in which the page has named them has not run all of it.
 
     Args:
         path: the ledger's file.
@@ -82,7 +82,8 @@ def _sittings(connection: sqlite3.Connection, texts: Texts, page: int) -> Mappin
         sitting = sittings.setdefault(session, _Sitting({}, set() if texts.text(session) else {0}, []))
         sitting.listings[node] = listing
         facts = texts.value(case) or {}
-        sitting.sizes.add(0 if facts.get("left_out") else facts.get("page", 0))
+        is_collected = not facts.get("left_out") or facts.get("line") is not None  # one that pytest deselects is
+        sitting.sizes.add(facts.get("page", 0) if is_collected else 0)
         sitting.times.append(at)
     return found
 
