@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
+import sqlite3
+from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest import mock
@@ -29,6 +32,15 @@ def cases(names, node="docs/p.md", **values) -> list[Run]:
     made = [run(f"{node}::{name}", line=3 + place, **values) for place, name in enumerate(names)]
     facts = [{"id": name, "of": len(names), "place": place, "page": len(names)} for place, name in enumerate(names)]
     return [replace(one, case=case) for one, case in zip(made, facts, strict=True)]
+
+
+class Strict(sqlite3.Connection):
+    """Refuses what Python 3.14 refuses, and 3.11 takes: values by their order for a statement that has names or numbers for them."""
+
+    def execute(self, statement, values=(), /):
+        if values and not isinstance(values, Mapping) and re.search(r"\?[0-9]|[:@$][A-Za-z_]", statement):
+            raise sqlite3.ProgrammingError(f"values without names, for a statement with names: {statement}")
+        return super().execute(statement, values)
 
 
 def rankbook(*words, cwd: Path, status: int = 0, given: str = "") -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import sqlite3
 from datetime import date
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ledgers import CPU, TWO_GPUS, cases, rankbook, run
+from ledgers import CPU, TWO_GPUS, Strict, cases, rankbook, run
 from rankbook import debt
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome
@@ -19,6 +21,12 @@ from rankbook.requirements import KINDS, Requirement, gpu_range
 FOUR = ("4 GPUs", "backend nccl")
 DAY = date(2026, 11, 21)
 EARLY, LATE = "2026-11-01T10:00:00+00:00", "2026-11-20T10:00:00+00:00"
+
+
+@pytest.fixture(autouse=True)
+def _strict(monkeypatch):
+    """Have statements checked as the newest Python checks them."""
+    monkeypatch.setattr(sqlite3, "connect", functools.partial(sqlite3.connect, factory=Strict))
 
 
 @pytest.fixture

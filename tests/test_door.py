@@ -204,6 +204,35 @@ def test_declared_gpus(planned):
     assert ledger(folder)["test_two_gpus"].receipt.gpus == ("0: H200", "1: H200")
 
 
+SEES = """\
+import os
+
+import pytest
+
+seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+{mark}def test_sees():
+    assert seen == "{expected}", seen"""
+
+
+def test_what_tests_of_a_guide_see(tmp_path):
+    """Tests that a person has put on a page see all GPUs, as under plain pytest, unless the fence says how many; a script sees none."""
+    marked = "@pytest.mark.skipif(not seen, reason='needs CUDA')\n"
+    script = "import os\n\nassert os.environ['CUDA_VISIBLE_DEVICES'] == {!r}".format
+    page(
+        tmp_path,
+        "guide",
+        ("python {name=all}", SEES.format(mark=marked, expected="0,1")),
+        ("python {name=one gpus=1}", SEES.format(mark=marked, expected="0").replace('"0"', '"0" or seen == "1"')),
+        ("python {name=script}", script("")),
+        ("python {name=with-one gpus=1}", "import os\n\nassert os.environ['CUDA_VISIBLE_DEVICES'] in ('0', '1')"),
+    )
+    result = prove(tmp_path, "docs", "--gpus", "2 x H200", env={"RANKBOOK_LEASES": str(tmp_path / "leases")})
+    found = {name.partition("::")[2]: outcome for name, outcome in result.outcomes().items()}
+    assert found == dict.fromkeys(("all::test_sees", "one::test_sees", "script", "with-one"), "passed"), result.output
+
+
 # Running ahead
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -541,25 +542,63 @@ def marked_zygotes() -> list[int]:
     return [pid for pid, (parent, line) in marked_processes(os.environ[MARK]).items() if parent == os.getpid() and "zygote" in line]
 
 
+STARTS_A_THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+ENDS_BADLY = "the process that listings are forked from has 2 threads"
+
+
 def test_zygote_with_threads(local, torchless):
-    """A zygote in which an import has started a thread is not forked; programs run in new interpreters, with the reason."""
-    (torchless / "expecttest.py").write_text(
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
-    )
+    """A zygote in which torch itself has started a thread is not forked; programs run in new interpreters, with the reason."""
+    (torchless / "torch.py").write_text(STARTS_A_THREAD)
     _, ended = run(local, "give_status", status=6)
     assert (ended.engine, ended.exit_code) == ("fresh", 6)
-    assert "the process that listings are forked from has 2 threads" in ended.note
+    assert ENDS_BADLY in ended.note
+
+
+def test_what_forbids_forks_is_left_to_programs(local, torchless):
+    """Of the test harnesses the one whose import starts a thread is not imported for all; the others are, and programs are forked."""
+    (torchless / "expecttest.py").write_text(STARTS_A_THREAD)
+    execution = local.start(program("look_around", root=torchless))
+    (around,) = told(execution)
+    assert (execution.ended.engine, execution.ended.note, around["threads"]) == ("local", "", 1)
+    assert {"unittest.mock", "expecttest"} & set(around["modules"]) == {"unittest.mock"}
 
 
 def test_without_torch_nothing_hinders(local, torchless):
-    """What an import of torch's harnesses does hinders no program that does without them, before and after."""
-    (torchless / "expecttest.py").write_text(
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
-    )
+    """What an import of torch hinders does not hinder programs that do without it, before and after."""
+    (torchless / "torch.py").write_text(STARTS_A_THREAD)
     for torch, engine in ((False, "local"), (True, "fresh"), (False, "local"), (True, "fresh")):
         execution = local.start(Program("n", "plain_programs:give_status", str(PROGRAMS), "x.py", torch=torch))
         assert list(told(execution)) == []
         assert (execution.ended.engine, bool(execution.ended.note)) == (engine, engine == "fresh")
+
+
+DRIVER = """
+int cuInit(unsigned flags);
+static int is_initialised = 0;
+int cuInit(unsigned flags) { is_initialised = 1; return 0; }
+int cuDeviceGetCount(int *count) { if (!is_initialised) return 3; *count = 1; return 0; }
+"""
+ASKS_DRIVER = """
+import ctypes, sys
+from rankbook.engines import cuda_driver, zygote
+found = [cuda_driver.library(), cuda_driver.is_initialised(), zygote.hindrance()]
+driver = ctypes.CDLL(sys.argv[1])
+found += [cuda_driver.library(), cuda_driver.is_initialised(), zygote.hindrance()]
+driver.cuInit(0)
+print([*found, cuda_driver.is_initialised(), zygote.hindrance()])
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler, for a library that stands in for CUDA's driver")
+def test_cuda_that_torch_knows_nothing_of(tmp_path):
+    """Numba and CuPy initialise CUDA's driver without torch: no fork could use a GPU any more, and the driver itself says so."""
+    (tmp_path / "driver.c").write_text(DRIVER)
+    library = tmp_path / "a folder" / "libcuda.so.1"
+    library.parent.mkdir()
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "driver.c")], check=True)
+    done = subprocess.run([sys.executable, "-c", ASKS_DRIVER, str(library)], capture_output=True, text=True, check=True)
+    touched = "the process that listings are forked from has initialised CUDA"
+    assert done.stdout.strip() == str([None, False, "", str(library), False, "", True, touched])
 
 
 def new_zygotes(before: list[int]) -> list[int]:

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import pickle
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -25,7 +26,7 @@ from clusters import need_ray, pretend_allocation
 from executions import told
 from proving import prove, read_case
 from rankbook import engines
-from rankbook.engines import flight, isolation, leftovers, travel, vain
+from rankbook.engines import flight, isolation, job, leftovers, travel, vain
 from rankbook.engines.isolation import Isolation, ports_of, wants_namespace
 from rankbook.engines.job import environment_of, prepare
 from rankbook.engines.roll import Roll
@@ -347,6 +348,27 @@ def test_recorders_of_a_grant(engine):
     (event,), _ = run(engine, "give_environment", gpus=())
     assert event["CUDA_VISIBLE_DEVICES"] == ""
     assert "TORCH_FR_DUMP_TEMP_FILE" not in event
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [
+        ("2.6.0+cu124", {"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"}),
+        ("2.11.0+cu130", {"TORCH_FR_BUFFER_SIZE"}),
+        ("2.13.0", {"TORCH_FR_BUFFER_SIZE"}),
+        ("a build", {"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"}),
+    ],
+)
+def test_names_of_the_recorder(version, names, monkeypatch, tmp_path):
+    """Torch 2.11 warns on each rank of the old name of the recorder's size: it is given the new one alone."""
+    monkeypatch.setattr("importlib.metadata.version", lambda name: version)
+    job._torch.cache_clear()
+    try:
+        made = job.prepare(program("x", gpus=("0",)))
+    finally:
+        job._torch.cache_clear()
+    shutil.rmtree(made.folder)
+    assert {name for name in made.environment if name.endswith("_BUFFER_SIZE")} == names
 
 
 def test_fresh_on_request(engine):

@@ -114,7 +114,7 @@ class Outlook:
         count = self._prover.most_gpus
         if not count:
             return Claim()
-        if job.listing.about is not None:
+        if job.listing.about is not None or (job.kind.has_tests and "gpus" not in job.placed.options):
             return claim_of_source(_needs(job, test), job.listing.text, count)
         return Claim(gpus_wanted(_needs(job, test), count) or 0, shared="share" in job.placed.options)
 

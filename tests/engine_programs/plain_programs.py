@@ -122,6 +122,7 @@ def look_around(program, runtime):
             "session": os.getsid(0) != os.getpid(),
             # Where ctypes is loaded, the system's libffi may keep a descriptor of itself for its trampolines: nobody's leak
             "descriptors": [name for each in Path("/proc/self/fd").iterdir() if "/libffi.so" not in (name := _target(each))],
+            "modules": sorted(sys.modules),
             "sys_path": sys.path,
             "streams": [sys.stdout.name, sys.stderr.name, sys.stdout.encoding, sys.stderr.errors, sys.stdout.line_buffering],
         }

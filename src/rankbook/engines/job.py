@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib.metadata
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -20,6 +22,9 @@ from rankbook.listing import Program
 TEMPORARY, OUTPUTS, FINISHED, TRACES, LEASES = "tmp", "ranks", "finished", "traces", "leases"
 """In a job's folder: the program's TMPDIR, one file per rank, a mark that the main process came to its end, NCCL's flight records, and
 the leases of GPUs between the pytest runs that the program itself starts: those of its caller are held for the program."""
+
+KNOWS_NEW_NAME = (2, 11)
+"""Version of torch that has another name for the size of the flight recorder, and warns in each rank of the old one."""
 
 
 class Job(Struct, frozen=True):
@@ -139,9 +144,9 @@ def prepare(program: Program, scratch: Sequence[str] = ()) -> Job:
 def _recorders(traces: Path, timeout: float) -> dict[str, str]:
     """Have a collective that hangs on GPUs named: torch's flight recorder writes what each rank has under way, before the deadline."""
     record, pipe = str(traces / TRACE), str(traces / PIPE)
-    return {
+    old = {} if _torch() >= KNOWS_NEW_NAME else {"TORCH_NCCL_TRACE_BUFFER_SIZE": "2000"}
+    return old | {
         "TORCH_FR_BUFFER_SIZE": "2000",
-        "TORCH_NCCL_TRACE_BUFFER_SIZE": "2000",
         "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
         "TORCH_FR_DUMP_TEMP_FILE": record,
         "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": record,
@@ -149,3 +154,12 @@ def _recorders(traces: Path, timeout: float) -> dict[str, str]:
         "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": str(max(1, int(timeout * 0.8))),
         "NCCL_DEBUG": "WARN",
     }
+
+
+@functools.cache
+def _torch() -> tuple[int, ...]:
+    """Give the version of the installed torch, as far as it is in numbers: `(2, 13)`."""
+    try:
+        return tuple(int(part) for part in importlib.metadata.version("torch").split(".")[:2])
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return ()

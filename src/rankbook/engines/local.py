@@ -91,6 +91,8 @@ class LocalEngine:
         """By their kind, and for how many GPUs."""
         self._warmed: set[str] = set()
         self._losses = 0
+        self._spoilers: set[str] = set()
+        """Modules that programs import for themselves, because a process that has imported them must not be forked."""
         self._hindrances = dict.fromkeys(_IMPORTED, "" if sys.platform == "linux" else f"{sys.platform} has no safe fork")
         """Why nothing is forked, by the kind of zygote."""
         self._executions = Executions()
@@ -165,12 +167,17 @@ class LocalEngine:
                 right="run with the engine 'fresh', which needs none",
             )
         gpus = {VISIBLE: environment[VISIBLE]} if VISIBLE in environment else {}
-        zygote = Zygote((*_IMPORTED[key[0]], *self._preload), self._scratch, gpus)
-        if zygote.hindrance:
-            self._hindrances[key[0]] = zygote.hindrance
+        while True:
+            names = [name for name in (*_IMPORTED[key[0]], *self._preload) if name not in self._spoilers]
+            zygote = Zygote(names, self._scratch, gpus)
+            if not zygote.hindrance:
+                self._zygotes[key] = zygote
+                return
             zygote.close()
-        else:
-            self._zygotes[key] = zygote
+            if zygote.spoiler not in names or zygote.spoiler in TORCH:
+                self._hindrances[key[0]] = zygote.hindrance
+                return
+            self._spoilers.add(zygote.spoiler)
 
     def _lose(self, key: _Key, zygote: Zygote) -> None:
         with self._starting[key]:
@@ -254,6 +261,8 @@ class Zygote:
         said = self._first_word()
         self.hindrance = str(said["hindrance"])
         """Why it must not be forked."""
+        self.spoiler = str(said["spoiler"])
+        """The module whose import forbids it; empty where none does by itself."""
         self.hidden = frozenset[str](said["hidden"])
         """Modules that are there in a fork, and that importing the packages above them may not bring."""
 

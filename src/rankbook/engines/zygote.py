@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from rankbook import rank_notes
-from rankbook.engines import huge_pages, isolation, leftovers, main_process, processes, spawning, wire
+from rankbook.engines import cuda_driver, huge_pages, isolation, leftovers, main_process, processes, spawning, wire
 from rankbook.engines.job import Birth, Job
 from rankbook.engines.roles import received
 from rankbook.engines.supervisor import Nursery, supervise
@@ -61,8 +61,11 @@ PRELOAD = (
 )
 """What programs mostly import."""
 
-ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-"""Set while the zygote imports: one thread, and CUDA devices counted without touching CUDA, for both forbid forking.
+ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCH_WARM_POOL": "0"}
+"""Set while the zygote imports: one thread, no pool of compilers, and CUDA devices counted without touching CUDA, for all forbid forking.
+
+Up to torch 2.12, and where Triton is installed, the import of the compiler starts its pool of processes, which a thread of this one reads.
+A program that compiles starts the pool then.
 
 OMP_NUM_THREADS and MKL_NUM_THREADS stay the caller's: they start no thread before the first parallel operation, and a program that is
 forked would keep their value, unlike one in a new interpreter.
@@ -87,9 +90,9 @@ def main(control: str, scratch: str, *others: str) -> NoReturn:
     isolation.allowed()  # what is found holds for all forks
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors report to the caller; nobody waits for them here
     rank_notes.observe_calls()
-    hidden = preload((*PRELOAD, *others))
+    hidden, spoiler = preload((*PRELOAD, *others))
     with contextlib.suppress(OSError):  # the engine was killed in the meantime: there is no request
-        wire.send(engine, {"hindrance": hindrance(), "hidden": sorted(hidden)})
+        wire.send(engine, {"hindrance": hindrance(), "spoiler": spoiler, "hidden": sorted(hidden)})
     steps, count = huge_pages.gather(), 0
     while (request := wire.receive(engine)) is not None:
         message, descriptors = request
@@ -121,28 +124,31 @@ def _clean_up(folders: Iterable[str]) -> None:
         leftovers.remove_folder(folder)
 
 
-def preload(names: Iterable[str]) -> set[str]:
-    """Import what programs need, and take it out of the collector's sight, so that forks share it.
+def preload(names: Iterable[str]) -> tuple[set[str], str]:
+    """Import what programs need, up to what forbids forking, and take it out of the collector's sight, so that forks share it.
 
     Returns:
         The modules among it that importing the packages above them may not bring: a program may use them without importing them, and
-        would not notice.
+        would not notice. And the name whose import has made this process one that must not be forked; empty where none has.
     """
     gc.disable()  # imports make much that stays
-    brought = set[str]()
+    brought, spoiler = set[str](), ""
     for name in names:
         with contextlib.suppress(Exception):  # a program that needs it will say why it cannot be imported
             importlib.import_module(name.partition(".")[0])
             before = set(sys.modules)
             importlib.import_module(name)
             brought |= sys.modules.keys() - before
+        if _is_spoilt():
+            spoiler = name
+            break
     hidden = {name for name in brought if "." in name and not _comes_with_package(name)}
     spawning.disown_finalizers()
     spawning.clear_main()
     gc.collect()
     gc.freeze()
     gc.enable()
-    return hidden
+    return hidden, spoiler
 
 
 def _comes_with_package(name: str) -> bool:
@@ -181,7 +187,13 @@ def hindrance() -> str:
     """Say why this process must not be forked; empty when nothing speaks against it."""
     if (count := processes.threads()) > 1:
         return f"the process that listings are forked from has {count} threads"
-    return "the process that listings are forked from has initialised CUDA" if _has_touched_cuda() or _is_fork_bad() else ""
+    is_touched = _has_touched_cuda() or cuda_driver.is_initialised() or _is_fork_bad()
+    return "the process that listings are forked from has initialised CUDA" if is_touched else ""
+
+
+def _is_spoilt() -> bool:
+    """Tell whether this process must not be forked any more; where no driver of CUDA is loaded, no fork need try that."""
+    return processes.threads() > 1 or _has_touched_cuda() or (cuda_driver.library() is not None and bool(hindrance()))
 
 
 def _is_fork_bad() -> bool:

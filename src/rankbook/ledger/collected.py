@@ -17,7 +17,7 @@ _PAGES = """SELECT page, min(number) < (SELECT count(DISTINCT node) FROM latest 
 FROM (SELECT page, count(DISTINCT node) AS number FROM runs WHERE {} GROUP BY page, session, machine) AS found GROUP BY page"""
 """Pages, and whether any session has run less of one than there ever was: of others nothing is gone, and no more need be read."""
 _RUNS = f"""SELECT session, machine, node, listing, test_case, max(CASE WHEN at <= {AHEAD} THEN at ELSE '' END) AS last
-FROM runs WHERE page = ?1 AND node IN (SELECT node FROM latest WHERE page = ?1) GROUP BY session, machine, node ORDER BY last"""  # noqa: S608
+FROM runs WHERE page = :page AND node IN (SELECT node FROM latest WHERE page = :page) GROUP BY session, machine, node ORDER BY last"""  # noqa: S608
 _AFTER = "node IN (SELECT node FROM latest WHERE page IN (SELECT DISTINCT page FROM runs WHERE id > ?))"
 
 
@@ -74,7 +74,7 @@ class _Sitting(NamedTuple):
 
 def _sittings(connection: sqlite3.Connection, texts: Texts, page: int) -> Mapping[str, Mapping[int, _Sitting]]:
     """Give what was run of a page, by class of hardware and session."""
-    rows = connection.execute(_RUNS, (page,)).fetchall()
+    rows = connection.execute(_RUNS, {"page": page}).fetchall()
     texts.load({number for session, machine, _, _, case, _ in rows for number in (session, machine, case)})
     found: dict[str, dict[int, _Sitting]] = defaultdict(dict)
     for session, machine, node, listing, case, at in rows:
