@@ -23,6 +23,8 @@ from typing import Any, NoReturn
 
 import pytest
 
+from rankbook.engines.local import has_gpus
+
 PRELOAD = (
     "torch",
     "torch.distributed",
@@ -33,7 +35,7 @@ PRELOAD = (
     "torch.testing._internal.distributed._tensor.common_dtensor",
     "hypothesis",
 )
-"""What the files mostly import; what is not installed is left out."""
+"""What the files mostly import; what is not installed is left out, and where there are GPUs what is torch's own: it may initialise CUDA."""
 
 OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "no:rankbook", "-p", "no:warnings")
 """Options of each collection; none of them changes what is collected."""
@@ -137,7 +139,10 @@ def collect(suite: Suite, path: str) -> dict[str, Any]:
 
 def preload() -> None:
     """Import what the files need, and take it out of the collector's sight."""
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     for name in PRELOAD:
+        if has_gpus() and name.startswith("torch.testing."):
+            continue
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     gc.collect()

@@ -23,7 +23,7 @@ from executions import told
 from rankbook import engines
 from rankbook.engines import huge_pages, processes
 from rankbook.engines.capped import Capped
-from rankbook.engines.local import differing_at_import
+from rankbook.engines.local import Zygote, differing_at_import
 from rankbook.engines.zygote import MANY
 from rankbook.errors import EngineError
 from rankbook.listing import Ended, Event, Program
@@ -554,13 +554,24 @@ def test_zygote_with_threads(local, torchless):
     assert ENDS_BADLY in ended.note
 
 
-def test_what_forbids_forks_is_left_to_programs(local, torchless):
-    """Of the test harnesses the one whose import starts a thread is not imported for all; the others are, and programs are forked."""
+def test_what_forbids_forks_is_left_to_programs(torchless, monkeypatch):
+    """Modules whose import starts a thread, by themselves or by what they import, are not imported for all; the others are."""
+    before = marked_zygotes()
     (torchless / "expecttest.py").write_text(STARTS_A_THREAD)
-    execution = local.start(program("look_around", root=torchless))
-    (around,) = told(execution)
+    for name, text in {"brings": "import expecttest", "brings_that": "from brings import expecttest", "harmless": ""}.items():
+        (torchless / f"{name}.py").write_text(text)
+    started = []
+    monkeypatch.setattr(Zygote, "_first_word", lambda self, ask=Zygote._first_word: started.append(ask(self)) or started[-1])
+    local = engines.create("local", preload=("brings", "harmless", "brings_that"))
+    try:
+        execution = local.start(program("look_around", root=torchless))
+        (around,) = told(execution)
+    finally:
+        local.close()
     assert (execution.ended.engine, execution.ended.note, around["threads"]) == ("local", "", 1)
-    assert {"unittest.mock", "expecttest"} & set(around["modules"]) == {"unittest.mock"}
+    assert {"unittest.mock", "expecttest", "brings", "brings_that", "harmless"} & set(around["modules"]) == {"unittest.mock", "harmless"}
+    assert [word["spoilers"] for word in started] == [["expecttest", "brings", "brings_that"], []]
+    assert marked_zygotes() == before
 
 
 def test_without_torch_nothing_hinders(local, torchless):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from browsing import DESKTOP, PHONE, served, visits
 from ledgers import run
+from rankbook import machine
 from rankbook.config import Settings
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome
@@ -289,8 +290,8 @@ def test_each_listing_shows_how_it_ended(site):
     assert page.anchors == [f"rb-listing:{name}" for name in NAMES]
     assert max(Counter(page.ids).values()) == 1
     assert "AssertionError: one is not two" in page.said['assert 1 == 2, "one is not two"']
-    assert re.search(r"on CPU, .*, torch .*[0-9]{4}-[0-9]{2}", page.said["$ echo hello\nhello"])
-    assert page.titles[0].startswith("passed on CPU")
+    assert re.search(rf"on {re.escape(machine.hardware())}, torch .*[0-9]{{4}}-[0-9]{{2}}", page.said["$ echo hello\nhello"])
+    assert page.titles[0].startswith(f"passed on {machine.hardware()}")
     assert broken_links(site)[1] == []
 
 
@@ -428,7 +429,7 @@ def test_a_history_opens_where_no_table_has_it(proved, monkeypatch):
 
     def made(root):
         found = Ledger(root / Settings().ledger)
-        values = {"source": "", "kind": "script", "when": "2020-01-01T10:00:00+00:00", "torch": "2.6.0"}
+        values = {"source": "", "kind": "script", "when": "2020-01-01T10:00:00+00:00", "torch": "2.6.0", "machine": machine.hardware()}
         found.record([run("docs/guide.md::first", Outcome.FAILED, listing="00", **values)])
         return Page(build(root) / "guide.html").said['print("<1> & 2")']
 
@@ -439,7 +440,7 @@ def test_what_a_listing_has_held_once_is_not_told_of(proved, monkeypatch):
     """Once all tests of a listing have been run, neither one that is gone counts, nor that the listing could not be collected before."""
 
     def made(root):
-        values = {"source": "", "when": "2020-01-01T10:00:00+00:00", "listing": "00"}
+        values = {"source": "", "when": "2020-01-01T10:00:00+00:00", "listing": "00", "machine": machine.hardware()}
         old = [run(f"docs/guide.md::{name}", Outcome.FAILED, **values) for name in ("tests", "tests::test_gone")]
         Ledger(root / Settings().ledger).record(old)
         before = Page(build(root) / "guide.html").words

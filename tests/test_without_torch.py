@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from proving import prove
+from rankbook.engines.local import has_gpus
 from rankbook.harness.without_torch import may_import_harnesses, may_import_torch
 from rankbook.listing import Listing
+
+left_to_listings = pytest.mark.skipif(
+    has_gpus(), reason="where there are GPUs, importing the harnesses initialises CUDA: it is left to listings"
+)
 
 PAGE = """\
 # Three kinds
@@ -46,6 +51,7 @@ def test_in_the_same():
 """
 
 
+@left_to_listings
 def test_each_has_what_it_imports(tmp_path):
     """Torch is in memory already for the listing that names it, its harnesses for the one that names these, and for no other."""
     pytest.importorskip("torch.testing._internal.common_distributed")
@@ -55,6 +61,7 @@ def test_each_has_what_it_imports(tmp_path):
     assert [report["outcome"] for report in found.ends().values()] == ["passed"] * 3, found.output
 
 
+@left_to_listings
 def test_who_does_without_harnesses_takes_a_process_that_has_them(tmp_path):
     """Where the harnesses come first, what needs torch alone is forked from the process that is there: torch is imported once."""
     pytest.importorskip("torch.testing._internal.common_distributed")

@@ -174,10 +174,10 @@ class LocalEngine:
                 self._zygotes[key] = zygote
                 return
             zygote.close()
-            if zygote.spoiler not in names or zygote.spoiler in TORCH:
+            if not zygote.spoilers or not zygote.spoilers <= set(names) - set(TORCH):
                 self._hindrances[key[0]] = zygote.hindrance
                 return
-            self._spoilers.add(zygote.spoiler)
+            self._spoilers |= zygote.spoilers
 
     def _lose(self, key: _Key, zygote: Zygote) -> None:
         with self._starting[key]:
@@ -261,8 +261,8 @@ class Zygote:
         said = self._first_word()
         self.hindrance = str(said["hindrance"])
         """Why it must not be forked."""
-        self.spoiler = str(said["spoiler"])
-        """The module whose import forbids it; empty where none does by itself."""
+        self.spoilers = frozenset[str](said["spoilers"])
+        """Modules whose import forbids it."""
         self.hidden = frozenset[str](said["hidden"])
         """Modules that are there in a fork, and that importing the packages above them may not bring."""
 

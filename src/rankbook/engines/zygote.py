@@ -11,7 +11,7 @@ import ast
 import contextlib
 import functools
 import gc
-import importlib
+import importlib.util
 import json
 import os
 import select
@@ -19,7 +19,7 @@ import signal
 import socket
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -90,9 +90,9 @@ def main(control: str, scratch: str, *others: str) -> NoReturn:
     isolation.allowed()  # what is found holds for all forks
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors report to the caller; nobody waits for them here
     rank_notes.observe_calls()
-    hidden, spoiler = preload((*PRELOAD, *others))
+    hidden, spoilers = preload((*PRELOAD, *others))
     with contextlib.suppress(OSError):  # the engine was killed in the meantime: there is no request
-        wire.send(engine, {"hindrance": hindrance(), "spoiler": spoiler, "hidden": sorted(hidden)})
+        wire.send(engine, {"hindrance": hindrance(), "spoilers": spoilers, "hidden": sorted(hidden)})
     steps, count = huge_pages.gather(), 0
     while (request := wire.receive(engine)) is not None:
         message, descriptors = request
@@ -124,23 +124,24 @@ def _clean_up(folders: Iterable[str]) -> None:
         leftovers.remove_folder(folder)
 
 
-def preload(names: Iterable[str]) -> tuple[set[str], str]:
+def preload(names: Sequence[str]) -> tuple[set[str], list[str]]:
     """Import what programs need, up to what forbids forking, and take it out of the collector's sight, so that forks share it.
 
     Returns:
         The modules among it that importing the packages above them may not bring: a program may use them without importing them, and
-        would not notice. And the name whose import has made this process one that must not be forked; empty where none has.
+        would not notice. And the name whose import has made this process one that must not be forked, with those behind it that import
+        that one; nothing where none has.
     """
     gc.disable()  # imports make much that stays
-    brought, spoiler = set[str](), ""
-    for name in names:
+    brought, spoilers = set[str](), list[str]()
+    for place, name in enumerate(names):
         with contextlib.suppress(Exception):  # a program that needs it will say why it cannot be imported
             importlib.import_module(name.partition(".")[0])
             before = set(sys.modules)
             importlib.import_module(name)
             brought |= sys.modules.keys() - before
         if _is_spoilt():
-            spoiler = name
+            spoilers = _that_bring(name, names[place + 1 :])
             break
     hidden = {name for name in brought if "." in name and not _comes_with_package(name)}
     spawning.disown_finalizers()
@@ -148,7 +149,18 @@ def preload(names: Iterable[str]) -> tuple[set[str], str]:
     gc.collect()
     gc.freeze()
     gc.enable()
-    return hidden, spoiler
+    return hidden, spoilers
+
+
+def _that_bring(spoiler: str, others: Iterable[str]) -> list[str]:
+    """Name a module and those of others that import it, as far as that stands plainly in their files."""
+    found = [spoiler]
+    for name in others:
+        with contextlib.suppress(ImportError, ValueError):
+            spec = importlib.util.find_spec(name)
+            if spec is not None and not _imported_by(name.rpartition(".")[0], spec.origin or "").isdisjoint(found):
+                found.append(name)
+    return found
 
 
 def _comes_with_package(name: str) -> bool:
