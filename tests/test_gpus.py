@@ -94,6 +94,10 @@ def test_what_the_driver_does_not_know():
         ("GPU-a1,0", [UUIDS[2]]),
         ("GPU-a1,GPU-a1b2", []),
         ("0,GPU-a1", ["0"]),
+        (UUIDS[2].upper(), [UUIDS[2]]),
+        (UUIDS[2].lower(), []),
+        ("GPU-", []),
+        ("GPU-a1,GPU-", [UUIDS[2]]),
     ],
 )
 def test_what_the_caller_shows(visible, expected):
@@ -105,7 +109,7 @@ def test_what_the_caller_shows(visible, expected):
 ENTRIES = st.one_of(
     st.integers(-1, 5).map(str),
     st.sampled_from([" 2", "3 ", "+1", "2x", "x", "", "-0", "007"]),
-    st.sampled_from(UUIDS).flatmap(lambda uuid: st.integers(4, len(uuid)).map(lambda end: uuid[:end])),
+    st.sampled_from(UUIDS).flatmap(lambda uuid: st.integers(5, len(uuid)).map(lambda end: uuid[:end])),
     st.sampled_from(["GPU-none", "MIG-0a", " GPU-a1"]),
 )
 

@@ -173,7 +173,7 @@ def _asked_of_driver() -> tuple[str, ...]:
 
 
 def _visible(text: str, there: Sequence[Gpu]) -> list[Gpu]:
-    """Keep the GPUs that `CUDA_VISIBLE_DEVICES` names, in its order, as CUDA and torch do.
+    """Keep the GPUs that `CUDA_VISIBLE_DEVICES` names, in its order, as CUDA does.
 
     The first entry that names no GPU ends the list; one that comes twice, or a GPU that is named twice, leaves none.
     """
@@ -181,13 +181,18 @@ def _visible(text: str, there: Sequence[Gpu]) -> list[Gpu]:
     entries = _entries(text, kind)
     kept: list[Gpu] = []
     for entry in entries if len(set(entries)) == len(entries) else ():
-        found = [gpu for gpu in there if (gpu.uuid.startswith(entry) if kind else gpu.id == entry)]
+        found = [gpu for gpu in there if (_begins(gpu.uuid, entry, kind) if kind else gpu.id == entry)]
         if len(found) != 1:
             break
         if found[0].uuid in {gpu.uuid for gpu in kept}:
             return []
         kept.append(replace(found[0], id=found[0].uuid) if kind else found[0])
     return kept
+
+
+def _begins(uuid: str, entry: str, kind: str) -> bool:
+    """Tell whether a UUID begins so, behind its kind; CUDA's driver takes capitals for the same digits, and the kind alone for none."""
+    return len(entry) > len(kind) and uuid.lower().startswith(entry.lower())
 
 
 def _entries(text: str, kind: str) -> list[str]:
