@@ -378,6 +378,31 @@ class Finding(Struct, frozen=True):
     """Page that explains the rule; empty when there is none."""
 
 
+class Unfound(NamedTuple):
+    """Tests that stand in a file, and that pytest does not find there."""
+
+    name: str
+    """Of the class or the function, with the classes around it."""
+    line: int
+    tests: int
+    """How many there are."""
+    why: str
+    """`function`: a decorator makes its class one. `constructor`: its class has one. `again`: the name is given to something else later."""
+    by: str
+    """Decorator as written, or class with the constructor; empty where the name is given again."""
+    at: int
+    """Line of what keeps them out; 0 when that stands in another file."""
+
+    @property
+    def says(self) -> str:
+        """Why they are not found, as a clause."""
+        if self.why == "function":
+            return f"{self.by} makes the class a function"
+        if self.why == "again":
+            return f"the name is defined again in line {self.at}"
+        return f"{'the class' if self.by == self.name else self.by} has a constructor"
+
+
 class Survey(Struct, frozen=True):
     """What one file says, read together with the files that it names."""
 
@@ -392,6 +417,7 @@ class Survey(Struct, frozen=True):
     cut_short: tuple[tuple[str, int], ...] = ()
     """Classes that have more ancestors than are looked at, and their lines."""
     tests: tuple[Test, ...] = ()
+    unfound: tuple[Unfound, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     """What the file as a whole needs: the union over its tests."""
     uses: tuple[Use, ...] = ()

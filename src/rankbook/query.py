@@ -13,7 +13,7 @@ from rankbook.analyse.public import mentioned, unmentioned
 from rankbook.errors import ConfigError
 from rankbook.globs import matcher
 from rankbook.machine import facts
-from rankbook.model import Project, Test
+from rankbook.model import Project, Test, Unfound
 from rankbook.requirements import Requirement, gpus_of
 from rankbook.terminal import aligned
 from rankbook.verdict import verdict
@@ -78,6 +78,9 @@ def check(question: Question, apis: Sequence[str]) -> None:
                 FILTERS[name].make(value)
             except ConfigError as error:
                 raise ConfigError(f"--{name}: {error.what}", right=error.right) from error
+    if question.noun == UNFOUND and (others := [name for name, _ in question.filters if name not in OF_FILES]):
+        right = f"choose them by {', '.join(f'--{name}' for name in OF_FILES[:-1])} or --{OF_FILES[-1]}"
+        raise ConfigError(f"--{others[0]}: of tests that pytest does not find only the name and the file are known", right=right)
     if question.untested and question.filters:
         raise ConfigError("--untested asks for names that no test mentions, so tests cannot be chosen", right="leave out the other filters")
     if question.untested and not apis:
@@ -100,7 +103,8 @@ def answer(project: Project, question: Question, told: Callable[[str], str] = st
         return Answer(("name", "kind", "defined at"), tuple(_untested(suite, question.under)))
     noun = NOUNS[question.noun]
     filters = [[FILTERS[name].make(value) for value in values] for name, values in question.filters]
-    chosen = [each for each in suite.candidates() if all(any(takes(each) for takes in either) for either in filters)]
+    asked = suite.unfound() if question.noun == UNFOUND else suite.candidates()
+    chosen = [each for each in asked if all(any(takes(each) for takes in either) for either in filters)]
     return Answer(noun.columns, tuple(noun.rows(suite, chosen, question)))
 
 
@@ -119,6 +123,8 @@ class Candidate(Struct, frozen=True):
     path: str
     """File under which it is collected."""
     test: Test
+    unfound: Unfound | None = None
+    """Why pytest does not find it; None for one that it finds."""
 
     @property
     def id(self) -> str:
@@ -163,6 +169,13 @@ class _Suite:
         for path in sorted(self.project.surveys):
             for test in self.project.surveys[path].tests:
                 yield Candidate(self, path, test)
+
+    def unfound(self) -> Iterator[Candidate]:
+        """Give all that pytest does not find, each as one test of its name."""
+        for path in sorted(self.project.surveys):
+            for each in self.project.surveys[path].unfound:
+                name = each.name.replace(".", "::")
+                yield Candidate(self, path, Test(name, name.rpartition("::")[2], each.line, path), each)
 
     def apis(self, path: str) -> Mapping[str, tuple[str, ...]]:
         """Give the names that each test of a file reaches, by its node id."""
@@ -368,6 +381,27 @@ def _untested(suite: _Suite, under: str) -> Iterator[Row]:
             yield Row(each.name, (each.kind, f"{path}:{each.line}"), facts)
 
 
+def _unfound(suite: _Suite, chosen: list[Candidate], _question: Question) -> Iterator[Row]:
+    for each in chosen:
+        assert each.unfound is not None
+        one, path = each.unfound, suite.told(each.path)
+        facts = {
+            "id": each.id,
+            "path": path,
+            "line": one.line,
+            "tests": one.tests,
+            "why": one.says,
+            "at": one.at,
+            "owners": list(each.owners),
+        }
+        yield Row(each.id, (str(one.tests), one.says), facts)
+
+
+UNFOUND = "unfound"
+"""The noun that asks for what no filter on tests can choose."""
+OF_FILES = ("path", "owner", "name")
+"""Filters that can choose it."""
+
 NOUNS: Mapping[str, Noun] = {
     "tests": Noun("The tests, with what each needs.", ("test", "harness", "needs"), _tests),
     "files": Noun("The files that hold them.", ("file", "tests", "gpus", "owners"), _files),
@@ -375,5 +409,6 @@ NOUNS: Mapping[str, Noun] = {
     "needs": Noun("What they need.", ("need", "tests", "files"), _counted(lambda each: each.needs, "need")),
     "owners": Noun("Who answers for them.", ("owner", "tests", "files"), _counted(lambda each: each.owners, "owner")),
     "marks": Noun("The pytest marks that they have.", ("mark", "tests", "files"), _counted(lambda each: each.test.marks, "mark")),
+    UNFOUND: Noun("Tests that pytest does not find, and why: nobody ever runs them.", ("test or class", "tests", "why"), _unfound),
 }
-"""What may be asked for; all but `tests` are counted over the tests that the filters choose."""
+"""What may be asked for; all but `tests` and `unfound` are counted over the tests that the filters choose."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from rankbook.analyse import imports, inheritance, requirements, tests, uses
+from rankbook.analyse import imports, inheritance, requirements, tests, unfound, uses
 from rankbook.analyse.draft import Draft
 from rankbook.analyse.folders import folders_of
 from rankbook.analyse.links import Links, Mentions
@@ -37,6 +37,7 @@ def survey(draft: Draft, path: str) -> Survey:
             unresolved=inheritance.unresolved(draft, path),
             cut_short=tuple((each.qualname, each.line) for each in inheritance.cut_short(draft, path)),
             tests=found,
+            unfound=tuple(unfound.unfound(draft, path)),
             requirements=requirements.of_file(draft, path, found),
             uses=tuple(uses.uses(draft, path, collected)),
         )

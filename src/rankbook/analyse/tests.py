@@ -62,13 +62,16 @@ class _Method(Struct, frozen=True):
 def collect(draft: Draft, path: str) -> list[Collected]:
     """Collect the tests of a file, in the order in which pytest finds them."""
     module = draft.modules[path]
-    if module.source.language != "python" or module.error is not None or not _is_test_module(draft, path, module):
+    if not is_test_module(draft, path):
         return []
     return list({collected.test.id: collected for collected in _collect(draft, path, module)}.values())
 
 
-def _is_test_module(draft: Draft, path: str, module: Module) -> bool:
+def is_test_module(draft: Draft, path: str) -> bool:
     """Tell whether something runs the tests of a file as its own: pytest, which knows it by its name, or itself."""
+    module = draft.modules[path]
+    if module.source.language != "python" or module.error is not None:
+        return False
     return draft.rules.is_test_file(path) or module.runs_its_tests
 
 
@@ -93,7 +96,7 @@ def _collect(draft: Draft, path: str, module: Module) -> Iterator[Collected]:
 
 def _of_aliases(draft: Draft, path: str, module: Module) -> Iterator[Collected]:
     """Give the functions of a module that stand under another name in it."""
-    defined = {name for name, _ in _own(module)} | set(module.deleted)
+    defined = {name for name, _ in own_definitions(module)} | set(module.deleted)
     for constant in module.constants:
         if draft.rules.is_test_function(constant.name) and constant.name not in defined:
             for method in _renamed(draft, Ancestor("", path), constant, is_case=False):
@@ -109,7 +112,7 @@ def _of_held(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
     if not _is_collected(draft, held):
         return
     yield from _of_class(draft, path, held)
-    if not _is_test_case(held.lineage):
+    if not is_test_case(held.lineage):
         for inner in _within(draft, held):
             yield from _of_held(draft, path, inner)
 
@@ -136,13 +139,13 @@ def _found(draft: Draft, path: str, module: Module) -> Iterator[_Found]:
             yield name, place, definition
         else:
             yield name, place, [_Held(name, lineage_of(draft, place, definition))]
-    for name, own in _own(module):
+    for name, own in own_definitions(module):
         yield (name, path, own) if isinstance(own, Function) else (name, path, list(_made_into(draft, path, own)))
     for made in made_classes(draft, path):
         yield made.name, path, [_Held(made.name, made.lineage, made.line, case=made.case, needs=made.needs)]
 
 
-def _own(module: Module) -> Iterator[tuple[str, Class | Function]]:
+def own_definitions(module: Module) -> Iterator[tuple[str, Class | Function]]:
     """Give what stands in the file by itself; of two definitions of a name, the later one."""
     named: dict[str, Class | Function] = {function.name: function for function in module.functions if "." not in function.qualname}
     named |= {each.qualname: each for each in module.classes if "." not in each.qualname}
@@ -254,7 +257,7 @@ def _of_class(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
     facts = held.made_of or held.lineage[0].facts
     harness = next((row.name for ancestor in held.lineage if (row := ancestor.harness)), "pytest")
     written = (*_parameters(facts.decorators if facts else ()), *_by_device(draft, held))
-    is_case = _is_test_case(held.lineage)
+    is_case = is_test_case(held.lineage)
     lineages = (held.lineage, *held.outer)
     around = marks.around(draft, path, lineages)
     found = list(_methods(draft, held, is_case=is_case)) or list(_run_test(held, is_case=is_case))
@@ -314,31 +317,39 @@ def _sorted(*found: Iterable[str]) -> tuple[str, ...]:
 def _is_collected(draft: Draft, held: _Held) -> bool:
     lineage, name = held.lineage, held.name
     switch = next((each.value for ancestor in lineage for each in _attributes(ancestor) if each.name == "__test__"), "True")
-    if switch == "False" or _is_wrapped(draft, lineage[0]):
+    if switch == "False" or is_wrapped(draft, lineage[0]):
         return False
-    if _is_test_case(lineage):
+    if is_test_case(lineage):
         return True
     is_named = draft.rules.is_test_class(name.rpartition(".")[2])
-    return is_named and not any(_is_constructed(ancestor) for ancestor in lineage)
+    return is_named and not any(constructor_of(ancestor) for ancestor in lineage)
 
 
-def _is_test_case(lineage: tuple[Ancestor, ...]) -> bool:
+def is_test_case(lineage: tuple[Ancestor, ...]) -> bool:
+    """Tell whether a class is one of unittest's, which pytest finds by any name."""
     return any(ancestor.harness and (ancestor.facts is None or ancestor.path.endswith(_UNITTEST)) for ancestor in lineage)
 
 
-def _is_wrapped(draft: Draft, own: Ancestor) -> bool:
+def is_wrapped(draft: Draft, own: Ancestor) -> bool:
     """Tell whether pytest finds no class under the name of one, and no test either, since a decorator makes it a function."""
     if own.facts is None or not own.facts.decorators or draft.rules.is_test_function(own.facts.name):
         return False
-    return wrappers.is_function(draft, own.path, own.facts)
+    return wrappers.makes_function(draft, own.path, own.facts) is not None
 
 
-def _is_constructed(ancestor: Ancestor) -> bool:
-    """Tell whether pytest leaves a class out because it is made with arguments."""
+def constructor_of(ancestor: Ancestor) -> int:
+    """Give the line of what has pytest leave a class out, because it is made with arguments; 0 when there is nothing."""
     if ancestor.facts is None:
-        return False
-    made = any(decorator.name.rpartition(".")[2] == "dataclass" for decorator in ancestor.facts.decorators)
-    return made or any(method.name in ("__init__", "__new__") for method in ancestor.facts.methods)
+        return 0
+    made = (decorator.line for decorator in ancestor.facts.decorators if decorator.name.rpartition(".")[2] == "dataclass")
+    return next(made, 0) or next((method.line for method in ancestor.facts.methods if method.name in ("__init__", "__new__")), 0)
+
+
+def names_of_tests(draft: Draft, path: str, each: Class) -> list[str]:
+    """Name the tests that a class would have if pytest found it, inherited ones too."""
+    lineage = lineage_of(draft, path, each)
+    is_case = is_test_case(lineage)
+    return [method.variant.name for method in _methods(draft, _Held(each.qualname, lineage), is_case=is_case)]
 
 
 def _attributes(ancestor: Ancestor) -> tuple[Constant, ...]:
@@ -375,10 +386,10 @@ def _defined(draft: Draft, ancestor: Ancestor, device: str, *, is_case: bool, is
     defined: dict[str, _Method | None] = {}
     for each in _attributes(ancestor):
         defined[each.name] = None
-        if is_there and _is_test_name(draft, each.name, is_case=is_case):
+        if is_there and is_test_name(draft, each.name, is_case=is_case):
             defined |= {method.variant.name: method for method in _renamed(draft, ancestor, each, device, is_case=is_case)}
     for function in ancestor.facts.methods if ancestor.facts else ():
-        is_test = _is_test_name(draft, function.name, is_case=is_case) or expanded.is_expanded(function)
+        is_test = is_test_name(draft, function.name, is_case=is_case) or expanded.is_expanded(function)
         if is_test and not is_there:
             continue
         if not (is_test and _is_callable(function)):
@@ -386,9 +397,9 @@ def _defined(draft: Draft, ancestor: Ancestor, device: str, *, is_case: bool, is
             continue
         defined.pop(function.name, None)
         made = _generated(draft, ancestor, function, device)
-        defined |= {method.variant.name: method for method in made if _is_test_name(draft, method.variant.name, is_case=is_case)}
+        defined |= {method.variant.name: method for method in made if is_test_name(draft, method.variant.name, is_case=is_case)}
     for other in made_functions(draft, ancestor.path):
-        if other.holder == ancestor.name and _is_test_name(draft, other.name, is_case=is_case):
+        if other.holder == ancestor.name and is_test_name(draft, other.name, is_case=is_case):
             variant, origin = Variant(other.name, needs=other.needs), Ancestor("", other.path) if other.path else ancestor
             defined.setdefault(other.name, _Method(origin, other.function, variant, other.family))
     return defined
@@ -436,7 +447,8 @@ def _run_test(held: _Held, *, is_case: bool) -> Iterator[_Method]:
                 return
 
 
-def _is_test_name(draft: Draft, name: str, *, is_case: bool) -> bool:
+def is_test_name(draft: Draft, name: str, *, is_case: bool) -> bool:
+    """Tell whether a method of that name is a test: unittest has a rule of its own."""
     return name.startswith("test") if is_case else draft.rules.is_test_function(name)
 
 

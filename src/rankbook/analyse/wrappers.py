@@ -14,15 +14,15 @@ from rankbook.model import Class, Expression, Function
 _WRAPS = "functools.wraps"
 
 
-def is_function(draft: Draft, path: str, each: Class) -> bool:
-    """Tell whether a class is certainly a function once it has been decorated.
+def makes_function(draft: Draft, path: str, each: Class) -> Expression | None:
+    """Give the decorator that certainly makes a class a function; None when none does.
 
     Args:
         draft: the tree.
         path: file of the class.
         each: the class.
     """
-    return any(_gives_function(draft, path, written) for written in each.decorators)
+    return next((written for written in each.decorators if _gives_function(draft, path, written)), None)
 
 
 def _gives_function(draft: Draft, path: str, written: Expression) -> bool:

@@ -12,7 +12,21 @@ from msgspec import Struct
 
 from rankbook.embedding import Embedding
 from rankbook.languages import LANGUAGES, STRUCTURED, by_fence, is_template
-from rankbook.model import Class, Constant, Definition, Descent, Expression, Finding, Function, Module, Relation, Source, Survey, Test
+from rankbook.model import (
+    Class,
+    Constant,
+    Definition,
+    Descent,
+    Expression,
+    Finding,
+    Function,
+    Module,
+    Relation,
+    Source,
+    Survey,
+    Test,
+    Unfound,
+)
 from rankbook.pages.class_tree import Branch, class_tree
 from rankbook.pages.dependencies import Dependency, dependencies
 from rankbook.pages.elsewhere import Elsewhere
@@ -58,6 +72,8 @@ class FileTask(Struct, frozen=True):
     """Files whose classes derive from its own, each with the class and its ancestor."""
     elsewhere: tuple[Elsewhere, ...] = ()
     """Where else the APIs are tested that its tests call."""
+    unfound: tuple[Unfound, ...] = ()
+    """Tests that stand in it, and that pytest does not find."""
 
 
 def file_task(  # noqa: PLR0913 - one argument for each thing that is known
@@ -99,6 +115,7 @@ def file_task(  # noqa: PLR0913 - one argument for each thing that is known
         descents=survey.descents,
         heirs=heirs,
         elsewhere=elsewhere,
+        unfound=survey.unfound,
     )
 
 
