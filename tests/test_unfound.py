@@ -254,6 +254,7 @@ def test_the_page_names_them(project):
     """A section has a row for each, with lines that lead to the listing; a page without any has none."""
     rankbook("gen", cwd=project)
     page = page_of(project, "test_lost")
+    assert "\npytest does not find [10 tests](#tests-that-pytest-does-not-find) of this file.\n" in page
     section = page.partition("## Tests that pytest does not find\n")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in section.splitlines() if line.startswith("|")][2:]
     assert [row[0] for row in rows] == [
