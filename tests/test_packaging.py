@@ -134,6 +134,19 @@ def test_kinds_of_listings_are_told_without_pytest(tmp_path):
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
 
 
+def test_the_module_is_the_command(tmp_path):
+    """`python -m rankbook` is `rankbook`, with its words and its exit status, as with pytest and MkDocs."""
+    (tmp_path / "a.py").write_text("")
+    for words, status, said in (
+        (["gen", "a.py"], 0, "1 source, "),
+        (["check", "a.py"], 0, "all in step"),
+        (["chek"], 2, "rankbook: error:"),
+    ):
+        command = [sys.executable, "-m", "rankbook", *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, said in done.stdout + done.stderr) == (status, True), done
+
+
 TELLS_LOADERS = """import sys
 
 
