@@ -113,7 +113,7 @@ def test_overriding_and_hiding() -> None:
 def test_what_is_a_test_by_its_name() -> None:
     """They count in test files only, and in scripts that have them run; fixtures, properties, nested functions and built classes do not."""
     text = (
-        "import pytest\nimport unittest\n"
+        "import pytest\nimport unittest\nfrom dataclasses import dataclass\n"
         "def test_a():\n    def test_nested(): ...\n"
         "@pytest.fixture\ndef test_data(): ...\n"
         "async def test_b(): ...\n"

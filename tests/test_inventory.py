@@ -644,7 +644,7 @@ def test_functions_made_by_loops_say_where_and_why() -> None:
         ("import functools\ndef _run(n): ...\ntest_x = functools.partial(_run, 3)\n", ["test_x"]),
         ("import functools\nclass TestA:\n    def _run(self, n): ...\n    test_x = functools.partialmethod(_run, 3)\n", []),
         ("def test_x(): ...\ntest_y = test_x\n", ["test_x", "test_y"]),
-        ("def test_x(): ...\ntest_x = None\n", ["test_x"]),
+        ("def test_x(): ...\ntest_x = None\n", []),
         ("def _run(): ...\ntest_x = property(_run)\ntest_y = None\ntest_z = [1, 2]\ntest_w = load()\n", []),
         ("def _run(): ...\ntest_x = _run\ndel test_x\n", []),
         ("import pytest\n@pytest.mark.parametrize('n', [1, 2])\ndef _run(n): ...\ntest_x = _run\n", ["test_x[1]", "test_x[2]"]),

@@ -179,6 +179,15 @@ class Class(Struct, frozen=True):
     """Condition of the `if` in which it is defined, as written."""
 
 
+class Overwritten(NamedTuple):
+    """A definition of which nothing is left, since its name is given to another."""
+
+    qualname: str
+    line: int
+    later: int
+    """Line of that other one."""
+
+
 class Keyword(NamedTuple):
     """A word of the keyword index: a real definition or use."""
 
@@ -249,6 +258,8 @@ class Module(Struct, frozen=True):
     """Methods that its methods call or pass on, of `self` and `cls` (kind `self call`), and call on `super()`; first per scope."""
     local_calls: tuple[Keyword, ...] = ()
     """Functions and classes of its own that it calls or passes on, by the name as written (kind `local call`); first per scope."""
+    overwritten: tuple[Overwritten, ...] = ()
+    """By line."""
     deleted: tuple[str, ...] = ()
     """Module-level names that a `del` takes away."""
     unsettled: tuple[str, ...] = ()

@@ -149,6 +149,9 @@ def own_definitions(module: Module) -> Iterator[tuple[str, Class | Function]]:
     """Give what stands in the file by itself; of two definitions of a name, the later one."""
     named: dict[str, Class | Function] = {function.name: function for function in module.functions if "." not in function.qualname}
     named |= {each.qualname: each for each in module.classes if "." not in each.qualname}
+    for constant in module.constants:
+        if constant.name in named and _takes_away(constant, named[constant.name].line):
+            del named[constant.name]
     yield from sorted(named.items(), key=lambda entry: entry[1].line)
 
 
@@ -322,7 +325,7 @@ def _is_collected(draft: Draft, held: _Held) -> bool:
     if is_test_case(lineage):
         return True
     is_named = draft.rules.is_test_class(name.rpartition(".")[2])
-    return is_named and not any(constructor_of(ancestor) for ancestor in lineage)
+    return is_named and constructor_of(draft, lineage) is None
 
 
 def is_test_case(lineage: tuple[Ancestor, ...]) -> bool:
@@ -337,19 +340,54 @@ def is_wrapped(draft: Draft, own: Ancestor) -> bool:
     return wrappers.makes_function(draft, own.path, own.facts) is not None
 
 
-def constructor_of(ancestor: Ancestor) -> int:
-    """Give the line of what has pytest leave a class out, because it is made with arguments; 0 when there is nothing."""
+def constructor_of(draft: Draft, lineage: tuple[Ancestor, ...]) -> tuple[Ancestor, int] | None:
+    """Give the class that has pytest leave out those of its line, because they are made with arguments, and the line of what says so.
+
+    None where there is none, and where a class of the line is not known: it may be one of unittest's, which pytest finds all the same.
+    """
+    if any(ancestor.facts is None and ancestor.name not in _HARMLESS for ancestor in lineage):
+        return None
+    for ancestor in lineage:
+        if any(each.name in _CONSTRUCTORS for each in _attributes(ancestor)):
+            return None  # it is set to something
+        if line := _made_at(draft, ancestor):
+            return ancestor, line
+    return None
+
+
+_HARMLESS = frozenset({"object", "typing.Generic", "abc.ABC"})
+"""Classes that no file of the tree holds, and that neither are unittest's nor have a constructor."""
+_CONSTRUCTORS = frozenset({"__init__", "__new__"})
+MAKERS = frozenset({
+    "dataclasses.dataclass", "attr.s", "attr.attrs", "attr.dataclass", "attr.define", "attr.frozen", "attr.mutable", "attrs.define",
+    "attrs.frozen", "attrs.mutable",
+})  # fmt: skip
+"""Decorators that give a class a constructor."""
+
+
+def _made_at(draft: Draft, ancestor: Ancestor) -> int:
+    """Give the line of the constructor of a class, or of the decorator that makes it; 0 where there is none for certain."""
     if ancestor.facts is None:
         return 0
-    made = (decorator.line for decorator in ancestor.facts.decorators if decorator.name.rpartition(".")[2] == "dataclass")
-    return next(made, 0) or next((method.line for method in ancestor.facts.methods if method.name in ("__init__", "__new__")), 0)
+    for decorator in ancestor.facts.decorators:
+        is_maker = draft.names.full(ancestor.path, decorator.name) in MAKERS
+        if is_maker and ("init", "False") not in decorator.keywords:
+            return decorator.line
+    made = (method.line for method in ancestor.facts.methods if method.name in _CONSTRUCTORS and method.guard is None)
+    return next(made, 0)
 
 
-def names_of_tests(draft: Draft, path: str, each: Class) -> list[str]:
-    """Name the tests that a class would have if pytest found it, inherited ones too."""
-    lineage = lineage_of(draft, path, each)
-    is_case = is_test_case(lineage)
-    return [method.variant.name for method in _methods(draft, _Held(each.qualname, lineage), is_case=is_case)]
+def tests_of(draft: Draft, path: str, each: Class) -> list[Test]:
+    """Give the tests that a class, and those within it, would have if pytest found it, inherited ones too."""
+    held = _Held(each.qualname, lineage_of(draft, path, each))
+    within = () if is_test_case(held.lineage) else _within(draft, held)
+    inner = [collected for one in within for collected in _of_held(draft, path, one)]
+    return [collected.test for collected in (*_of_class(draft, path, held), *inner)]
+
+
+def tests_of_function(draft: Draft, path: str, function: Function) -> list[Test]:
+    """Give the tests that a function would be if pytest found it."""
+    return [collected.test for collected in _of_functions(draft, path, function.name, path, function)]
 
 
 def _attributes(ancestor: Ancestor) -> tuple[Constant, ...]:
@@ -398,11 +436,20 @@ def _defined(draft: Draft, ancestor: Ancestor, device: str, *, is_case: bool, is
         defined.pop(function.name, None)
         made = _generated(draft, ancestor, function, device)
         defined |= {method.variant.name: method for method in made if is_test_name(draft, method.variant.name, is_case=is_case)}
+    for each in _attributes(ancestor):
+        method = defined.get(each.name)
+        if method is not None and _takes_away(each, method.function.line):
+            defined[each.name] = None
     for other in made_functions(draft, ancestor.path):
         if other.holder == ancestor.name and is_test_name(draft, other.name, is_case=is_case):
             variant, origin = Variant(other.name, needs=other.needs), Ancestor("", other.path) if other.path else ancestor
             defined.setdefault(other.name, _Method(origin, other.function, variant, other.family))
     return defined
+
+
+def _takes_away(constant: Constant, line: int) -> bool:
+    """Tell whether an assignment takes the name of what is defined in a line: `test_x = None` below it."""
+    return constant.value == "None" and constant.guard is None and constant.line > line
 
 
 def _renamed(draft: Draft, holder: Ancestor, constant: Constant, device: str = "", *, is_case: bool) -> Iterator[_Method]:

@@ -20,6 +20,7 @@ from rankbook.model import Class, Constant, Expression, Function, Import, Keywor
 from rankbook.sources.gpu_calls import FEIGNING, FEIGNS, NOTHING_TAUGHT, GpuCalls, Held, Taught
 from rankbook.sources.gpu_calls import WORDS as GPU_WORDS
 from rankbook.sources.mentions import CALL, LOCAL_CALL, REFERENCE, SELF_CALL, SUPER_CALL, VARIABLE, Mention, Mentions
+from rankbook.sources.overwritten import overwritten
 from rankbook.sources.text import Text, dotted, leading_name, shortened, string
 from rankbook.syntax import applied, before, has_leaves, passed_by, set_inside, syntax_tree, written_entries
 from rankbook.tried import IMPORT_ERRORS, caught, imported, may_raise, tried
@@ -371,6 +372,7 @@ class _Reader:
             references=_first_uses(found[REFERENCE]),
             self_calls=_first_uses([*found[SELF_CALL], *found[SUPER_CALL]]),
             local_calls=_first_uses(found[LOCAL_CALL]),
+            overwritten=overwritten(tree),
             deleted=tuple(self.deleted),
             unsettled=self.doubted(tree),
             owners=_owners(self.whole_text),
