@@ -475,6 +475,40 @@ test_taken_away = None
 MORE_UNFOUND = {"TestOne": 1, "TestCases": 3, "TestOuter": 1, "TestGood::TestBuilt": 1, "TestGood::test_twice": 2, "TestMarked": 1}
 
 
+CHANGED = """\
+class TestChanged:
+    def __init__(self):
+        pass
+
+    def test_a(self):
+        pass
+
+"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "TestChanged.__init__ = object.__init__",
+        "del TestChanged.__init__",
+        'setattr(TestChanged, "__init__", object.__init__)',
+        "    del __init__",
+    ],
+)
+def test_constructors_that_are_taken_away(change, tmp_path):
+    """pytest finds a class whose constructor is gone by the time that the file has been imported: nothing is said of it."""
+    (tmp_path / "test_it.py").write_text(f"{CHANGED}{change}\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:rankbook"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "test_it.py::TestChanged::test_a" in done.stdout
+    assert rankbook("query", "unfound", "test_it.py", cwd=tmp_path, status=1) == ""
+
+
 @pytest.fixture
 def project(tmp_path):
     suite = tmp_path / "suite"

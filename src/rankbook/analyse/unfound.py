@@ -13,6 +13,8 @@ from rankbook.model import Class, Expression, Function, Module, Overwritten, Tes
 
 _LEAVE_NOTHING = ("pytest.mark.", "unittest.", "torch.testing.", "hypothesis.")
 """Beginnings of decorators that put what they are given nowhere but under its own name, and leave a class one."""
+_CONSTRUCTORS = frozenset({".__init__", ".__new__"})
+"""As `Module.unsettled` has them."""
 
 
 def unfound(draft: Draft, path: str) -> list[Unfound]:
@@ -113,7 +115,15 @@ def _function_maker(draft: Draft, path: str, each: Class) -> tuple[str, str, int
 def _constructor(draft: Draft, path: str, each: Class, lineage: tuple[Ancestor, ...]) -> tuple[str, str, int] | None:
     others = [decorator for decorator in each.decorators if draft.names.full(path, decorator.name) not in tests.MAKERS]
     made = tests.constructor_of(draft, lineage) if _leave_nothing(draft, path, others) else None
-    return None if made is None else ("constructor", made[0].name, made[1] if made[0].path == path else 0)
+    if made is None or any(_changes_constructors(draft.modules[ancestor.path]) for ancestor in lineage if ancestor.facts):
+        return None
+    return "constructor", made[0].name, made[1] if made[0].path == path else 0
+
+
+def _changes_constructors(module: Module) -> bool:
+    """Tell whether a file sets, or takes away, the constructor of some class."""
+    changes = (call for call in module.calls if call.name in ("setattr", "delattr"))
+    return not _CONSTRUCTORS.isdisjoint(module.unsettled) or any("__init__" in text for call in changes for text in call.arguments)
 
 
 def _of_function(draft: Draft, path: str, function: Function, gone: _Gone) -> Unfound | None:

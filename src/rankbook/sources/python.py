@@ -638,6 +638,10 @@ class _Reader:
         for target in node.targets:
             if isinstance(target, ast.Subscript):
                 self.changed(target, "__delitem__", None, scope)
+            elif isinstance(target, ast.Attribute):
+                self.unsettled.add(f".{target.attr}")
+        if scope.kind == "class":
+            self.unsettled.update(f".{name.id}" for target in node.targets for name in _names(target))
         if scope.kind == "module" and scope.guard is None and not scope.caught:  # else what is taken away may be there
             names = [name.id for target in node.targets for name in _names(target)]
             self.deleted += names
