@@ -18,6 +18,7 @@ import select
 import signal
 import socket
 import sys
+import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -73,6 +74,9 @@ forked would keep their value, unlike one in a new interpreter.
 
 KEPT = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
 """Variables of `ENVIRONMENT` that programs keep, so that a main process that only counts devices may still fork."""
+
+SETTLES = 0.5
+"""Seconds that a thread which an import has started may take to end; one that lives longer is there to stay."""
 
 MANY = 16
 """Programs after which it is worth while to make forks cheaper."""
@@ -205,6 +209,9 @@ def hindrance() -> str:
 
 def _is_spoilt() -> bool:
     """Tell whether this process must not be forked any more; where no driver of CUDA is loaded, no fork need try that."""
+    deadline = time.monotonic() + SETTLES
+    while processes.threads() > 1 and time.monotonic() < deadline:
+        time.sleep(0.01)
     return processes.threads() > 1 or _has_touched_cuda() or (cuda_driver.library() is not None and bool(hindrance()))
 
 
