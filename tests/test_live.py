@@ -99,7 +99,7 @@ class Served:
 
 
 @contextmanager
-def serving(root, *options, engine="mkdocs"):
+def serving(root, *options, engine="mkdocs", **variables):
     address = f"127.0.0.1:{free_port()}"
     log = root.parent / f"{root.name}.log"
     with log.open("wb") as stream:
@@ -109,7 +109,7 @@ def serving(root, *options, engine="mkdocs"):
         process = subprocess.Popen(
             command,
             cwd=root,
-            env=environment(),
+            env={**environment(), **variables},
             stdout=stream,
             stderr=subprocess.STDOUT,
             preexec_fn=heeding,  # noqa: PLW1509 - nothing else runs in this process
@@ -564,6 +564,23 @@ def test_the_end_of_the_server_leaves_no_half_of_its_work(tmp_path):
     assert len([*pages.rglob("test_one.py_docs.md")]) == 300
     assert not [*root.rglob("*.tmp")]
     assert "Traceback" not in served.said(), served.said()
+
+
+def test_the_end_of_the_server_while_it_begins_to_watch_folders(tmp_path):
+    """Ctrl-C while the system is told of folders to watch, which takes a while where there are thousands: nothing is said of it."""
+    root = write_project(tmp_path / "project", theme=False)
+    begun = tmp_path / "begun"
+    (tmp_path / "sitecustomize.py").write_text(
+        "import pathlib, time\nfrom watchdog.observers import inotify_c\nquick = inotify_c.inotify_add_watch\n\n"
+        "def slow(file, path, mask):\n    if b'templates' in path:\n"
+        f"        pathlib.Path({str(begun)!r}).touch()\n        time.sleep(0.1)\n    return quick(file, path, mask)\n\n"
+        "inotify_c.inotify_add_watch = slow\n"
+    )
+    for number in range(20):
+        (tmp_path / f"templates/pack_{number}").mkdir(parents=True)
+    with serving(root, PYTHONPATH=str(tmp_path)):
+        (tmp_path / "templates").rename(root / "templates")
+        until(begun.exists, "a folder that is new")
 
 
 def test_properdocs_is_as_live(tmp_path):

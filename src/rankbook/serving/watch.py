@@ -60,10 +60,10 @@ class Watch:
         self._stopped.set()
         self._saved.set()
         self._woken.set()
-        if self._observer is not None:
-            self._observer.stop()
         with suppress(KeyboardInterrupt):
             self._thread.join(_FAREWELL)
+        if self._observer is not None and not self._thread.is_alive():  # which may be telling it what to watch
+            self._observer.stop()
 
     def dispatch(self, event: Any) -> None:
         """Take an event of watchdog."""
