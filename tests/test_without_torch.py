@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from proving import prove
@@ -69,6 +72,26 @@ def test_who_does_without_harnesses_takes_a_process_that_has_them(tmp_path):
     (tmp_path / "docs/page.md").write_text("# Two kinds\n" + HARNESS + SAME)
     found = prove(tmp_path, "docs")
     assert [report["outcome"] for report in found.ends().values()] == ["passed"] * 2, found.output
+
+
+@pytest.mark.parametrize(("inner", "has"), [("import json\nfrom pk import other\n", False), ("import numpy\n", True)])
+def test_modules_of_the_project_are_looked_into(tmp_path, inner, has):
+    """What a test imports of its own project needs torch where that imports what may bring it, in turn, and not otherwise."""
+    pytest.importorskip("torch")
+    for name, text in {
+        "pyproject.toml": '[tool.rankbook]\nsources = ["tests"]\n[tool.pytest.ini_options]\npythonpath = ["src"]\n',
+        "src/pk/__init__.py": "from pk.inner import json\n" if not has else "from . import inner\n",
+        "src/pk/inner.py": inner,
+        "src/pk/other.py": "",
+        "tests/help_it.py": "import pk\n",
+        "tests/test_v.py": f"import sys\nimport help_it\n\n\ndef test_v():\n    assert ('tor' + 'ch' in sys.modules) is {has}\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert subprocess.run([sys.executable, "-m", "rankbook", "gen"], cwd=tmp_path, check=False).returncode == 0
+    words = [sys.executable, "-m", "pytest", "-q", "--doctest-glob=*.md", "docs", "-k", "test_v"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1].startswith("2 passed"), done.stdout
 
 
 @pytest.mark.parametrize(

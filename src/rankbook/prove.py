@@ -25,7 +25,7 @@ from rankbook.config import Settings
 from rankbook.errors import PageError
 from rankbook.harness import preloaded, shell
 from rankbook.harness.import_path import ImportPath, conftest_files
-from rankbook.harness.mirror import Mirror, Placed, is_inside
+from rankbook.harness.mirror import Mirror, Placed, file_of, is_inside
 from rankbook.harness.unimported import taken
 from rankbook.harness.without_torch import may_import_harnesses, may_import_torch
 from rankbook.jobs import Case, Collected, Job
@@ -99,10 +99,13 @@ class Prover:
                 self._engine = engines.create(settings.engine, preload=preloaded(), **options)
             return self._engine
 
-    def warm(self, job: Job) -> None:
+    def warm(self, job: Job, sources: PageSources) -> None:
         """Let the engine get ready for a listing that it will run."""
         if job.kind.preload and hasattr(engine := self.engine(), "warm"):
-            engine.warm(torch=may_import_torch(job.placed), harnesses=may_import_harnesses(job.placed))
+            known = sources.import_path
+            imported = known.hashes({file_of(job.placed): job.placed.data()})
+            torch = may_import_torch(job.placed, (), known, imported)
+            engine.warm(torch=torch, harnesses=may_import_harnesses(job.placed))
 
     @property
     def is_cluster(self) -> bool:
@@ -188,7 +191,7 @@ class Prover:
             environment=listings.environment(options),
             timeout=float(options.get("timeout", self.settings.listing_timeout)),
             preload=job.kind.preload,
-            torch=may_import_torch(job.placed, placed.others.values()),
+            torch=may_import_torch(job.placed, placed.others.values(), sources.import_path, placed.modules),
             harnesses=may_import_harnesses(job.placed, placed.others.values()),
             gpus=granted,
             fresh=fresh or _why_fresh(job, placed.others.values()),

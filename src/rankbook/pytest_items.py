@@ -219,7 +219,7 @@ class PageFile(pytest.File):
             if state.proofs is not None:
                 self.earlier[id(job)] = self._runs_of(job, state.proofs)
             if not self.earlier.get(id(job)) and not runs_nothing(self.config):
-                state.prover.warm(job)
+                state.prover.warm(job, self.sources(job))
             if not needs_no_collection(job) and not _is_settled(self.earlier.get(id(job), {})):
                 self.collecting[id(job)] = state.prover.submit_collection(job, self.sources(job))
 

@@ -83,12 +83,20 @@ class Imported:
         imports += [file.imports for file in map(self._file, found) if file is not None]
         tops = {name.partition(".")[0] for each in imports for name in each.names}
         for top in sorted(tops):
-            if any(not self._names(folder).isdisjoint((top, f"{top}.py")) for folder in folders):
+            if self.has(folders, top):
                 for folder in folders:
                     if f"{top}.py" not in self._names(folder):
                         yield f"{folder}/{top}.py"
                     if top not in self._names(folder) or "__init__.py" not in self._names(f"{folder}/{top}"):
                         yield f"{folder}/{top}/__init__.py"
+
+    def has(self, folders: Folders, top: str) -> bool:
+        """Say whether one of some folders has a top-level module."""
+        return any(not self._names(folder).isdisjoint((top, f"{top}.py")) for folder in folders)
+
+    def tops(self, found: Iterable[str]) -> set[str]:
+        """Give the top-level modules that Python files import themselves."""
+        return {name.partition(".")[0] for file in map(self._file, found) if file is not None for name in file.imports.names}
 
     def _direct(self, place: str, file: _File, folders: Folders, elsewhere: Elsewhere) -> tuple[str, ...]:
         key = folders, elsewhere is not nowhere

@@ -6,10 +6,11 @@ import re
 import sys
 from collections.abc import Iterable
 
+from rankbook.harness.import_path import ImportPath
 from rankbook.listing import Listing
 
 _IMPORTED = re.compile(rb"^[ \t]*(?:(?:>>>|\.\.\.)[ \t]+)?(?:from|import)[ \t]+(\w+(?:[\w.]|[ \t]*,[ \t]*\w)*)", re.MULTILINE)
-_FREE = frozenset(name.encode() for name in (*sys.stdlib_module_names, "pytest", "_pytest"))
+_FREE = frozenset((*sys.stdlib_module_names, "pytest", "_pytest"))
 """Modules that import no torch."""
 _OPTIONS = frozenset({"ranks", "init", "backend", "fixtures"})
 """Options for which it is imported: for a process group, or perhaps by the project's own fixtures."""
@@ -28,18 +29,18 @@ def may_import_harnesses(listing: Listing, others: Iterable[bytes] = ()) -> bool
     return any(map(_HARNESSES.search, (listing.data(), *others)))
 
 
-def may_import_torch(listing: Listing, others: Iterable[bytes] = ()) -> bool:
+def may_import_torch(listing: Listing, others: Iterable[bytes] = (), known: ImportPath | None = None, imported: Iterable[str] = ()) -> bool:
     """Say whether a listing may import torch, itself or through what it imports; where that is not plain to see, it may.
 
     Args:
         listing: what will run.
         others: what the files of its tree hold that stand beside it.
+        known: where imports are looked up; None leaves all but the modules of Python and pytest not plain to see.
+        imported: files of the project that they import in turn, as `known` names them.
     """
-    return not _OPTIONS.isdisjoint(listing.options) or any(map(_may_import, (listing.data(), *others)))
-
-
-def _may_import(data: bytes) -> bool:
-    if b"torch" in data:
+    read = (listing.data(), *others)
+    if not _OPTIONS.isdisjoint(listing.options) or any(b"torch" in data for data in read):
         return True
-    names = (name for match in _IMPORTED.finditer(data) for name in match[1].split(b","))
-    return any(name.strip().partition(b".")[0] not in _FREE for name in names)
+    names = (name for data in read for match in _IMPORTED.finditer(data) for name in match[1].decode().split(","))
+    tops = {name.strip().partition(".")[0] for name in names} - _FREE
+    return bool(tops if known is None else known.outside(tops, imported) - _FREE)
