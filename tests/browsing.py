@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 PHONE, TABLET, DESKTOP = {"width": 390, "height": 844}, {"width": 760, "height": 1000}, {"width": 1280, "height": 900}
+CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""Names of its programs; the first is the same engine without the windows around it, and takes a fifth less time."""
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
@@ -59,7 +61,7 @@ def served(site: Path, port: int = 0) -> Iterator[str]:
 @contextmanager
 def browser():
     """Start Chromium."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if path is None:
         unavailable("no Chromium on the PATH")
     try:

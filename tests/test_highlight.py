@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import shutil
 import signal
 import sys
 from contextlib import contextmanager
@@ -434,27 +433,22 @@ def test_the_version_names_the_tables(monkeypatch):
 
 
 @pytest.mark.browser
-def test_a_browser_copies_the_source_and_draws_the_numbers(tmp_path):
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    playwright = pytest.importorskip("playwright.sync_api")
-    if path is None:
-        pytest.skip("no Chromium on the PATH")
+def test_a_browser_copies_the_source_and_draws_the_numbers(tmp_path, chromium):
+    """What is copied is the source, byte for byte; line numbers are drawn, and the line of an address is in sight and marked."""
     source = '\ndef f(x):\n\t"""Doc.\n\n    More."""\n    return f"{x}\u202e"  # <b> & c\n' + "y = 1\n" * 60
     page = tmp_path / "page.html"
     listing = f'<div class="highlight rankbook-source"><pre><code>{highlighted(source, "python", anchors=True)}</code></pre></div>'
     page.write_text(f"<!doctype html><meta charset=utf-8><style>{style()}</style>{listing}", encoding="utf-8")
-    with playwright.sync_playwright() as engine:
-        browser = engine.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        view = browser.new_page(viewport={"width": 390, "height": 500})
-        view.goto(f"{page.as_uri()}#L40")
-        code = "document.querySelector('code')"
-        assert view.evaluate(f"{code}.textContent") == source
-        assert view.evaluate(f"{code}.innerText") == source
-        assert view.evaluate(f"getSelection().selectAllChildren({code}), getSelection().toString()").rstrip("\n") == source.rstrip("\n")
-        line = "document.getElementById('L40')"
-        assert view.evaluate(f"getComputedStyle({line}, '::before').content") == "counter(rankbook-line)"
-        assert view.evaluate(f"getComputedStyle({line}).backgroundColor") != view.evaluate(
-            "getComputedStyle(document.getElementById('L41')).backgroundColor"
-        )
-        assert 0 <= view.evaluate(f"{line}.getBoundingClientRect().top") < 500
-        browser.close()
+    view = chromium.new_page(viewport={"width": 390, "height": 500})
+    view.goto(f"{page.as_uri()}#L40")
+    code = "document.querySelector('code')"
+    assert view.evaluate(f"{code}.textContent") == source
+    assert view.evaluate(f"{code}.innerText") == source
+    assert view.evaluate(f"getSelection().selectAllChildren({code}), getSelection().toString()").rstrip("\n") == source.rstrip("\n")
+    line = "document.getElementById('L40')"
+    assert view.evaluate(f"getComputedStyle({line}, '::before').content") == "counter(rankbook-line)"
+    assert view.evaluate(f"getComputedStyle({line}).backgroundColor") != view.evaluate(
+        "getComputedStyle(document.getElementById('L41')).backgroundColor"
+    )
+    assert 0 <= view.evaluate(f"{line}.getBoundingClientRect().top") < 500
+    view.close()

@@ -597,25 +597,18 @@ def test_properdocs_is_as_live(tmp_path):
 
 
 @pytest.mark.browser
-def test_an_open_page_follows_its_source(tmp_path):
+def test_an_open_page_follows_its_source(tmp_path, chromium):
     """In a browser the page of a saved source reloads by itself, keeps the reader's place, and what was opened on it is open."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if path is None:
-        if os.environ.get("RANKBOOK_REQUIRE_BROWSER"):
-            pytest.fail("no Chromium on the PATH, and RANKBOOK_REQUIRE_BROWSER is set")
-        pytest.skip("no Chromium on the PATH")
     pytest.importorskip("material", reason="the site needs the extra `site`")
     root = write_project(tmp_path / "project")
     long = RING + "".join(f"LINE_{number} = {number}\n" for number in range(300))
     (root / "docs/index.md").write_text("# Home\n\n<details><summary>More</summary>Words.</details>\n")
     (root / "suite/test_ring.py").write_text(long)
-    with serving(root) as served, playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1000, "height": 600})
+    with serving(root) as served:
+        page = chromium.new_page(viewport={"width": 1000, "height": 600})
         page.set_default_timeout(MINUTE * 1000)
         page.goto(served.address + PAGE)
-        other = browser.new_page()
+        other = chromium.new_page()
         other.goto(served.address)
         other.get_by_text("More").click()
         other.evaluate("window.isOld = true")
@@ -638,7 +631,8 @@ def test_an_open_page_follows_its_source(tmp_path):
         page.wait_for_function("document.body && !document.body.textContent.includes('LINE_150')")
         (root / "away.txt").rename(source)
         page.wait_for_function("document.body && document.body.textContent.includes('LINE_150')")
-        browser.close()
+        page.close()
+        other.close()
 
 
 def answer(body, status="200 OK", kind="text/html"):

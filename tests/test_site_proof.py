@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import html
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -1377,24 +1376,12 @@ def shown_pages(tmp_path_factory):
     return root
 
 
-@pytest.fixture(scope="module")
-def browser():
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None and not os.environ.get("RANKBOOK_REQUIRE_BROWSER"):
-        pytest.skip("no Chromium on the PATH")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
-
-
 @pytest.mark.browser
 @pytest.mark.parametrize("options", SHOTS.values(), ids=SHOTS.keys())
 @pytest.mark.parametrize("name", ["file", "folder"])
-def test_proof_reads_well_everywhere(browser, shown_pages, name, options):
+def test_proof_reads_well_everywhere(chromium, shown_pages, name, options):
     """In light, in dark and on a phone nothing is wider than the screen, and every badge, sign and small text has enough contrast."""
-    context = browser.new_context(**options)
+    context = chromium.new_context(**options)
     page = context.new_page()
     page.goto(f"file://{shown_pages}/{name}.html")
     widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
@@ -1406,9 +1393,9 @@ def test_proof_reads_well_everywhere(browser, shown_pages, name, options):
 
 
 @pytest.mark.browser
-def test_proof_reads_without_a_script_and_is_short_with_one(browser, shown_pages):
+def test_proof_reads_without_a_script_and_is_short_with_one(chromium, shown_pages):
     """Without script the date stands there and each history opens by the keyboard; with it the time is told from today."""
-    still = browser.new_context(java_script_enabled=False)
+    still = chromium.new_context(java_script_enabled=False)
     page = still.new_page()
     page.goto(f"file://{shown_pages}/file.html")
     assert page.locator("time").first.inner_text() == "2026-11-20 10:00 UTC"
@@ -1418,7 +1405,7 @@ def test_proof_reads_without_a_script_and_is_short_with_one(browser, shown_pages
     page.keyboard.press("Enter")
     assert page.locator(".rankbook-runs td details ul").first.is_visible()
     still.close()
-    context = browser.new_context()
+    context = chromium.new_context()
     page = context.new_page()
     page.goto(f"file://{shown_pages}/file.html")
     first = page.locator("time").first

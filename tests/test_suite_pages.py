@@ -435,29 +435,23 @@ def test_the_site_ships_the_script(tmp_path):
 
 
 @pytest.mark.browser
-def test_the_box_filters_rows_and_headings():
+def test_the_box_filters_rows_and_headings(chromium):
     """Typing words leaves the rows that hold all of them, with their headings, and tells how many; clearing brings all back."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if path is None:
-        pytest.skip("no Chromium on the PATH")
     names = [f"pkg.{space}.name_{number}" for space in ("one", "two") for number in range(8)]
     rows = [ApiRow(name, "t.py", (1,), 0, "", 1, ("0",), ()) for name in names]
     text = made([suite.api_page(BOOK, api_shards(Counter(names))[0], rows)])["suite-apis.md"]
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page()
-        page.set_content(f"<article>{markdown.markdown(text, extensions=EXTENSIONS)}</article>")
-        page.add_script_tag(content=script())
-        box, visible = page.get_by_label("Filter this page"), page.locator("tbody tr:visible")
-        assert visible.count() == 16
-        box.fill("TWO name_3")
-        page.get_by_role("status").get_by_text("1 of 16").wait_for()
-        assert visible.all_inner_texts()[0].startswith("name_3")
-        assert page.locator("h2:visible").all_inner_texts() == ["pkg.two"]
-        box.fill("")
-        page.wait_for_function("document.querySelectorAll('tbody tr:not([hidden])').length === 16")
-        browser.close()
+    page = chromium.new_page()
+    page.set_content(f"<article>{markdown.markdown(text, extensions=EXTENSIONS)}</article>")
+    page.add_script_tag(content=script())
+    box, visible = page.get_by_label("Filter this page"), page.locator("tbody tr:visible")
+    assert visible.count() == 16
+    box.fill("TWO name_3")
+    page.get_by_role("status").get_by_text("1 of 16").wait_for()
+    assert visible.all_inner_texts()[0].startswith("name_3")
+    assert page.locator("h2:visible").all_inner_texts() == ["pkg.two"]
+    box.fill("")
+    page.wait_for_function("document.querySelectorAll('tbody tr:not([hidden])').length === 16")
+    page.close()
 
 
 EDITS = st.dictionaries(st.text("ab_.é", max_size=5), st.integers(1, 5), max_size=40)
