@@ -1362,7 +1362,7 @@ def test_workflow_of_github_runs(project, tmp_path, environment, arguments):
 def test_workflow_of_github_brings_torch(project, tmp_path, environment):
     """A suite that imports torch, in a project that does not name it, is proved with the torch that rankbook's extra brings."""
     write(project, {"tests/test_sum.py": "import torch\n\n\ndef test_sum():\n    assert torch.ones(2).sum() == 2\n"})
-    run = Run(committed(project), tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"})
+    run = Run(committed(project), tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"}, ("cpu",))
     run.workflow((project / ".github/workflows/book.yml").read_text())
     assert run.results["cpu"] == "success", run.log
     assert 'pip install "rankbook[torch]"' in run.said["cpu"]
@@ -1376,17 +1376,17 @@ def test_ci_of_a_package_that_nothing_installs(project, tmp_path, environment):
     assert "install   nothing: pip installs rankbook only; imported from where it lies: tiny_ring" in done.stdout
     git(project, "add", ".")
     follow(project, done.stdout)
-    run = Run(project, tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"})
+    run = Run(project, tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"}, ("cpu",))
     run.workflow((project / ".github/workflows/book.yml").read_text())
     assert run.results["cpu"] == "success", run.log
-    pipeline = Run(project, tmp_path / "pipeline", environment)
+    pipeline = Run(project, tmp_path / "pipeline", environment, only=("book-cpu",))
     pipeline.pipeline((project / ".gitlab/book.gitlab-ci.yml").read_text(), "main")
     assert pipeline.results["book-cpu"] == "success", pipeline.log
 
 
 def test_ci_of_packages_of_one_repository(packages, tmp_path, environment):
     """The packages of a repository are installed by its jobs, and their tests pass."""
-    run = Run(committed(packages), tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"})
+    run = Run(committed(packages), tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"}, ("cpu",))
     run.workflow((packages / ".github/workflows/book.yml").read_text())
     assert run.results["cpu"] == "success", run.log
 
@@ -1408,7 +1408,7 @@ def test_workflow_of_github_sees_drift(project, tmp_path, environment):
     committed(project)
     (project / "tests" / "test_ring.py").write_text(TEST.replace("first(self)", "other(self)"))
     git(project, "commit", "--quiet", "--all", "--message", "A change")
-    run = Run(project, tmp_path / "run", environment, {"github.ref": "refs/pull/1/merge", "github.event_name": "pull_request"})
+    run = Run(project, tmp_path / "run", environment, {"github.ref": "refs/pull/1/merge", "github.event_name": "pull_request"}, ("drift",))
     run.workflow((project / ".github/workflows/book.yml").read_text())
     assert run.results["drift"] == "failure"
     assert "docs/suite/tests/test_ring.py_docs.md" in run.said["drift"]
@@ -1436,7 +1436,7 @@ def test_pipeline_of_gitlab_builds_the_site_of_a_branch(project, tmp_path, envir
     with (project / "docs/index.md").open("a") as file:
         file.write("[A page](missing.md)\n")
     git(project, "commit", "--quiet", "--all", "--message", "A mistake")
-    broken = Run(project, tmp_path / "broken", environment)
+    broken = Run(project, tmp_path / "broken", environment, only=("book-site",))
     broken.pipeline(text, "other")
     assert broken.results["book-site"] == "failure", broken.log
 
@@ -1476,7 +1476,7 @@ def test_ci_checks_out_submodules_that_hold_sources(project, tmp_path, environme
     run.workflow((project / made[0]).read_text())
     assert run.results["drift"] == run.results["site"] == "success", run.log
     assert "tests/other/test_other.py_docs" in run.said["cpu"]
-    pipeline = Run(project, tmp_path / "pipeline", environment)
+    pipeline = Run(project, tmp_path / "pipeline", environment, only=("book-drift",))
     pipeline.pipeline((project / made[1]).read_text(), "main")
     assert pipeline.results["book-drift"] == "success", pipeline.log
 
@@ -1500,10 +1500,10 @@ def test_ci_checks_out_submodules_that_the_build_needs(project, tmp_path, enviro
     (project / "pyproject.toml").unlink()
     write(project, {"setup.py": READS_A_SUBMODULE})
     committed(project, "--ci", "github", "--ci", "gitlab")
-    run = Run(project, tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"})
+    run = Run(project, tmp_path / "run", environment, {"github.ref": "refs/heads/main", "github.event_name": "push"}, ("cpu",))
     run.workflow((project / ".github/workflows/book.yml").read_text())
     assert run.results["cpu"] == "success", run.log
-    pipeline = Run(project, tmp_path / "pipeline", environment)
+    pipeline = Run(project, tmp_path / "pipeline", environment, only=("book-cpu",))
     pipeline.pipeline((project / ".gitlab/book.gitlab-ci.yml").read_text(), "main")
     assert pipeline.results["book-cpu"] == "success", pipeline.log
 

@@ -55,6 +55,8 @@ class Run:
     """Variables of each machine."""
     context: Mapping[str, str] = field(default_factory=dict)
     """Values of expressions: `github.ref`."""
+    only: tuple[str, ...] = ()
+    """Jobs that run, whatever others say that are skipped; all of them where none is named."""
     said: dict[str, str] = field(default_factory=dict)
     """Output of each job that ran."""
     results: dict[str, str] = field(default_factory=dict)
@@ -91,7 +93,7 @@ class Run:
             needs = job.get("needs", [])
             needs = [needs] if isinstance(needs, str) else needs
             always = all(self.results[need] == "success" for need in needs)
-            if not (self.holds(job["if"]) if "if" in job else always):
+            if not (name in self.only if self.only else self.holds(job["if"]) if "if" in job else always):
                 self.results[name] = "skipped"
                 continue
             variables = {**document.get("env", {}), **job.get("env", {})}
@@ -144,7 +146,8 @@ class Run:
                 continue
             base = document[job["extends"]] if "extends" in job else {}
             variables = {"CI_COMMIT_BRANCH": branch, "CI_DEFAULT_BRANCH": "main", **base.get("variables", {}), **job.get("variables", {})}
-            if "rules" in job and not any(_matches(rule["if"], {**variables, **self.context}) for rule in job["rules"]):
+            is_due = "rules" not in job or any(_matches(rule["if"], {**variables, **self.context}) for rule in job["rules"])
+            if not (name in self.only if self.only else is_due):
                 self.results[name] = "skipped"
                 continue
             root = clone(self.project, self.folder / name, variables.get("GIT_SUBMODULE_STRATEGY", ""))
