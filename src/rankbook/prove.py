@@ -25,7 +25,7 @@ from rankbook.config import Settings
 from rankbook.errors import PageError
 from rankbook.harness import preloaded, shell
 from rankbook.harness.import_path import ImportPath, conftest_files
-from rankbook.harness.mirror import Mirror, Placed, file_of, is_inside
+from rankbook.harness.mirror import Mirror, Placed, is_inside
 from rankbook.harness.unimported import taken
 from rankbook.harness.without_torch import may_import_harnesses, may_import_torch
 from rankbook.jobs import Case, Collected, Job
@@ -102,9 +102,7 @@ class Prover:
     def warm(self, job: Job, sources: PageSources) -> None:
         """Let the engine get ready for a listing that it will run."""
         if job.kind.preload and hasattr(engine := self.engine(), "warm"):
-            known = sources.import_path
-            imported = known.hashes({file_of(job.placed): job.placed.data()})
-            torch = may_import_torch(job.placed, (), known, imported)
+            torch = may_import_torch(job.placed, known=sources.import_path)
             engine.warm(torch=torch, harnesses=may_import_harnesses(job.placed))
 
     @property
@@ -191,7 +189,7 @@ class Prover:
             environment=listings.environment(options),
             timeout=float(options.get("timeout", self.settings.listing_timeout)),
             preload=job.kind.preload,
-            torch=may_import_torch(job.placed, placed.others.values(), sources.import_path, placed.modules),
+            torch=may_import_torch(job.placed, placed.others, sources.import_path),
             harnesses=may_import_harnesses(job.placed, placed.others.values()),
             gpus=granted,
             fresh=fresh or _why_fresh(job, placed.others.values()),

@@ -127,15 +127,13 @@ class ImportPath(Struct, frozen=True, dict=True):
         places = self.imported.absent(self._all, files.values(), (f"{start}{path}" for path in found))
         return (place.removeprefix(start) for place in places if place.startswith(start))
 
-    def outside(self, tops: Iterable[str], found: Iterable[str]) -> set[str]:
-        """Give the top-level modules that are not of the project.
+    def outside(self, files: Mapping[str, bytes]) -> Iterator[str]:
+        """Yield the top-level modules that Python files import, directly or in turn, and that are not of the project.
 
         Args:
-            tops: those that files import, ...
-            found: ... and what they import in turn, as `hashes` names it, whose own imports count, too.
+            files: what the files hold, by their paths below the root.
         """
-        named = {*tops, *self.imported.tops(f"{self.root}/{path}" for path in found)}
-        return {top for top in named if not self.imported.has(self._all, top) and not self._editable(top)}
+        return self.imported.outside(self._all, {f"{self.root}/{path}": data for path, data in files.items()}, self._editable)
 
     def digest(self, path: str) -> str:
         """Give the SHA-256 of a file below the root; empty where there is none."""

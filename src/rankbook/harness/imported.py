@@ -8,6 +8,7 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import chain
 
 from msgspec import Struct, field
 
@@ -61,15 +62,21 @@ class Imported:
             files: what the files hold, by the path of each.
             elsewhere: tells of modules outside of the folders; for the same folders it says the same.
         """
-        found: dict[str, str] = {}
-        waiting = [place for path, data in files.items() for place in self._places_of(path, imports_of(data), folders, elsewhere)]
-        while waiting:
-            place = waiting.pop()
-            file = None if place in found else self._file(place)
-            if file is not None:
-                found[place] = file.sha256
-                waiting += self._direct(place, file, folders, elsewhere)
-        return found
+        return {place: file.sha256 for place, file in self._reached(folders, files, elsewhere)}
+
+    def outside(self, folders: Folders, files: Mapping[str, bytes], elsewhere: Elsewhere) -> Iterator[str]:
+        """Yield the top-level modules outside of folders that Python files import, directly or in turn, as they are met.
+
+        Args:
+            folders: in which imports are looked up.
+            files: what the files hold, by the path of each.
+            elsewhere: tells of modules outside of the folders that are followed, too.
+        """
+        met: set[str] = set()
+        for imports in chain(map(imports_of, files.values()), (file.imports for _, file in self._reached(folders, files, elsewhere))):
+            tops = {name.partition(".")[0] for name in imports.names} - met
+            met |= tops
+            yield from (top for top in sorted(tops) if not self._has(folders, top) and not elsewhere(top))
 
     def absent(self, folders: Folders, files: Iterable[bytes], found: Iterable[str]) -> Iterator[str]:
         """Yield the files that are not there, and that imports would find, too, of top-level modules that lie in folders.
@@ -83,20 +90,27 @@ class Imported:
         imports += [file.imports for file in map(self._file, found) if file is not None]
         tops = {name.partition(".")[0] for each in imports for name in each.names}
         for top in sorted(tops):
-            if self.has(folders, top):
+            if self._has(folders, top):
                 for folder in folders:
                     if f"{top}.py" not in self._names(folder):
                         yield f"{folder}/{top}.py"
                     if top not in self._names(folder) or "__init__.py" not in self._names(f"{folder}/{top}"):
                         yield f"{folder}/{top}/__init__.py"
 
-    def has(self, folders: Folders, top: str) -> bool:
-        """Say whether one of some folders has a top-level module."""
+    def _has(self, folders: Folders, top: str) -> bool:
         return any(not self._names(folder).isdisjoint((top, f"{top}.py")) for folder in folders)
 
-    def tops(self, found: Iterable[str]) -> set[str]:
-        """Give the top-level modules that Python files import themselves."""
-        return {name.partition(".")[0] for file in map(self._file, found) if file is not None for name in file.imports.names}
+    def _reached(self, folders: Folders, files: Mapping[str, bytes], elsewhere: Elsewhere) -> Iterator[tuple[str, _File]]:
+        """Yield each file below folders that Python files import, directly or in turn."""
+        waiting = [place for path, data in files.items() for place in self._places_of(path, imports_of(data), folders, elsewhere)]
+        met: set[str] = set()
+        while waiting:
+            place = waiting.pop()
+            file = None if place in met else self._file(place)
+            if file is not None:
+                met.add(place)
+                yield place, file
+                waiting += self._direct(place, file, folders, elsewhere)
 
     def _direct(self, place: str, file: _File, folders: Folders, elsewhere: Elsewhere) -> tuple[str, ...]:
         key = folders, elsewhere is not nowhere

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from rankbook.harness.import_path import ImportPath
+from rankbook.harness.mirror import file_of
 from rankbook.listing import Listing
 
-_IMPORTED = re.compile(rb"^[ \t]*(?:(?:>>>|\.\.\.)[ \t]+)?(?:from|import)[ \t]+(\w+(?:[\w.]|[ \t]*,[ \t]*\w)*)", re.MULTILINE)
+_NONE: Mapping[str, bytes] = MappingProxyType({})
+_NOWHERE = ImportPath()
 _FREE = frozenset((*sys.stdlib_module_names, "pytest", "_pytest"))
 """Modules that import no torch."""
 _OPTIONS = frozenset({"ranks", "init", "backend", "fixtures"})
@@ -29,18 +32,15 @@ def may_import_harnesses(listing: Listing, others: Iterable[bytes] = ()) -> bool
     return any(map(_HARNESSES.search, (listing.data(), *others)))
 
 
-def may_import_torch(listing: Listing, others: Iterable[bytes] = (), known: ImportPath | None = None, imported: Iterable[str] = ()) -> bool:
+def may_import_torch(listing: Listing, others: Mapping[str, bytes] = _NONE, known: ImportPath = _NOWHERE) -> bool:
     """Say whether a listing may import torch, itself or through what it imports; where that is not plain to see, it may.
 
     Args:
         listing: what will run.
-        others: what the files of its tree hold that stand beside it.
-        known: where imports are looked up; None leaves all but the modules of Python and pytest not plain to see.
-        imported: files of the project that they import in turn, as `known` names them.
+        others: what the files of its tree hold that stand beside it, by path.
+        known: where its project has the modules that it imports.
     """
-    read = (listing.data(), *others)
-    if not _OPTIONS.isdisjoint(listing.options) or any(b"torch" in data for data in read):
+    if not _OPTIONS.isdisjoint(listing.options) or any(b"torch" in data for data in (listing.data(), *others.values())):
         return True
-    names = (name for data in read for match in _IMPORTED.finditer(data) for name in match[1].decode().split(","))
-    tops = {name.strip().partition(".")[0] for name in names} - _FREE
-    return bool(tops if known is None else known.outside(tops, imported) - _FREE)
+    files = {file_of(listing): listing.data()} | {path: data for path, data in others.items() if path.endswith(".py")}
+    return any(top not in _FREE for top in known.outside(files))
