@@ -27,8 +27,9 @@ from typing import Any
 
 import yaml
 
+from measured import chromium
+
 REPOSITORY = Path(__file__).parents[1]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LIMIT = 900.0
 """Seconds after which a server counts as dead, and an edit as lost."""
 WAYS = {
@@ -126,7 +127,7 @@ def main() -> None:
     chosen = parser.parse_args()
     print("| corpus | way | start (s) | save to visible: median (s) | longest (s) |\n|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory(prefix="rankbook-live-", dir=chosen.keep) as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
         for corpus in chosen.corpora:
             for way in chosen.ways.split(","):
                 root = Path(folder, f"{corpus.name}-{way}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -80,3 +81,16 @@ def _used(group: Path | None) -> float:
     if (group / "cpuacct.usage").is_file():
         return int((group / "cpuacct.usage").read_text()) / 1e9
     return int((group / "cpu.stat").read_text().split()[1]) / 1e6
+
+
+def chromium() -> str:
+    """Give the path of Chromium: without its windows where that is there, as the tests use it.
+
+    Raises:
+        SystemExit: there is none.
+    """
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        raise SystemExit(f"no Chromium on the PATH; install one of {', '.join(names)}")
+    return found

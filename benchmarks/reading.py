@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from measured import run
+from measured import chromium, run
 from search import served
 
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -49,7 +49,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory(prefix="rankbook-reading-") as folder, sync_playwright() as playwright:
         site = build(Path(folder), chosen.file)
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=_ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=chromium(), args=_ARGUMENTS)
         print("| page | lines | KB | as | loaded, s | painted, s | to the middle, s |\n|---|--:|--:|---|--:|--:|--:|")
         with served(site) as address:
             for file in chosen.file:

@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from measured import Measured, run
+from measured import Measured, chromium, run
 
 QUERIES = ("all_reduce", "TestCase", "reduce", "tensor", "test_basic", "linalg.norm", "forward", "parse")
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -199,9 +199,8 @@ def ask(site: Path, first: Callable[[Any, str], None]) -> dict[str, First]:
     """Measure all queries."""
     from playwright.sync_api import sync_playwright
 
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
     with served(site) as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=chromium(), args=_ARGUMENTS)
         measure(browser, address, QUERIES[0], first)  # the first of all warms the browser's own code
         found = {query: measure(browser, address, query, first) for query in QUERIES}
         browser.close()

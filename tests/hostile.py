@@ -149,13 +149,13 @@ PIECES = (
     "(" * 60 + ")" * 60,
 )
 """What a hostile text may hold."""
-_SHAPE = re.compile(r"[^\s.!?]")
+_SHAPE = re.compile(r"((?:[<>=!]=|[<>]) ?\d)|[^\s.!?]")
 _END = re.compile(r"\r\n|\n|\r")
 
 
 def tame(text: str) -> str:
-    """Give a harmless text of the same shape: as long, with the same spaces and ends of sentences."""
-    return _SHAPE.sub("x", text)
+    """Give a harmless text of the same shape: as long, with the same spaces, ends of sentences and bounds of versions (`<1`)."""
+    return _SHAPE.sub(lambda match: match[1] or "x", text)
 
 
 # Trees
