@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ledgers import CPU, TWO_GPUS, Strict, cases, rankbook, run
-from rankbook import debt
+from rankbook import debt, jobs, listings
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome
 from rankbook.requirements import KINDS, Requirement, gpu_range
+from rankbook.site import expected
 
 FOUR = ("4 GPUs", "backend nccl")
 DAY = date(2026, 11, 21)
@@ -227,6 +228,29 @@ def test_the_command(ledger, tmp_path):
     assert [(one["node_ids"], one["machine"], one["last"]) for one in found] == [(["docs/p.md::a"], "4 GPUs, backend nccl", "")]
     ledger.record([run("docs/p.md::a", machine=TWO_GPUS, when=LATE)])
     assert rankbook("ledger", "debt", "--fail-on-debt", cwd=tmp_path) == "no skip debt: all of 2 tests and listings have run\n"
+
+
+def test_a_page_made_by_hand_that_was_edited(ledger, tmp_path):
+    """A listing that was edited since it ran owes a run; one that the page has no more owes none."""
+    (tmp_path / "pyproject.toml").touch()
+    page = tmp_path / "docs/guide.md"
+    page.parent.mkdir()
+    page.write_text("```python {name=one}\nassert 1\n```\n\n```python {name=two}\nassert 2\n```\n")
+    made = {job.name: job.fingerprint for job in jobs.plan(listings.collect(page, "docs/guide.md"))}
+    ledger.record([run(name, source="", kind="script", listing=text, when=LATE) for name, text in made.items()])
+    assert rankbook("ledger", "debt", cwd=tmp_path) == "no skip debt: all of 2 tests and listings have run\n"
+    page.write_text("```python {name=one}\nassert 0\n```\n")
+    owed = rankbook("ledger", "debt", "--fail-on-debt", cwd=tmp_path, status=debt.STATUS)
+    assert "last run: 2026-11-20, before the listing changed" in owed
+    assert owed.endswith("skip debt: 1 of 1 tests and listings\n")
+
+
+def test_what_was_expected_to_fail_in_an_older_version_needs_what_its_page_says(ledger):
+    """It did run, so that its need is no secret."""
+    page = debt.Page("a.py", "new", expected.tests('{"needs": [], "tests": {"": ["a"]}}'))
+    ledger.record([skipped("docs/a.md::a", (), reason="expected to fail: known", source="a.py", listing="old", case={"id": "a"})])
+    (one,) = debt.owed(ledger, debt.current_runs(ledger), today=DAY, pages={"docs/a.md": page})
+    assert one.sentence() == "1 test needs no GPU; last run: 2026-11-20, before the listing changed; smallest machine: CPU"
 
 
 def test_a_ledger_that_is_not_there(tmp_path):

@@ -26,7 +26,7 @@ from ledgers import CPU, TWO_GPUS, cases, rankbook, run, runs
 from rankbook.debt import owed
 from rankbook.errors import LedgerError
 from rankbook.ledger import FORMAT, Ledger, checked, hardware_class, moment, run_of, values_of
-from rankbook.ledger.recent import recent
+from rankbook.ledger.recent import recorded
 from rankbook.listing import Outcome, RankEnd, Receipt, Run
 
 FIRST_FORMAT = """
@@ -586,7 +586,7 @@ def test_a_run_that_is_dated_ahead_hides_no_other(book, tmp_path):
         merged = Ledger(there)
         assert [found.reason for found in merged.history(later)] == ["ahead", "old", "now"]
         assert [found.reason for found in merged.latest()] == ["alone", "now"]
-        assert {runs[-1][1].reason: runs[-1][1].at for runs in recent(there)} == {"now": soon, "alone": ""}
+        assert {runs[-1][1].reason: runs[-1][1].at for runs in recorded(there)} == {"now": soon, "alone": ""}
         assert {page: set(found.nodes) for page, found in merged.gone().items()} == {"docs/p.md": set(), "docs/q.md": set()}
         assert [one.sentence() for one in owed(merged, merged.latest(), days=30)] == [
             "1 test, whose need is not known (skipped: alone); last run: at a time that is not known"

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from html.parser import HTMLParser
 
 import pytest
@@ -22,7 +21,6 @@ from rankbook.config import Settings
 from rankbook.debt import current_runs, owed
 from rankbook.front_matter import Stamp
 from rankbook.ledger import Ledger
-from rankbook.ledger.recent import MOST, recent
 from rankbook.listing import Outcome, RankEnd, Receipt
 from rankbook.site import expected
 from rankbook.site.addresses import Addresses
@@ -31,7 +29,7 @@ from rankbook.site.outcomes import Group, in_a_line, shown
 from rankbook.site.proof import Proof
 from rankbook.site.rank_diagram import diagram, lanes
 from rankbook.site.standing import Standing
-from rankbook.standing import standing
+from rankbook.standing import MOST, standing
 from rankbook.terminal import STEERING
 from tiny_site import build, write_project
 
@@ -244,6 +242,24 @@ def test_who_ends_again_as_before_is_flakier_than_who_changed_once(proof_of):
     assert flakiest.index("test_comes_and_goes") < flakiest.index("test_broke")
 
 
+def test_how_flaky_a_test_is_is_counted_within_its_versions_and_hardware(proof_of):
+    """Of each version and hardware the runs are counted, and only there does it come back; an expected failure is an end of its own."""
+    passes, fails = Outcome.PASSED, Outcome.FAILED
+    edited = [a_run("test_edited", end, day=1 + at, listing=[BEFORE, NOW][at // 2]) for at, end in enumerate([passes, fails] * 2)]
+    ends = enumerate([passes, fails, passes])
+    both = [a_run("test_both", end, day=1 + at, machine=machine) for at, end in ends for machine in (CPU, TWO_GPUS)]
+    known = [
+        a_run("test_known", end, day=1 + at, reason=reason)
+        for at, (end, reason) in enumerate([(Outcome.SKIPPED, "expected to fail: known"), (passes, "")])
+    ]
+    front = Seen(proof_of(*edited, *both, *known).front()).text
+    flakiest = front[front.index("Flakiest") :]
+    assert "2 changes in 4 runs" in flakiest
+    assert "4 changes in 6 runs" in flakiest
+    assert "1 change in 2 runs" in flakiest
+    assert flakiest.index("test_both") < flakiest.index("test_edited")
+
+
 def test_an_outcome_that_changes_with_a_file_beside_it_is_not_flaky(proof_of):
     """Who ends otherwise because a file beside it has changed is no flaky test, and is one where nothing has."""
     ends = [Outcome.PASSED, Outcome.FAILED, Outcome.PASSED, Outcome.FAILED]
@@ -442,6 +458,54 @@ def test_a_listing_of_a_page_made_by_hand_is_green_for_its_own_text_only(tmp_pat
     assert "older version" not in proof().page("guide.md").last_run
 
 
+def test_a_listing_with_tests_that_was_edited_has_as_many_as_it_says(tmp_path):
+    """Of its tests that were run before it was edited only so many are shown as there are; none is counted twice."""
+    page = tmp_path / "docs/guide.md"
+    page.parent.mkdir()
+    page.write_text(TESTS_BY_HAND)
+    from rankbook import jobs, listings
+
+    def ran(*names, of, day):
+        (job,) = jobs.plan(listings.collect(page, "docs/guide.md"))
+        return [
+            run(
+                f"{job.name}::{name}", source="", listing=job.fingerprint, when=f"2026-11-{day}T10:00:00+00:00", case={"id": name, "of": of}
+            )
+            for name in names
+        ]
+
+    ledger = Ledger(tmp_path / Settings().ledger)
+    ledger.record(ran("test_a", "test_b", "test_c", of=3, day=20))
+    page.write_text(TESTS_BY_HAND.replace("assert 1", "assert 2"))
+    ledger.record(ran("test_a", of=2, day=21))
+
+    def badge():
+        proof = Proof.of(standing(Settings(root=tmp_path), ["docs/guide.md"]), {})
+        return Seen(proof.listings("guide.md", is_tabled=False)["tests"]).text, proof.page("guide.md").last_run
+
+    shown_now, table = badge()
+    assert "1 of 2 proved" in shown_now
+    assert "1 passed, 1 older version" in table
+    ledger.record(ran("test_b", of=2, day=22))
+    assert badge()[0].startswith("passed")
+
+
+TESTS_BY_HAND = """\
+# Guide
+
+```python {name=tests}
+def test_a():
+    assert 1
+
+
+def test_b():
+    assert 1
+```
+
+<!-- rankbook:last-run -->
+"""
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(runs, max_size=12))
 def test_what_counts_as_run_is_what_owes_no_run(tmp_path_factory, recorded):
@@ -492,11 +556,46 @@ def test_a_case_that_is_found_no_more(proof_of):
 def test_a_history_is_bounded_on_each_hardware(proof_of, tmp_path):
     """Of each class of hardware the last runs are shown, whatever the number of its cores."""
     machines = [CPU, CPU.replace("2 cores", "8 cores"), TWO_GPUS]
-    recorded = [a_run(day=1 + day, machine=machine, duration=day) for day in range(28) for machine in machines]
-    page = proof_of(*recorded).page(PAGE).last_run
+    known = [a_run(day=1 + day, machine=machine, duration=day) for day in range(28) for machine in machines]
+    page = proof_of(*known).page(PAGE).last_run
     assert page.count(f"last {MOST} runs: {MOST} passed") == 4
-    (rows,) = recent(tmp_path / Settings().ledger)
-    assert Counter(hardware for hardware, _ in rows) == {"CPU, x86_64": MOST, TWO_GPUS: MOST}
+    (found,) = standing(Settings(root=tmp_path)).items.values()
+    assert {hardware: len(list(found.strip(hardware))) for hardware in found.beats} == {"CPU, x86_64": MOST, TWO_GPUS: MOST}
+
+
+def test_a_proof_stays_however_often_it_was_skipped_since(proof_of, tmp_path):
+    """What was really run of a version counts though its history has been skips for long; so does an earlier version come back."""
+    skips = [a_run(outcome=Outcome.SKIPPED, when=f"2026-11-21T10:{minute:02d}:00+00:00") for minute in range(MOST + 5)]
+    proof = proof_of(a_run(outcome=Outcome.FAILED), *skips)
+    assert "1 failed" in proof.page(PAGE).last_run
+    assert "Failing" in proof.front()
+    assert "A machine has run 1 of 2 tests" in proof.front()
+    others = [a_run(listing=BEFORE, when=f"2026-11-22T10:{minute:02d}:00+00:00") for minute in range(MOST + 5)]
+    assert "1 failed" in proof_of(*others).page(PAGE).last_run
+    versions = [a_run(listing=f"{number:064x}", when=f"2026-11-23T10:{number:02d}:00+00:00") for number in range(MOST + 5)]
+    proof_of(*versions)
+    (found,) = standing(Settings(root=tmp_path)).items.values()
+    assert len(found.real) == MOST
+
+
+def test_a_run_of_a_time_that_is_not_known_was_a_run(proof_of):
+    """Folders and the front page count it like any other, and say that they do not know when it was."""
+    proof = proof_of(a_run(outcome=Outcome.FAILED, when="2999-01-01T10:00:00+00:00", duration=3.0), stamps=stamps_of("TestA::test_a"))
+    folder = Seen(proof.page("s/index.md").rollup).text
+    assert "A machine has run 1 of 2 tests" in folder
+    assert "When the last run was is not known." in folder
+    assert "Failing" in folder
+    assert "Slowest" in folder
+
+
+def test_a_test_that_the_page_has_no_more_is_not_counted(proof_of):
+    """Where the source was edited and not run yet, what its page does not name is gone."""
+    ran = [a_run(f"test_{name}", listing=BEFORE) for name in ("one", "two")]
+    proof = proof_of(*ran, a_run("a.test_one", listing=BEFORE), stamps=stamps_of("test_one", "test_three"))
+    page = Seen(proof.page(PAGE).last_run).text
+    assert "test_two" not in page
+    assert "1 older version, 1 never run" in page
+    assert "A machine has run 0 of 3 tests" in proof.front()
 
 
 def test_one_run_is_no_history(proof_of):
@@ -1410,5 +1509,11 @@ def test_proof_reads_without_a_script_and_is_short_with_one(chromium, shown_page
     page.goto(f"file://{shown_pages}/file.html")
     first = page.locator("time").first
     assert first.get_attribute("title") == "2026-11-20 10:00 UTC"
-    assert re.fullmatch(r"\d+ \w+ ago|yesterday|this minute|last \w+|in .*|tomorrow", first.inner_text())
+    assert re.fullmatch(r"\d+ \w+ ago|in \d+ \w+", first.inner_text())
+    context.close()
+    context = chromium.new_context()
+    page = context.new_page()
+    page.clock.set_fixed_time("2026-11-22T08:00:00Z")  # not two days behind it, and the day before yesterday
+    page.goto(f"file://{shown_pages}/file.html")
+    assert page.locator("time").first.inner_text() == "1 day ago"
     context.close()

@@ -18,7 +18,7 @@ from rankbook.config import Settings
 from rankbook.ledger import Ledger, is_ahead
 from rankbook.listing import Gone, Outcome, Run
 from rankbook.needs import Needs
-from rankbook.page_names import is_page_name
+from rankbook.page_names import holder, is_page_name
 from rankbook.required import BROKEN
 from rankbook.requirements import KINDS, Requirement, gpus_of
 from rankbook.site import expected
@@ -79,6 +79,10 @@ class Page(NamedTuple):
     tests: Needs
 
 
+Listings = Mapping[str, Mapping[str, str]]
+"""By page, the hash of the text of each of its listings, by the part of its node id behind the page."""
+
+
 def pages_of(settings: Settings) -> dict[str, Page]:
     """Read what the pages of a book say of its tests, by path below the root.
 
@@ -104,6 +108,7 @@ def owed(  # noqa: PLR0913 - one argument for each thing that tells of a run
     today: date | None = None,
     *,
     pages: Mapping[str, Page] = MappingProxyType({}),
+    listings: Listings = MappingProxyType({}),
     files: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Debt]:
     """Give the skip debt of the present listings, the largest machine last.
@@ -114,6 +119,7 @@ def owed(  # noqa: PLR0913 - one argument for each thing that tells of a run
         days: age in days from which a run does not count any more; 0 for never.
         today: the day from which ages are counted; the present one, in UTC, when None.
         pages: what pages say of their tests: a run of an older version does not count, and tests without a run owe one.
+        listings: of pages made by people, as they are now.
         files: SHA-256 of files beside which runs were and that have no page, by path, as they are now: a run beside others does not count.
 
     Raises:
@@ -129,7 +135,7 @@ def owed(  # noqa: PLR0913 - one argument for each thing that tells of a run
         if run.kind in _NEVER_RUN or run.outcome is Outcome.NOT_CODE:
             continue
         page = pages.get(run.page)
-        listing = page.sha256 if page is not None and page.sha256 and page.source == run.source else run.listing
+        listing = _text_of(run, page, listings)
         want = _want_of(run, page)
         key = run.node_id, listing
         alike = same.get(key, []) or (variants.get(key, []) if run.case.get("left_out") else [])
@@ -189,21 +195,40 @@ def unrun(current: Iterable[Run], pages: Mapping[str, Page]) -> Iterator[tuple[s
             yield path, name, want
 
 
-def are_there(runs: Iterable[Run], pages: Mapping[str, Page]) -> list[Run]:
-    """Leave out the runs of tests of an older version that their page has no more, and of commands that run those of their page."""
-    return [run for run in runs if not _is_gone(run, pages.get(run.page))]
+def are_there(runs: Iterable[Run], pages: Mapping[str, Page], listings: Listings = MappingProxyType({})) -> list[Run]:
+    """Leave out the runs of tests of an older version that their page has no more, and of commands that run those of their page.
+
+    Args:
+        runs: the last one of each test or listing.
+        pages: what pages say of their tests.
+        listings: of pages made by people, as they are now.
+    """
+    return [run for run in runs if not _is_gone(run, pages.get(run.page), listings)]
 
 
-def _is_gone(run: Run, page: Page | None) -> bool:
-    """Tell of a test whether its page has it no more; of the command of a page, that it is no test: what it runs is."""
+def _is_gone(run: Run, page: Page | None, listings: Listings) -> bool:
+    """Tell of a test or a listing whether its page has it no more; of the command of a page, that it is no test: what it runs is."""
+    if page is None and not run.source and run.page in listings:
+        return not _listing_of(run, listings)
     if page is not None and not run.source:
         return not is_page_name(page.source)
     is_older = page is not None and "id" in run.case and run.source == page.source and run.listing != page.sha256
     return page is not None and is_older and not expected.is_expected(page.tests, run.case["id"])
 
 
+def _text_of(run: Run, page: Page | None, listings: Listings) -> str:
+    """Give the hash of the present text of what was run: of the source, or of the listing of a page that a person made."""
+    if page is not None:
+        return page.sha256 if page.sha256 and page.source == run.source else run.listing
+    return listings.get(run.page, {}).get(_listing_of(run, listings), run.listing)
+
+
+def _listing_of(run: Run, listings: Listings) -> str:
+    return holder(run.node_id.partition("::")[2], listings.get(run.page, {}))
+
+
 def _want_of(run: Run, page: Page | None) -> expected.Want:
-    is_skipped = run.outcome is Outcome.SKIPPED
+    is_skipped = run.outcome is Outcome.SKIPPED and not is_real(run)
     want = expected.want_of_test(page.tests, run.case["id"], run.needs, is_skipped=is_skipped) if page and "id" in run.case else None
     return want or expected.Want(run.needs, smallest_machine(run.needs))
 

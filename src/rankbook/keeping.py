@@ -24,7 +24,7 @@ from rankbook.ledger import FORMAT, Ledger, Values, checked, hardware_class, is_
 from rankbook.listing import Outcome, Run
 from rankbook.report import plural
 from rankbook.stamps import stamp_of
-from rankbook.standing import Beside
+from rankbook.standing import Beside, listings_of
 from rankbook.terminal import aligned, heard, one_line
 
 Say = Callable[[str], None]
@@ -391,9 +391,11 @@ def _days(word: str) -> int:
 def _debt(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> int:
     days = settings.debt_days if chosen.days is None else chosen.days
     pages = debt.pages_of(settings) if ledger.path.exists() else {}
-    current = debt.are_there(_on_pages(debt.current_runs(ledger, pages), settings), pages)
+    current = _on_pages(debt.current_runs(ledger, pages), settings)
+    listings = listings_of(settings.root, {run.page for run in current if not run.source}.difference(pages))
+    current = debt.are_there(current, pages, listings)
     files = Beside(settings, {page.source for page in pages.values()}).files if current else {}
-    found = debt.owed(ledger, current, days, pages=pages, files=files)
+    found = debt.owed(ledger, current, days, pages=pages, listings=listings, files=files)
     if chosen.json:
         say(json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -17,7 +18,7 @@ from rankbook.debt import is_proof, smallest_machine
 from rankbook.errors import RankbookError
 from rankbook.git import asked, deciding
 from rankbook.ledger import collected, is_ahead
-from rankbook.ledger.recent import Brief, Extent, extent, first_ahead, has_only_grown, recent, unreadable
+from rankbook.ledger.recent import Brief, Extent, extent, first_ahead, has_only_grown, recorded, unreadable
 from rankbook.ledger.recent import beside as recorded_beside
 from rankbook.listed import LISTED, MOST_FILES, Listed
 from rankbook.listing import Outcome, RankEnd, Run
@@ -31,6 +32,10 @@ from rankbook.terminal import STEERING, unsteered
 
 if TYPE_CHECKING:
     from rankbook.jobs import Job
+
+
+MOST = 20
+"""Runs of a test on one class of hardware that its history shows, and versions of it that count as proved there."""
 
 
 def standing(
@@ -76,7 +81,7 @@ def _is_inside(name: str) -> bool:
 def _items(path: Path, after: int) -> dict[str, Recorded]:
     found = {}
     try:
-        for runs in recent(path, after):
+        for runs in recorded(path, after):
             found[runs[-1][1].node] = _recorded(runs)
     except (ValueError, TypeError) as error:
         raise unreadable(path, error) from error
@@ -84,26 +89,38 @@ def _items(path: Path, after: int) -> dict[str, Recorded]:
 
 
 def _recorded(runs: Sequence[tuple[str, Brief]]) -> Recorded:
-    """Put together what was recorded of one test or listing."""
+    """Put together what was recorded of one test or listing: a version that was proved stays so, however often it was skipped since."""
     real: dict[tuple[str, str, str], Brief] = {}
     other: Brief | None = None
-    words: dict[str, int] = {}
-    beats: dict[str, bytearray] = {}
-    for hardware, run in runs:
+    last: dict[str, list[tuple[Brief, bool]]] = {}
+    proved: Counter[str] = Counter()
+    for hardware, run in reversed(runs):
+        seen, version = last.setdefault(hardware, []), (hardware, run.listing, run.beside)
+        is_shown = len(seen) < MOST
+        if not is_shown and (version in real or proved[hardware] >= MOST):
+            continue
         is_proof = _is_proof(run.outcome, run.reason, run.machine)
-        if is_proof:
-            real.pop((hardware, run.listing, run.beside), None)
-            real[hardware, run.listing, run.beside] = run
-        else:
-            other = run
-        version, torch = (words.setdefault(word, len(words)) for word in (run.version, run.torch))
-        beats.setdefault(hardware, bytearray()).extend(beat(run.outcome, is_proof, version, torch, run.at, run.duration))
-    packed = {hardware: bytes(data) for hardware, data in beats.items()}
+        if is_shown:
+            seen.append((run, is_proof))
+        if not is_proof:
+            other = other or run
+        elif version not in real and proved[hardware] < MOST:
+            real[version] = run
+            proved[hardware] += 1
+    real = dict(reversed(real.items()))
+    words: dict[str, int] = {}
+    beats: dict[str, bytes] = {}
+    for hardware, seen in last.items():
+        packed = bytearray()
+        for run, is_proof in reversed(seen):
+            ran, torch = (words.setdefault(word, len(words)) for word in (run.version, run.torch))
+            packed += beat(run.outcome, is_proof, ran, torch, run.at, run.duration)
+        beats[hardware] = bytes(packed)
     proofs = tuple(_shown(run.run()) for run in real.values())
     without = _shown(other.run()) if other is not None else None
     newest = without if without is not None and other is runs[-1][1] else proofs[-1]
     versions, classes = tuple(run.version for run in real.values()), tuple(hardware for hardware, *_ in real)
-    return Recorded(newest, proofs, versions, classes, without, packed, tuple(words))
+    return Recorded(newest, proofs, versions, classes, without, beats, tuple(words))
 
 
 def _shown(run: Run) -> Run:
@@ -246,6 +263,16 @@ def listed_on(root: Path, pages: Iterable[str]) -> str:
     """
     read = {page: _jobs(root, page) for page in pages if _may_hold_fences(root / page)}
     return sha256(repr([(page, _fingerprints(jobs), _fences(jobs)) for page, jobs in read.items() if jobs]).encode()).hexdigest()
+
+
+def listings_of(root: Path, pages: Iterable[str]) -> dict[str, Mapping[str, str]]:
+    """Give the hash of each listing of pages that people made, as it is now, by the part of its node id behind the page.
+
+    Args:
+        root: of the project.
+        pages: paths below it; one that is gone has no listings.
+    """
+    return {page: _fingerprints(_jobs(root, page)) for page in pages}
 
 
 def rendering(page: Path) -> str:

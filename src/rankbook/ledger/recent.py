@@ -1,4 +1,4 @@
-"""The last runs of each test or listing, without what only another run would want to know: quick enough for every build of a site."""
+"""The runs of each test or listing, without what only another run would want to know: quick enough for every build of a site."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from rankbook.ledger.tables import is_there, reading
 from rankbook.ledger.values import hardware_class
 from rankbook.listing import Outcome, Receipt, Run
 
-MOST = 20
-"""Runs of a test on one class of hardware."""
 _AT_ONCE = 2000
 """Rows that are read together."""
 _LINE = re.compile(r'"line":(\d+)')
@@ -184,13 +182,12 @@ def has_only_grown(path: Path, before: Extent) -> bool:
     return found is not None and found[0] == before.key
 
 
-def recent(path: Path, after: int = 0, most: int = MOST) -> Iterator[list[tuple[str, Brief]]]:
-    """Yield the last runs of each test or listing, oldest first, each with its class of hardware.
+def recorded(path: Path, after: int = 0) -> Iterator[list[tuple[str, Brief]]]:
+    """Yield the runs of each test or listing, oldest first, each with its class of hardware.
 
     Args:
         path: the ledger's file.
         after: only of tests that have a run with a higher number than this.
-        most: runs that are given of a test on one class of hardware.
 
     Raises:
         LedgerError: the ledger cannot be read.
@@ -201,7 +198,7 @@ def recent(path: Path, after: int = 0, most: int = MOST) -> Iterator[list[tuple[
     with reading(path) as connection:
         query, arguments = (_QUERY.format(_AFTER), (after,)) if after else (_QUERY.format("1"), ())
         for _, rows in groupby(_rows(connection, query, arguments), key=itemgetter(0)):
-            yield _last([(hardware(row.machine), row) for row in rows], most)
+            yield [(hardware(row.machine), row) for row in rows]
 
 
 def _rows(connection: sqlite3.Connection, query: str, arguments: tuple[int, ...]) -> Iterator[Brief]:
@@ -237,19 +234,6 @@ def beside(path: Path) -> frozenset[str]:
         texts.load(lists)
         texts.load_modules(lists)
         return frozenset(chain.from_iterable(map(texts.modules, lists)))
-
-
-def _last(rows: list[tuple[str, Brief]], most: int) -> list[tuple[str, Brief]]:
-    """Leave out, of each class of hardware, all but the last runs."""
-    if len(rows) <= most:
-        return rows
-    left: dict[str, int] = {}
-    kept = []
-    for hardware, row in reversed(rows):
-        left[hardware] = left.get(hardware, most) - 1
-        if left[hardware] >= 0:
-            kept.append((hardware, row))
-    return kept[::-1]
 
 
 def unreadable(path: Path, error: Exception) -> LedgerError:

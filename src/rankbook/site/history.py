@@ -46,6 +46,18 @@ class Beat(NamedTuple):
         return UNPROVED_WORD if self.outcome is Outcome.PASSED or self.outcome.is_failure else self.outcome.value
 
 
+class Changes(NamedTuple):
+    """How often the outcome of a test changed from one run to the next of the same version, hardware and torch."""
+
+    number: int = 0
+    pairs: int = 0
+    """Of such runs, one after the other."""
+    runs: int = 0
+    """All of these."""
+    is_back: bool = False
+    """Whether it ended again as it had before a change."""
+
+
 class Recorded(Struct, frozen=True):
     """A test or a listing, and what was seen of it."""
 
@@ -81,17 +93,18 @@ class Recorded(Struct, frozen=True):
         outcome, is_real, version, torch, when, duration = packed
         return Beat(OUTCOMES[outcome], bool(is_real), self.words[version], self.words[torch], when, duration)
 
-    def changes(self) -> tuple[int, int]:
-        """Count how often its outcome changed though what it ran, hardware and torch did not, and out of how many pairs of such runs."""
+    def changes(self) -> Changes:
+        """Count how often its outcome changed though what it ran, hardware and torch did not."""
         if len({code for data in self.beats.values() for code in data[:: _BEAT.size]}) == 1:
-            return 0, 0  # all ended alike
-        pairs = [
-            before.outcome.is_failure != after.outcome.is_failure
+            return Changes()  # all ended alike
+        alike = [
+            [(beat.outcome.is_failure, beat.outcome is Outcome.SKIPPED) for beat in beats]
             for hardware in self.beats
-            for before, after in pairwise(beat for beat in self.strip(hardware) if beat.is_real)
-            if (before.version, before.torch) == (after.version, after.torch)
+            for _, beats in groupby((beat for beat in self.strip(hardware) if beat.is_real), key=lambda beat: (beat.version, beat.torch))
         ]
-        return sum(pairs), len(pairs)
+        changed = [sum(before != after for before, after in pairwise(ends)) for ends in alike]
+        runs = sum(len(ends) for ends in alike if len(ends) > 1)
+        return Changes(sum(changed), sum(len(ends) - 1 for ends in alike), runs, any(number > 1 for number in changed))
 
 
 def beat(outcome: str, is_real: bool, version: int, torch: int, when: str, duration: float) -> bytes:  # noqa: FBT001, PLR0913, PLR0917

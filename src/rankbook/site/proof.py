@@ -19,6 +19,7 @@ from rankbook.front_matter import Stamp
 from rankbook.listing import SAME_RUN, Outcome, Run
 from rankbook.markers import ENGLISH
 from rankbook.needs import Needs
+from rankbook.page_names import holder
 from rankbook.site import expected
 from rankbook.site.addresses import Addresses
 from rankbook.site.besides import Besides
@@ -275,12 +276,13 @@ class Proof:
         known = _without_stand_ins(_without_whole(self._sources.get(stamp.source, {})), wanted)
         current = (stamp.sha256 or "",)
         is_current = [any(run.listing in current for run in _runs(found)) for found in known]
-        kept = [
-            found
+        has_current = any(is_current)
+        entries = [
+            entry
             for found, current_too in zip(known, is_current, strict=True)
-            if current_too or not any(is_current) or expected.is_expected(wanted, found.name)
+            for entry in [self._of_source(found, current, wanted)]
+            if current_too or expected.is_expected(wanted, found.name) or not (has_current or (wanted and entry.is_test))
         ]
-        entries = [self._of_source(found, current, wanted) for found in kept]
         has_lost = bool(entries) and not any(entry.one.group.ran or self._is_present(entry.one.run, current) for entry in entries)
         others = list(self._beside(path, () if has_lost else fences, fences, commands or {}))
         failed = (entry.one.found for entry in entries if entry.one.run.outcome.is_failure)
@@ -316,7 +318,7 @@ class Proof:
             elif not inside:
                 current = of_source if found.newest.reason.startswith(SAME_RUN) else fences
                 current = {commands[found.name]}.intersection(current or ()) if found.name in commands else current
-                yield self._entry(found, current)._replace(is_command=True, listing=_holder(found.name, commands))
+                yield self._entry(found, current)._replace(is_command=True, listing=holder(found.name, commands))
 
     def _by_hand(self, path: str, names: Collection[str]) -> tuple[Entry, ...]:
         """Give the listings of a page made by a person in their order, as far as the page still has them, and those that were never run."""
@@ -327,8 +329,8 @@ class Proof:
             return tuple(self._entry(found, None) for found in known)
         own: dict[str, list[Recorded]] = {name: [] for name in present}
         for found in known:
-            if holder := _holder(found.name, present):
-                own[holder].append(found)
+            if listing := holder(found.name, present):
+                own[listing].append(found)
         entries: dict[str, list[Entry]] = {}
         for name, each in own.items():
             listing = name if name in names else ""
@@ -457,9 +459,10 @@ class Proof:
             found.debt[want, one.group] += 1
         if one.group is Group.FAILED:
             found.broken.append(Broken(run.when, place, one.word, run.machine, run.reason))
-        changes, pairs = one.found.changes()
-        if changes:
-            found.flaky.append(Flaky(changes > 1, changes / pairs, changes, pairs, place))
+        changed = one.found.changes()
+        if changed.number:
+            rate = changed.number / changed.pairs
+            found.flaky.append(Flaky(changed.is_back, rate, changed.number, changed.pairs, changed.runs, place))
             found.flaky_tests += 1
         if entry.is_test:
             for where in one.found.beats:
@@ -564,7 +567,7 @@ def _without_whole(known: Mapping[str, Recorded]) -> list[Recorded]:
 
 
 def _without_gone(known: Sequence[Recorded], listing: str, sha256: str) -> Sequence[Recorded]:
-    """Leave out what a listing has held once: where all of its present tests are known, or it is known as one that holds none.
+    """Leave out what a listing has held once: where it is known how many tests it holds now, or that it holds none.
 
     Args:
         known: the listing, as one that could not be collected, say, and its tests.
@@ -573,14 +576,20 @@ def _without_gone(known: Sequence[Recorded], listing: str, sha256: str) -> Seque
     """
     whole = next((found for found in known if found.name == listing), None)
     tests = [found for found in known if found is not whole]
-    present = [found for found in tests if any(run.listing == sha256 for run in _runs(found))]
+    present: list[Recorded] = []
+    older: list[Recorded] = []
+    for found in tests:
+        (present if any(run.listing == sha256 for run in _runs(found)) else older).append(found)
     if whole is not None and all(_is_later(present, where, whole.last(where).when) for where in whole.beats):
         whole = None
     if whole is not None and any(run.listing == sha256 for run in _runs(whole)):
         return [whole, *present]
     number = max((found.newest.case.get("of", 0) for found in present if found.newest.listing == sha256), default=0)
-    kept = present if 0 < number <= len(present) else tests
-    return kept if whole is None or kept is present else [whole, *kept]
+    if 0 < number <= len(present):
+        return present
+    older.sort(key=lambda found: found.newest.when, reverse=True)
+    kept = [*present, *(older[: number - len(present)] if number else older)]
+    return kept if whole is None else [whole, *kept]
 
 
 def _without_stand_ins(known: Sequence[Recorded], wanted: Needs) -> Sequence[Recorded]:
@@ -647,13 +656,6 @@ def _place(entry: Entry) -> tuple[tuple[bool, int], list[tuple[int, str]], str]:
 _NUMBER = re.compile(r"0*(\d+)")
 
 
-def _holder(name: str, listings: Collection[str]) -> str:
-    """Name the one of some listings that a node id is of, or of a test of; empty where none is."""
-    while name and name not in listings:
-        name = name.rpartition("::")[0]
-    return name
-
-
 def _placed(entries: Sequence[Entry], listing: str) -> list[_Placed]:
     return [(place, entry) for place, entry in enumerate(entries) if entry.listing == listing]
 
@@ -669,7 +671,7 @@ def _of_listing(entries: Sequence[_Placed], *, is_tabled: bool) -> str:
         return badge(Group.NEVER)
     ones = [entry.one for _, entry in entries]
     whole = max((one.run.case.get("of", 0) for one in ones if one.group.ran), default=0)
-    never = max(0, whole - sum(one.group is not Group.OLDER for one in ones))
+    never = max(0, whole - sum(entry.name != entry.listing for _, entry in entries))
     word = _badge(entries, never, is_tabled=is_tabled)
     meant = [one for one in ones if one.group is Group.FAILED] or [one for one in ones if one.group.ran] or ones
     newest = max(meant, key=lambda one: one.run.when)

@@ -62,6 +62,7 @@ class Flaky(NamedTuple):
     rate: float
     changes: int
     pairs: int
+    runs: int
     place: Place
 
 
@@ -111,13 +112,13 @@ class Summary(Struct):
     months: Counter[str] = field(default_factory=Counter)
     """Tests that were run as they are now, by the month of that run."""
     newest: str = ""
-    """Time of the last run."""
+    """Time of the last run; empty where it is not known."""
     flaky_tests: int = 0
 
     @property
     def is_run(self) -> bool:
-        """Whether anything of it was ever run."""
-        return bool(self.newest)
+        """Whether anything of it was ever run, whether or not it is known when."""
+        return self.others.total() > 0 or self.tests.total() > self.tests[Group.NEVER]
 
     @property
     def counts(self) -> Counter[Group]:
@@ -244,7 +245,7 @@ def rollup(summary: Summary, ways: Ways, command: str, *, is_whole: bool = True)
 
 def _coverage(summary: Summary, _ways: Ways) -> str:
     whole, ran = sum(summary.tests.values()), covered(summary.tests)
-    newest = f"Last run: {time_of(summary.newest)}."
+    newest = f"Last run: {time_of(summary.newest)}." if summary.newest else "When the last run was is not known."
     if not whole:
         return f"<p>{newest}</p>"
     sentence = f"Proof coverage: <strong>{share(ran, whole)}</strong>. A machine has run {ran:,} of {count(whole, 'test')} as they are now"
@@ -341,7 +342,7 @@ def _flakiest(summary: Summary, ways: Ways) -> str:
         (
             _link(one.place, ways),
             one.rate,
-            f"{share(one.changes, one.pairs)}: {count(one.changes, 'change')} in {count(one.pairs + 1, 'run')}",
+            f"{share(one.changes, one.pairs)}: {count(one.changes, 'change')} in {count(one.runs, 'run')}",
         )
         for one in summary.flaky
     ]

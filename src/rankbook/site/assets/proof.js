@@ -9,10 +9,12 @@
     ["hour", 3600],
     ["minute", 60],
   ];
-  const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" }); // as all around it
+  // As all around it; "yesterday" is the day before this one, and may be less than 24 hours ago or nearly 48.
+  const words = new Intl.RelativeTimeFormat("en");
 
   const ago = (seconds) => {
-    const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) || ["minute", 60];
+    const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) || [];
+    if (!unit) return "this minute";
     return words.format(-Math.trunc(seconds / length), unit);
   };
 
