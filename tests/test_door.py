@@ -517,7 +517,7 @@ def test_how_long_an_item_took_is_told_everywhere(tmp_path):
         assert (seconds > 0.9) == (name in ("script", "shell", "part", "test_slow")), (name, seconds)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 2), (signal.SIGTERM, 128 + signal.SIGTERM)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 2), *((each, 128 + each) for each in (signal.SIGTERM, signal.SIGHUP))])
 def test_what_has_run_ahead_is_recorded(tmp_path, number, status):
     """What ended behind a slow listing is in the ledger when Ctrl-C, or the time limit of a CI job, ends the session, as it ended."""
     nap = f"sleep {300_000 + os.getpid()}"
@@ -567,6 +567,85 @@ def test_what_workers_have_reported_is_recorded_when_the_session_is_told_to_end(
         time.sleep(0.1)
     assert processes(nap) == 0
     assert {name: str(run.outcome) for name, run in ledger(tmp_path).items()} == {"one": "passed", "two": "passed"}
+
+
+PARAMETERS = """
+import pytest
+
+
+@pytest.mark.parametrize("x", [1, 2])
+def test_p(x):
+    assert x != 2
+
+
+def test_z():
+    assert 0
+"""
+
+
+def test_tests_that_failed_last_are_found_again_with_their_parameters(tmp_path):
+    """`--lf`, `--ff`, `--nf` and `--sw` know a test by its parameters, as they do where pytest has collected it by itself."""
+    page(tmp_path, "p", ("python", PARAMETERS))
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-v", *arguments, "docs"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120).stdout
+
+    assert "2 failed, 1 passed" in run()
+    again = run("--lf")
+    assert "rerun previous 2 failures" in again
+    assert "2 failed, 1 deselected" in again
+    first = run("--ff")
+    assert first.index("test_p[2] FAILED") < first.index("test_p[1] PASSED")
+    new = run("--nf")
+    assert new.index("test_p[1] PASSED") < new.index("test_p[2] FAILED") < new.index("test_z FAILED")
+    assert "test_p[2] FAILED" in run("--sw")
+    assert "skipping 1 already passed" in run("--sw")
+
+
+@pytest.mark.parametrize("asked", [("-k", "test_ranks"), ("-m", "slow"), ("-k", "not test_ranks")], ids=" ".join)
+def test_a_module_that_cannot_be_collected_fails_whatever_is_asked_for(tmp_path, asked):
+    """As with pytest's own collection it is an error under `-k` and `-m`, too; who names it in `--deselect` is rid of it."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_r.py").write_text("def test_ranks(): pass\n")
+    (tmp_path / "tests/test_broken.py").write_text("import nonexistent_mod_xyz\n\n\ndef test_ranks(): pass\n")
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["tests"]\nout = "docs"\n')
+    rankbook("gen", cwd=tmp_path)
+    result = prove(tmp_path, *asked, "docs")
+    assert result.status == 1, result.output
+    assert "No module named 'nonexistent_mod_xyz'" in result.output
+    left_out = prove(tmp_path, *asked, "--deselect", "docs/tests/test_broken.py_docs.md", "docs")
+    assert "nonexistent_mod_xyz" not in left_out.output
+
+
+def test_what_ranks_print_is_shown_of_a_test_that_passes(tmp_path):
+    """With `-rA`, as what the test itself prints is."""
+    pytest.importorskip("torch")
+    spawns = "import torch.multiprocessing as mp\n\n\ndef work(rank):\n    print('rank', rank, 'speaks')\n\n\n"
+    page(tmp_path, "p", ("python {name=spawns}", f"{spawns}def test_ranks():\n    print('parent speaks')\n    mp.spawn(work, nprocs=2)\n"))
+    output = prove(tmp_path, "-rA", "docs").output
+    assert "1 passed" in output
+    assert all(said in output for said in ("parent speaks", "rank 0 speaks", "rank 1 speaks"))
+
+
+def test_names_with_dots_are_shown_as_they_are(tmp_path):
+    """What `-v` prints is a node id that pytest takes, and the head of a failure has the parameters as they were given."""
+    listing = "import pytest\n\n\n@pytest.mark.parametrize('q', ['a::b'])\ndef test_q(q): assert 0\n"
+    page(tmp_path, "p", ("python {name=run.v2.py}", "x = 1"), ("python {name=tests}", listing))
+    output = prove(tmp_path, "-v", "docs").output
+    assert "docs/p.md::run.v2.py PASSED" in output
+    assert "docs/p.md::tests::test_q[a::b] FAILED" in output
+    assert " tests.test_q[a::b] _" in output
+    assert prove(tmp_path, "docs/p.md::run.v2.py").output.count("1 passed") >= 1
+
+
+def test_a_failure_is_shown_with_its_indentation(tmp_path):
+    """Its first line stands below the others as it does in pytest's own report."""
+    page(tmp_path, "p", ("python", "def test_a():\n    x = 1\n    assert x == 2\n"))
+    lines = prove(tmp_path, "docs").output.splitlines()
+    place = next(place for place, line in enumerate(lines) if line.endswith("def test_a():"))
+    assert lines[place : place + 3] == ["    def test_a():", "        x = 1", ">       assert x == 2"]
 
 
 def test_an_item_whose_worker_dies_is_named(tmp_path):

@@ -448,7 +448,8 @@ class ListingItem(pytest.Item):
             page: the page.
             case: the test; None for the whole listing.
         """
-        item: ListingItem = cls.from_parent(parent, name=name)
+        # As a text pytest takes it apart, with the parameters of a test for themselves, and finds it among those that failed last.
+        item: ListingItem = cls.from_parent(parent, name=name, nodeid=f"{parent.nodeid}::{name}")
         item.job, item.page, item.case, item.phases, item.overruled, item.order = job, page, case, {}, {}, 0
         item.is_reported = False
         item.repeated = None
@@ -464,6 +465,12 @@ class ListingItem(pytest.Item):
         return self.page.session_state
 
     @property
+    def is_uncollected(self) -> bool:
+        """Whether it stands for a test module of the book that cannot be collected, whatever its tests are called."""
+        found = self.page.collected.get(id(self.job))
+        return self.case is None and self.job.listing.about is not None and found is not None and found.outcome.is_failure
+
+    @property
     def line(self) -> int:
         """Line on the page: the test's, or the fence's."""
         if self.case is not None and self.case.line:
@@ -471,8 +478,13 @@ class ListingItem(pytest.Item):
         return self.job.listing.line
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Say where the item stands."""
-        return Path(harmless(os.fspath(self.path))), self.line - 1, self.nodeid.partition("::")[2].replace("::", ".")
+        """Say where the item stands, and what it is called.
+
+        In a name that ends the node id pytest takes each dot before its parameters for the `::` of a class.
+        """
+        name, bracket, parameters = self.nodeid.partition("::")[2].partition("[")
+        called = f"{self.path.name}: {name}" if "." in name else name.replace("::", ".")
+        return Path(harmless(os.fspath(self.path))), self.line - 1, f"{called}{bracket}{parameters}"
 
     def setup(self) -> None:
         """Wait for the test's set-up; where a plugin lets the item run again, it is really run."""

@@ -135,8 +135,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Generator[
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
-    """Show the project's own `-m` and `-k` only the tests that they keep: others are skipped and say why, and a listing is no test."""
-    kept = {item for item in items if isinstance(item, ListingItem) and not item.is_chosen} if _is_chosen_for(config) else set()
+    """Show the project's own `-m` and `-k` only the tests that they keep: others are skipped and say why, and a listing is no test.
+
+    A module that cannot be collected is an error whatever `-m` and `-k` ask for, as with pytest's own collection.
+    """
+    own = [item for item in items if isinstance(item, ListingItem)]
+    kept = {item for item in own if not item.is_chosen} if _is_chosen_for(config) else set()
+    if config.option.markexpr or config.option.keyword:
+        left_out = tuple(config.option.deselect or ())
+        kept |= {item for item in own if item.is_uncollected and not item.nodeid.startswith(left_out)}
     before = list(items)
     items[:] = [item for item in items if item not in kept]
     yield
@@ -236,16 +243,22 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 
 @contextmanager
 def _ended_in_order(config: pytest.Config) -> Iterator[None]:
-    """End the session as Ctrl-C does where the process is told to end, by a time limit for example, so that what has ended is recorded."""
-    is_ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if not is_ours or hasattr(config, "workerinput") or not (config.stash[STASH].items or _is_controller(config)):
+    """End the session as Ctrl-C does where the process is told to end, by a time limit or because its terminal is gone, say.
+
+    So what has ended is recorded, and nothing is left behind.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or hasattr(config, "workerinput") or not (config.stash[STASH].items or _is_controller(config)):
         yield
         return
-    signal.signal(signal.SIGTERM, lambda *_: pytest.exit("ended by SIGTERM", 128 + signal.SIGTERM))
+    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, lambda number, _: pytest.exit(f"ended by {signal.Signals(number).name}", 128 + number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _is_controller(config: pytest.Config) -> bool:

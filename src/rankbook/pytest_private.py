@@ -1,4 +1,4 @@
-"""The private names of pytest that the plugin cannot do without, each with the reason; two more are in rooms below.
+"""The private names of pytest that the plugin cannot do without, each with the reason; three more are in rooms below.
 
 - `_pytest.doctest.DoctestTextfile`: the collector that pytest's own plugin makes for a file that matches `--doctest-glob`. It has to be
   told from others to take `*.md` over: dropping the glob or the plugin would change what happens to `*.txt` files.
@@ -8,6 +8,7 @@
   message, and to come back whole from a worker of xdist.
 - `_pytest.config.builtin_plugins` (in `pytest_settings`): pytest's own plugins, which the command line turns off in this process alone.
 - `_pytest.assertion.rewrite.rewrite_asserts` (in `rewriting`): assertions that show both values.
+- `_pytest._io.TerminalWriter` (in the harness of test modules): what writes a failure; as a text by itself it loses its first indentation.
 - `pytest.Mark(_ispytest=True)`: a mark by name without the check for registered names; the listing's own pytest has made that check.
 """
 

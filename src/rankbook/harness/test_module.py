@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import importlib.util
 import inspect
+import io
 import os
 import re
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest._io import TerminalWriter
 from msgspec import Struct
 
 from rankbook.harness import evidence, lacking, leaving, script
@@ -439,7 +441,7 @@ class Reporter(Collector):
         }  # fmt: skip
         if hasattr(report, "wasxfail"):
             event["wasxfail"] = report.wasxfail
-        if report.when == "call" and report.failed:
+        if report.when == "call":
             event["sections"] += list(script.sections(self.runtime.ranks[self.before :]))
         if report.failed:
             event |= _crash(report, self.path)
@@ -520,10 +522,20 @@ def _of_example(text: str) -> str:
     return f"an example raised {raised[1]}" if raised else "an example gave another output than the one shown"
 
 
+def _text_of(report: Any) -> str:
+    """Give what pytest says of a failure, its first line indented as the others are."""
+    longrepr = report.longrepr
+    if not hasattr(longrepr, "toterminal"):
+        return str(longrepr)
+    file = io.StringIO()
+    longrepr.toterminal(TerminalWriter(file))
+    return file.getvalue().strip("\n")
+
+
 def _crash(report: Any, path: str) -> dict[str, Any]:
     """Give a failure's reason, its text and the listing's own line."""
     longrepr = report.longrepr
-    text = str(longrepr)
+    text = _text_of(report)
     crash = getattr(longrepr, "reprcrash", None)
     written = text.strip().splitlines() or [""]
     told = getattr(longrepr, "errorstring", None)  # of a fixture that there is not: behind it comes where the test stands
