@@ -470,3 +470,74 @@ def test_what_is_read_of_conditions_holds_nothing_in_circles():
 
     left_by(3)
     assert left_by(203) < left_by(3) + 200
+
+
+AROUND = """\
+import functools
+
+def {name}(n):
+    def wrap(f):
+        @functools.wraps(f)
+        def run(*args, **kwargs):
+{body}
+        return run
+    return wrap
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("            if torch.cuda.device_count() >= n:\n                f(*args, **kwargs)\n", ["8 GPUs"]),
+        ("            if torch.cuda.device_count() >= n:\n                return f(*args, **kwargs)\n", ["8 GPUs"]),
+        ("            if torch.cuda.device_count() < n:\n                return\n            f(*args, **kwargs)\n", ["8 GPUs"]),
+        ("            if torch.cuda.device_count() < n:\n                print('few')\n            return f(*args, **kwargs)\n", []),
+    ],
+)
+def test_a_decorator_that_does_not_call_the_test(body, expected):
+    """Without the GPUs that it asks for nothing is tested, though pytest would say that the test has passed."""
+    assert needs(AROUND.format(name="enough", body=body) + "@enough(8)\ndef test_x(): ...\n") == [expected]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("if torch.cuda.device_count() >= 8:\n        assert False", ["8 GPUs"]),
+        ("n = torch.cuda.device_count()\n    if n >= 8:\n        assert False\n    else:\n        print('few')", ["8 GPUs"]),
+        ("if torch.cuda.device_count() >= 8:\n        assert False\n    else:\n        assert True", []),
+        ("if torch.cuda.device_count() >= 8:\n        assert False\n    assert True", []),
+        ("x = work()\n    if torch.cuda.device_count() >= 8:\n        assert x", []),
+        ("if not torch.cuda.is_available():\n        assert True", []),
+    ],
+)
+def test_a_test_all_of_which_is_under_a_condition(body, expected):
+    """It needs what the condition asks of the machine, as where it returns otherwise; not what a machine must lack."""
+    assert needs(f"def test_x():\n    {body}\n") == [expected]
+
+
+def test_a_skip_inside_of_another_decorator():
+    """Of what is put around a test one after the other each counts, and what is not known hides nothing."""
+    helpers = """\
+import pytest, torch
+
+def inner(f):
+    return pytest.mark.distributed(pytest.mark.skipif(torch.cuda.device_count() < 2, reason="x")(f))
+
+def outer(f):
+    return pytest.mark.skipif(torch.cuda.device_count() < 2, reason="x")(pytest.mark.distributed(f))
+
+def selected(*, num_gpus):
+    selector = getattr(pytest.mark, f"distributed_{num_gpus}_gpus")
+    skip = pytest.mark.skipif(torch.cuda.device_count() < num_gpus, reason="x")
+    def wrapper(f):
+        return selector(skip(f))
+    return wrapper
+"""
+    tests = "@inner\ndef test_a(): ...\n@outer\ndef test_b(): ...\n@selected(num_gpus=2)\ndef test_c(): ...\n"
+    assert needs(tests, helpers) == [["2 GPUs", "mark distributed"], ["2 GPUs", "mark distributed"], ["2 GPUs"]]
+
+
+def test_a_world_size_that_is_set_under_a_condition():
+    """Which of several it is only a run can tell; none of them is what the test needs."""
+    sizes = "    if torch.cuda.device_count() >= 4:\n        world_size = [1, 2, 4]\n    else:\n        world_size = [1]\n"
+    assert needs(f"class TestA:\n{sizes}    def test(self): ...\n") == [["world size as its class decides"]]

@@ -119,6 +119,32 @@ def of_skip_in_full(skip: Expression, values: Values) -> Iterable[Requirement]:
     return _of_skip(skip, values, "skipped", of_condition_in_full)
 
 
+def of_leaves(leaves: Iterable[Expression], values: Values) -> Iterator[Requirement]:
+    """Give what a test must have of the machine to come to what it tests; plain pytest says that it has passed where that is missing.
+
+    Args:
+        leaves: conditions under which it ends before that, as written.
+        values: reads their constants in their file.
+    """
+    for leave in leaves:
+        try:
+            found = list(of_skip_in_full(leave, values))
+        except Unread:
+            continue
+        if all(map(_is_had, found)):
+            yield from found
+
+
+_OF_MACHINES = frozenset({"gpus", "backend", "device", "peer access", "capability", "memory", "library", "package"})
+"""Kinds of needs that a machine meets by what it has."""
+
+
+def _is_had(need: Requirement) -> bool:
+    """Tell whether a need is met by what a machine has, and not by what it lacks."""
+    least = gpu_range(need.value) if need.kind == "gpus" else None
+    return least[0] > 0 if least else need.kind in _OF_MACHINES and not need.value.startswith("not ")
+
+
 def _of_skip(skip: Expression, values: Values, otherwise: str, read: Callable[..., tuple[Requirement, ...]]) -> Iterable[Requirement]:
     evidence = Evidence(skip.text, values.path, skip.line, "" if skip.is_late else otherwise, _reason(skip, values))
     if skip.name == "ImportError":

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from rankbook import vocabulary, words
-from rankbook.analyse.conditions import bound, inside, of_condition, of_condition_in_full, of_skip_in_full, unknown
+from rankbook.analyse.conditions import bound, inside, of_condition, of_condition_in_full, of_leaves, of_skip_in_full, unknown
 from rankbook.analyse.names import Place
 from rankbook.analyse.rules import Evidence, Unread, expression, filled, made
 from rankbook.analyse.values import Values, parsed
@@ -268,6 +268,8 @@ def _of_return(node: ast.expr | None, function: Function, values: Values, depth:
         return _of_choice(node.test, there, otherwise, values, function)
     if node is not None and _gives_back(node, function):
         return []
+    if isinstance(node, ast.Call) and not is_called and len(node.args) == 1 and isinstance(node.args[0], ast.Call):
+        return _of_both(node, node.args[0], function, values, depth)
     if (isinstance(node, ast.Call) and isinstance(node.func, ast.Call)) or (isinstance(node, ast.Call) and not is_called):
         node, is_called = node.func, True
     if isinstance(node, ast.Name) and node.id in values.bound:
@@ -276,9 +278,14 @@ def _of_return(node: ast.expr | None, function: Function, values: Values, depth:
     if isinstance(node, (ast.List, ast.Tuple, ast.BinOp)) and is_called:
         return _of_all(node, function, values, depth)
     call = expression(node, function.line) if isinstance(node, (ast.Call, ast.Name, ast.Attribute)) else None
-    if call is None or call.name == function.name:
-        return None
-    return _all_read(of_decorator(call, values, depth=depth - 1))
+    return None if call is None or call.name == function.name else _all_read(of_decorator(call, values, depth=depth - 1))
+
+
+def _of_both(outer: ast.Call, inner: ast.Call, function: Function, values: Values, depth: int) -> list[Requirement] | None:
+    """Read a decorator that is put around what another one has made of the test: `selected(skipped(test))`."""
+    around = _of_return(outer.func, function, values, depth, is_called=True)
+    within = _of_return(inner, function, values, depth, is_called=False)
+    return within if around is None else around if within is None else [*around, *within]
 
 
 def _of_all(node: ast.List | ast.Tuple | ast.BinOp, function: Function, values: Values, depth: int) -> list[Requirement] | None:
@@ -289,12 +296,13 @@ def _of_all(node: ast.List | ast.Tuple | ast.BinOp, function: Function, values: 
 
 
 def _of_wrapper(place: Place, values: Values) -> list[Requirement]:
-    """Read the conditions under which the function that a decorator puts around a test skips it."""
+    """Read the conditions under which the function that a decorator puts around a test skips it, or does not call it."""
     found: list[Requirement] = []
     for function in values.names.within(place):
         own = {} if function.qualname == getattr(place.definition, "qualname", "") else unknown(function, values)
         inner = inside(function, values.with_bound({**values.bound, **own}) if own else values)
         found += [need for skip in function.skips for need in of_skip_in_full(skip, inner)]
+        found += of_leaves(function.leaves, inner) if function.qualname != getattr(place.definition, "qualname", "") else ()
     return found
 
 

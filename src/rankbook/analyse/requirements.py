@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from rankbook import words
 from rankbook.analyse import pytestmarks
-from rankbook.analyse.conditions import by_default, inside, of_condition, of_skip, of_skip_in_full, unknown
+from rankbook.analyse.conditions import by_default, inside, of_condition, of_leaves, of_skip, of_skip_in_full, unknown
 from rankbook.analyse.decorators import of_call, of_decorator
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.fixtures import fixtures_of
@@ -28,8 +28,6 @@ _SET_UP = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup
 """Methods that run before each test of a class and may skip it."""
 _MODULE_SET_UP = frozenset({"setUpModule", "setup_module"})
 _SET_UPS = tuple(_SET_UP)
-_OF_MACHINES = frozenset({"gpus", "backend", "device", "peer access", "capability", "memory", "library", "package"})
-"""Kinds of needs that a machine meets by what it has."""
 _HARNESS_FILES = ("torch/testing/_internal/", "unittest/", "torch/_dynamo/")
 """Parts of paths in which the harnesses stand whose rows say all of them."""
 
@@ -125,29 +123,12 @@ def _of_function(draft: Draft, path: str, collected: Collected, device: str | No
         given = by_default(function, plain) if _is_called_plainly(collected, plain) else unknown(function, plain)
         values = inside(function, _bound(plain.with_bound(given), _given(draft, path, collected)))
         skipped = (need for skip in function.skips for need in of_skip(skip, values))
-        return (*skipped, *_of_leaves(function.leaves, values), *of_helpers(function, values))
+        return (*skipped, *of_leaves(function.leaves, values), *of_helpers(function, values))
 
     found = draft.remember(("decorator needs", *key, device), decorators)
     plain = Values(draft.names, test.path, collected.lineage)
     found = (*found, *_of_gpu_calls(function.gpu_calls, plain, dict(test.case)))
     return (*found, *skips()) if function.skips or function.leaves or function.asks else found
-
-
-def _of_leaves(leaves: Iterable[Expression], values: Values) -> Iterator[Requirement]:
-    """Give what a test must have of the machine to come to what it tests; plain pytest says that it has passed where that is missing."""
-    for leave in leaves:
-        try:
-            found = list(of_skip_in_full(leave, values))
-        except Unread:
-            continue
-        if all(map(_is_had, found)):
-            yield from found
-
-
-def _is_had(need: Requirement) -> bool:
-    """Tell whether a need is met by what a machine has, and not by what it lacks."""
-    least = gpu_range(need.value) if need.kind == "gpus" else None
-    return least[0] > 0 if least else need.kind in _OF_MACHINES and not need.value.startswith("not ")
 
 
 def _given(draft: Draft, path: str, collected: Collected) -> dict[str, str]:
@@ -401,7 +382,9 @@ def _of_member(kind: str, member: Constant | Function, values: Values) -> Iterat
     text = member.value if isinstance(member, Constant) else member.returns
     value = values.of(text) if text else None
     evidence = f"{member.name} = {text}" if isinstance(member, Constant) else f"{member.name} returns {text}"
-    if kind == "world size" and text:
+    if kind == "world size" and isinstance(member, Constant) and member.guard is not None:
+        yield _says(kind, "as its class decides", f"{evidence} if {member.guard}", values.path, member.line)
+    elif kind == "world size" and text:
         yield _says(kind, _numbers(value) or text, evidence, values.path, member.line)
     elif kind == "world size" and isinstance(member, Function):
         yield _says(kind, f"as {member.qualname} decides", member.qualname, values.path, member.line)

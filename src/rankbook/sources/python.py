@@ -224,6 +224,13 @@ class _FunctionDraft(Struct):
         """Tell whether a test has done something that may fail when it comes to a node."""
         return self.node.name.startswith("test") and not all(map(_only_asks, before(self.node.body, node.lineno)))
 
+    def _wraps(self) -> bool:
+        """Tell whether it is what a decorator puts around a function: it calls a parameter of a function around it."""
+        given = {name for outer in self.outers() for name in _parameters(outer.node.args)}
+        return bool(given) and any(
+            type(each) is ast.Call and type(each.func) is ast.Name and each.func.id in given for each in ast.walk(self.node)
+        )
+
     def outers(self) -> Iterator[_FunctionDraft]:
         """Yield the functions around it."""
         outer = self.outer
@@ -238,7 +245,7 @@ class _FunctionDraft(Struct):
         skips = tuple(self._sure(self.skips, text)) if self.skips else ()
         asked = [(text.expression(call), call) for name, call in self.called if skipping.may_be(name)] if self.called else []
         asks = tuple([said._replace(is_late=True) if self.has_begun(call) else said for said, call in asked])
-        leaves = list(_leaves_at_once(node.body, text)) if "test" in node.name else []
+        leaves = list(_leaves_at_once(node.body, text)) if "test" in node.name or self._wraps() else []
         leaves = self._sure(leaves, text) if leaves else leaves
         return Function(
             name=node.name,
@@ -984,10 +991,12 @@ def _returns(body: list[ast.stmt], text: Text) -> str | None:
 
 
 def _leaves_at_once(body: list[ast.stmt], text: Text) -> Iterator[Expression]:
-    """Yield the conditions under which statements end by a `return` before they have done anything."""
+    """Yield the conditions under which nothing is done: statements end by a `return` before that, or all of them stand under an `if`."""
     for node in body:
         if isinstance(node, ast.If) and not node.orelse and _only_returns(node.body):
             yield Expression(text.of(node.test), _guard_name(_Guard(None, node.test)), node.lineno)
+        elif isinstance(node, ast.If) and node is body[-1] and (not node.orelse or _only_returns([*node.orelse, ast.Return()])):
+            yield Expression(f"not ({text.of(node.test)})", _guard_name(_Guard(None, node.test)), node.lineno)
         elif not _only_prepares(node):
             return
 
