@@ -541,3 +541,13 @@ def test_a_world_size_that_is_set_under_a_condition():
     """Which of several it is only a run can tell; none of them is what the test needs."""
     sizes = "    if torch.cuda.device_count() >= 4:\n        world_size = [1, 2, 4]\n    else:\n        world_size = [1]\n"
     assert needs(f"class TestA:\n{sizes}    def test(self): ...\n") == [["world size as its class decides"]]
+
+
+def test_a_fixture_that_skips_by_its_parameter():
+    """Each test needs what the fixture asks for its own parameter; what a value is made of by a call stays as it is written."""
+    head = "@pytest.fixture(params=[{params}])\ndef ranks(request):\n"
+    fixture = head + "    if torch.cuda.device_count() < request.param:\n        pytest.skip('x')\n"
+    tests = "def test_x(ranks): ...\ndef test_y(ranks): ...\n"
+    one, two, four = ["1 GPU"], ["2 GPUs"], ["4 GPUs"]
+    assert needs(fixture.format(params="1, 2, 4") + tests) == [one, two, four] * 2
+    assert needs(fixture.format(params="f()") + tests) == [["torch.cuda.device_count() >= request.param"]] * 2

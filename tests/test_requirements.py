@@ -840,7 +840,7 @@ def test_gpus_of_an_index(body: str, gpus: int) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "if torch.cuda.is_available():\n        torch.ones(2).cuda()",
+        "x = torch.ones(2)\n    if torch.cuda.is_available():\n        x.cuda()",
         "device = 'cuda' if torch.cuda.is_available() else 'cpu'\n    torch.ones(2, device=device)",
         "torch.cuda.is_available() and torch.ones(2).cuda()",
         "with pytest.raises(AssertionError):\n        torch.ones(2).cuda()",
@@ -1782,13 +1782,15 @@ class DistributedFixture(DistributedExec):
         ("    world_size = 2\n    @pytest.mark.world_size(1)\n    def test_x(self): ...\n", ["1 GPU", "world size 1"]),
         ("    def test_x(self, four): ...\n", ["4 GPUs", "world size 2"]),
         ("    def test_x(self, eight): ...\n", ["8 GPUs", "world size 2"]),
+        ("    def test_x(self, made): ...\n", ["4 GPUs", "world size 2"]),
         ("    @pytest.mark.world_size(8)\n    def test_x(self, four): ...\n", ["8 GPUs", "world size 8"]),
     ],
 )
 def test_marks_and_fixtures_of_ranks(text: str, expected: list[str]) -> None:
-    """A mark counts more than the class, and a fixture that starts ranks of its own skips for want of as many GPUs."""
-    head = "from unit.common import DistributedFixture, DistributedTest\n"
-    fixtures = "class four(DistributedFixture):\n    world_size = 4\n\nclass eight(four):\n    world_size = [2, 8]\n\n"
+    """A mark counts more than the class, and a fixture that starts ranks of its own, or calls one, skips for want of as many GPUs."""
+    head = "import pytest\nfrom unit.common import DistributedFixture, DistributedTest\n"
+    made = "@pytest.fixture\ndef made(request):\n    four()(request)\n\n"
+    fixtures = f"{made}class four(DistributedFixture):\n    world_size = 4\n\nclass eight(four):\n    world_size = [2, 8]\n\n"
     found = project(f"{head}{fixtures}class TestIt(DistributedTest):\n{text}", **{"unit/common": DEEPSPEED}).tests["test_it.py"][-1]
     assert [need.text for need in found.requirements if need.kind != "mark"] == expected
 

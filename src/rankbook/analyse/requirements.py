@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,6 +18,7 @@ from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.fixtures import fixtures_of
 from rankbook.analyse.helpers import of_helpers
 from rankbook.analyse.inheritance import lineage_of
+from rankbook.analyse.names import Place
 from rankbook.analyse.pytest_cases import needy_fixtures
 from rankbook.analyse.rules import Evidence, Unread
 from rankbook.analyse.values import Value, Values
@@ -60,7 +62,7 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
         or function.asks
         or any(call.name == GPU_CALL and call.arguments for call in function.gpu_calls)
     )
-    case = test.case if decides else ()
+    case = test.case if decides or _has_deciding_fixture(draft, path, collected) else ()
     is_plain = not (decides or function.decorators or function.guard or function.gpu_calls)
     own = (function.requested, _lines(lineage)) if is_plain else function.key
     key = (path, test.path, own, test.harness, device, case, test.requirements)
@@ -161,6 +163,32 @@ _PLAIN = frozenset({"unittest.expectedFailure", "staticmethod", "classmethod"})
 """Decorators besides marks and skips that give a test no arguments."""
 
 
+def _has_deciding_fixture(draft: Draft, path: str, collected: Collected) -> bool:
+    """Tell whether what a test needs hangs on the parameter of a fixture, by which that skips it."""
+    if not collected.test.case:
+        return False
+
+    def deciding() -> frozenset[str]:
+        known = fixtures_of(draft, path, collected.lineage)
+        return frozenset(name for name, fixture in known.items() if any(_PARAMETER.search(skip.text) for skip in fixture.skips))
+
+    names = draft.remember(("deciding fixtures", path, _names(collected.lineage), _lines(collected.lineage)), deciding)
+    return not names.isdisjoint(dict(collected.test.case))
+
+
+_PARAMETER = re.compile(r"\brequest\.param\b(?![\w.(\[])")
+"""What a fixture calls its parameter, as a whole."""
+
+
+def _with_parameter(skip: Expression, value: str) -> Expression:
+    """Say the condition of a fixture for one of its parameters, where that is written as a value."""
+    try:
+        ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return skip
+    return skip._replace(text=_PARAMETER.sub(lambda _: value, skip.text))
+
+
 def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requirement]:
     """Give what the fixtures of a test skip for, and what of them fails without a GPU.
 
@@ -170,7 +198,9 @@ def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requ
         plain = Values(draft.names, fixture.frame.path)
         yield from _of_gpu_calls(fixture.gpu_calls, plain)
         values = inside(fixture.function, plain.with_bound(unknown(fixture.function, plain)))
-        for skip in fixture.skips:
+        value = dict(collected.test.case).get(fixture.name, "")
+        for written in fixture.skips:
+            skip = _with_parameter(written, value) if value else written
             try:
                 yield from of_skip_in_full(skip, values) if fixture.autouse else of_skip(skip, values)
             except Unread:
@@ -432,19 +462,36 @@ def _closest_sizes(found: list[Requirement]) -> list[Requirement]:
 
 
 def _of_rank_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requirement]:
-    """Give the GPUs for whose want a fixture skips that is a class and starts ranks of its own."""
+    """Give the GPUs for whose want a fixture skips that is a class and starts ranks of its own, or that calls such a class."""
     harness = HARNESSES.get(collected.test.harness or "")
-    for name in collected.function.requested if harness is not None and harness.fixture else ():
-        place = draft.names.find(path, name)
-        if harness is None or place is None or not isinstance(place.definition, Class):
-            continue
-        lineage = lineage_of(draft, place.path, place.definition)
-        if any(each.last == harness.fixture and harness.is_defined_in(each.path) for each in lineage):
-            values = Values(draft.names, place.path, lineage)
-            size = values.of("self.world_size")
-            numbers = [number for number in (size if isinstance(size, tuple) else (size,)) if isinstance(number, int)]
-            if numbers:
-                yield Requirement("gpus", str(max(numbers)), f"fixture {name}", place.path, place.definition.line)
+    if harness is None or not harness.fixture:
+        return
+    for name in collected.function.requested:
+        for place in _rank_fixtures(draft, path, name, collected.lineage):
+            if not isinstance(place.definition, Class):
+                continue
+            lineage = lineage_of(draft, place.path, place.definition)
+            if any(each.last == harness.fixture and harness.is_defined_in(each.path) for each in lineage):
+                size = Values(draft.names, place.path, lineage).of("self.world_size")
+                numbers = [number for number in (size if isinstance(size, tuple) else (size,)) if isinstance(number, int)]
+                if numbers:
+                    yield Requirement("gpus", str(max(numbers)), f"fixture {name}", place.path, place.definition.line)
+
+
+def _rank_fixtures(draft: Draft, path: str, name: str, lineage: _Line) -> Iterator[Place]:
+    """Yield what may be a fixture that starts ranks: what a test calls so, and what the function calls that is its fixture."""
+    place = draft.names.find(path, name)
+    if place is not None:
+        yield place
+    fixture = fixtures_of(draft, path, lineage).get(name)
+    module = draft.modules.get(fixture.frame.path) if fixture is not None else None
+    if fixture is None or module is None:
+        return
+    calls = (call for call in (*module.local_calls, *module.keywords) if call.kind.endswith("call"))
+    for called in dict.fromkeys(call.name for call in calls if call.scope == fixture.function.qualname):
+        found = draft.names.find(fixture.frame.path, called)
+        if found is not None:
+            yield found
 
 
 def _of_marked_ranks(draft: Draft, found: Iterable[Requirement]) -> list[Requirement]:
