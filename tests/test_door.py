@@ -391,6 +391,26 @@ def test_an_item_that_a_plugin_lets_run_again_is_run_again(tmp_path, more):
     assert ends == {**twice, ("test_flaky", "failed"): 2, ("test_flaky", "passed"): 1, ("test_fine", "passed"): 1, ("one", "passed"): 1}
 
 
+def test_the_command_of_a_page_ends_as_its_tests_do_at_last(tmp_path):
+    """Where a plugin lets it run again, so do the tests that failed, and not the others; in the end all of it has passed."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "again.py").write_text(AGAIN)
+    fine = f"    with pathlib.Path({str(tmp_path)!r}, 'fine').open('a') as stream:\n        stream.write('x')\n"
+    flaky = FLAKY.format(folder=str(tmp_path)).replace("def test_fine():\n    pass\n", f"def test_fine():\n{fine}")
+    (tmp_path / "tests/test_flaky.py").write_text(flaky)
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["tests"]\nout = "docs"\n')
+    rankbook("gen", cwd=tmp_path)
+    result = prove(tmp_path, "-p", "again", "docs")
+    assert (tmp_path / "count").read_text() == "xxx"
+    assert (tmp_path / "fine").read_text() == "x"
+    assert {name: str(run.outcome) for name, run in ledger(tmp_path).items()} == {
+        "how-to-run-it": "passed",
+        "test_flaky": "passed",
+        "test_fine": "passed",
+    }
+    assert "2 listings: 2 passed, 0 failed" in result.output
+
+
 ROOT_CONFTEST = """
 import os
 import pytest

@@ -491,8 +491,23 @@ class ListingItem(pytest.Item):
         if self.is_reported:
             self.phases, self.overruled, self.is_reported = {}, {}, False
             self.repeated = self._submitted_alone() if self.starts_process else None
+            if self.job.same_as is not None:
+                self._repeat_failed()
         if self.case is not None and self.known is None and not runs_nothing(self.config):
             self._settle("setup", self._report("setup"))
+
+    def _repeat_failed(self) -> None:
+        """Run those tests again that failed in the run which is this listing's, and were not reported yet."""
+        for item in self.state.items:
+            if item.job is not self._shown or item.is_reported or not item.starts_process:
+                continue
+            if self._end_of(item).outcome.is_failure:
+                item.repeated = item._submitted_alone()
+
+    @property
+    def _shown(self) -> Job:
+        """The page's own source, whose run is this listing's."""
+        return next(job for job in self.page.jobs if _shows(job, self.job.same_as))
 
     def runtest(self) -> None:
         """Wait for the test, or settle what needs no process."""
@@ -642,7 +657,7 @@ class ListingItem(pytest.Item):
 
     def _same_run(self) -> Report:
         """Give the outcome of the run of the page's own source: that run is this listing's."""
-        job = next(job for job in self.page.jobs if _shows(job, self.job.same_as))
+        job = self._shown
         name = "::".join((self.page.where, *job.names))
         found = self.page.collected.get(id(job))
         if found is not None and not found.cases:
@@ -683,17 +698,20 @@ class ListingItem(pytest.Item):
             if item.known is not None:
                 yield item.known
             elif item.starts_process:
-                yield self._end_of(job, item.test)
+                yield self._end_of(item)
         if items:
             return
         found, outlook = self.page.collected.get(id(job)), self.state.outlook
         for case in found.cases if found is not None else (None,):
             test = case.id if case is not None else ""
             planned = _left_out(case) or outlook.unmet(job, test, self.page.sources(job)) or self.page.without_data(job)
-            yield planned or self._end_of(job, test)
+            yield planned or self._how_ended(self.submitted(job, test), test)
 
-    def _end_of(self, job: Job, test: str) -> Report:
-        running = self.submitted(job, test)
+    def _end_of(self, item: ListingItem) -> Report:
+        """Give how a test of the page's own source ended: what was reported of it last, or will be."""
+        return self._how_ended(item.repeated or self.submitted(item.job, item.test), item.test)
+
+    def _how_ended(self, running: Running, test: str) -> Report:
         self.state.prover.hurry(running)
         reports = [running.report(test, phase) for phase in PHASES]
         failed = [report for report in reports if report.outcome.is_failure]
