@@ -243,6 +243,8 @@ def test_a_page_made_by_hand_that_was_edited(ledger, tmp_path):
     owed = rankbook("ledger", "debt", "--fail-on-debt", cwd=tmp_path, status=debt.STATUS)
     assert "last run: 2026-11-20, before the listing changed" in owed
     assert owed.endswith("skip debt: 1 of 1 tests and listings\n")
+    page.unlink()  # without any page the ledger alone is asked
+    assert rankbook("ledger", "debt", cwd=tmp_path) == "no skip debt: all of 2 tests and listings have run\n"
 
 
 def test_what_was_expected_to_fail_in_an_older_version_needs_what_its_page_says(ledger):

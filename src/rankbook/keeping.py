@@ -392,7 +392,8 @@ def _debt(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> in
     days = settings.debt_days if chosen.days is None else chosen.days
     pages = debt.pages_of(settings) if ledger.path.exists() else {}
     current = _on_pages(debt.current_runs(ledger, pages), settings)
-    listings = listings_of(settings.root, {run.page for run in current if not run.source}.difference(pages))
+    by_hand = {run.page for run in current if not run.source and settings.below_root(run.page).is_file()}.difference(pages)
+    listings = listings_of(settings.root, by_hand)
     current = debt.are_there(current, pages, listings)
     files = Beside(settings, {page.source for page in pages.values()}).files if current else {}
     found = debt.owed(ledger, current, days, pages=pages, listings=listings, files=files)

@@ -270,7 +270,7 @@ def listings_of(root: Path, pages: Iterable[str]) -> dict[str, Mapping[str, str]
 
     Args:
         root: of the project.
-        pages: paths below it; one that is gone has no listings.
+        pages: paths below it.
     """
     return {page: _fingerprints(_jobs(root, page)) for page in pages}
 
