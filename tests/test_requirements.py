@@ -838,6 +838,64 @@ def test_gpus_of_an_index(body: str, gpus: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "gpus"),
+    [
+        ("torch.cuda.set_device(rank)", 3),
+        ("torch.ones(2).cuda(rank)", 3),
+        ("torch.ones(2).to(f'cuda:{rank}')", 3),
+        ("torch.ones(2, device=torch.device('cuda', rank))", 3),
+        ("torch.ones(2, device=torch.device(f'cuda:{rank}'))", 3),
+        ("torch.ones(2).to(rank)", 3),
+        ("device = torch.device(rank)\n    torch.ones(2, device=device)", 3),
+        ("mine = rank\n    torch.ones(2).cuda(mine)", 3),
+        ("torch.cuda.set_device(dist.get_rank())", 3),
+        ("local_rank = int(os.environ['LOCAL_RANK'])\n    torch.cuda.set_device(local_rank)", 3),
+        ("torch.cuda.set_device(int(os.environ.get('LOCAL_RANK', 0)))", 3),
+        ("use(rank)", 3),
+        ("torch.cuda.set_device(rank % torch.cuda.device_count())", 1),
+        ("rank = 0\n    torch.cuda.set_device(rank)", 1),
+        ("rank = rank % 2\n    torch.ones(2).cuda(rank)", 1),
+        ("if x:\n        torch.cuda.set_device(rank)\n    else:\n        torch.cuda.set_device(0)", 1),
+        ("for rank in range(2):\n        torch.cuda.set_device(rank)", 1),
+        ("torch.cuda.set_device(tensor_rank)", 1),
+        ("torch.ones(2).cuda(f'cuda:{rank}{x}')", 1),
+    ],
+)
+@pytest.mark.parametrize("started", ["mp.spawn(each, nprocs=3)", "mp.spawn(each, args=(1,), nprocs=3, join=True)"])
+def test_ranks_that_take_a_gpu_of_their_own_need_as_many_as_they_are(body: str, gpus: int, started: str) -> None:
+    """So does what gets the number of its process as its first argument, whatever it calls it; of one rank alone it is one."""
+    taken = "def use(index):\n    torch.ones(2).to(index).cuda()\n\n"
+    bodies = {"rank": body}
+    if ".cuda(" in body:
+        bodies["number"] = re.sub(r"\brank\b", "number", body)
+    for name, each in bodies.items():
+        text = f"{GPU_CALLS}{taken}def each({name}):\n    {each}\n\ndef test_x():\n    {started}\n"
+        assert [need for need in needs(text) if "GPU" in need] == [f"{gpus} GPU{'s' if gpus > 1 else ''}"]
+    alone = f"{GPU_CALLS}{taken}def test_x(rank=0):\n    {body}\n"
+    assert [need for need in needs(alone) if "GPU" in need] == ["1 GPU"]
+
+
+def test_ranks_of_a_class_that_take_a_gpu_of_their_own() -> None:
+    """What says how many ranks run a test is its class, and what says their number an attribute."""
+    text = """\
+import torch
+from torch.testing._internal.common_distributed import MultiProcessTestCase
+
+
+class TestA(MultiProcessTestCase):
+    world_size = 3
+
+    def test_a(self):
+        torch.cuda.set_device(self.rank)
+
+    def test_b(self):
+        torch.ones(2).cuda(self.rank % 2)
+"""
+    tests = project(text).tests["test_it.py"]
+    assert [[need.text for need in test.requirements if "GPU" in need.text] for test in tests] == [["3 GPUs"], ["1 GPU"]]
+
+
+@pytest.mark.parametrize(
     "body",
     [
         "x = torch.ones(2)\n    if torch.cuda.is_available():\n        x.cuda()",

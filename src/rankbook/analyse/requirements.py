@@ -22,7 +22,7 @@ from rankbook.analyse.names import Place
 from rankbook.analyse.pytest_cases import needy_fixtures
 from rankbook.analyse.rules import Evidence, Unread
 from rankbook.analyse.values import Value, Values
-from rankbook.model import GPU_CALL, NCCL_CALL, Class, Constant, Expression, Function, Module, Test
+from rankbook.model import GPU_CALL, NCCL_CALL, PER_RANK, Class, Constant, Expression, Function, Module, Test
 from rankbook.requirements import DEVICES, FAILS, HARNESSES, KINDS, Harness, Requirement, gpu_range, gpus_of_device
 
 _Line = tuple[Ancestor, ...]
@@ -88,12 +88,11 @@ def _of_module(draft: Draft, path: str, module: Module, *, marks: bool = True) -
     def guards() -> tuple[Requirement, ...]:
         values = Values(draft.names, path)
         guarded = (need for guard in module.guards for need in of_skip(guard, values, "absent"))
-        return (*guarded, *_of_gpu_calls(module.gpu_calls, values))
+        return (*guarded, *(_by_ranks(need, 1) for need in _of_gpu_calls(module.gpu_calls, values)))
 
     def before() -> tuple[Requirement, ...]:
-        return tuple(
-            need for function in module.functions if function.qualname in _MODULE_SET_UP for need in _of_set_up(draft, path, function)
-        )
+        set_ups = [function for function in module.functions if function.qualname in _MODULE_SET_UP]
+        return tuple(_by_ranks(need, 1) for function in set_ups for need in _of_set_up(draft, path, function))
 
     found = draft.remember(("module needs", path), guards)
     if not marks:
@@ -249,15 +248,23 @@ def _unsaid(found: list[Requirement]) -> list[Requirement]:
     if any(need.kind == "disabled" or _is_about_gpus(need) for need in said):
         return [need for need in found if need.otherwise != FAILS or need.kind not in ("gpus", "backend")]
     sizes = [need for need in found if need.kind == "world size" and not need.otherwise]
+    ranks = sizes[0].value.split(", ") if len(sizes) == 1 else []
+    count = max(map(int, ranks), default=1) if all(each.isdecimal() for each in ranks) else 1
     is_nccl = any(need.otherwise == FAILS and need.kind == "backend" for need in found)
-    ranks = sizes[0].value.split(", ") if len(sizes) == 1 and is_nccl else []
-    if not ranks or not all(each.isdecimal() for each in ranks):
-        return found
-    return [replace(need, value=max(ranks, key=int)) if need.otherwise == FAILS and _is_one_gpu(need) else need for need in found]
+    return [_by_ranks(need, count, is_nccl=is_nccl) for need in found]
 
 
-def _is_one_gpu(need: Requirement) -> bool:
-    return (need.kind, need.value) == ("gpus", "1")
+def _by_ranks(need: Requirement, ranks: int, *, is_nccl: bool = False) -> Requirement:
+    """Say how many GPUs ranks need that take one each: with NCCL all of them do.
+
+    Args:
+        need: of a call, or another one, which stays as it is.
+        ranks: that run the test.
+        is_nccl: whether they join a process group of NCCL.
+    """
+    if need.otherwise != FAILS or need.kind != "gpus":
+        return need
+    return replace(need, value=str(ranks)) if need.value == PER_RANK or (is_nccl and need.value == "1") else need
 
 
 def _is_about_gpus(need: Requirement) -> bool:

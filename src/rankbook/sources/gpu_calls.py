@@ -15,14 +15,17 @@ from sys import maxsize
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rankbook.model import GPU_CALL, NCCL_CALL, Expression
+from rankbook.model import GPU_CALL, NCCL_CALL, PER_RANK, Expression
 from rankbook.requirements import gpus_of_device
 from rankbook.sources.mentions import Mention
 from rankbook.sources.text import Text, dotted, string
 from rankbook.sources.torch_modules import Modules
 from rankbook.vocabulary import find
 
-WORDS = ("cuda", "nccl", "self.dev")
+WORDS = (
+    "cuda", "nccl", "self.dev",
+    *(f"{call}{owner}{name}" for call in (".to(", "device(", "device=") for owner in ("", "self.") for name in ("rank", "local_rank")),
+)  # fmt: skip
 """Of a file without these there is nothing to say."""
 _ATTRIBUTE = re.compile(r"\bself\.dev\w*")
 """An attribute that may be a device."""
@@ -60,6 +63,14 @@ _DEPTH = 3
 """Functions that are followed from one to the next."""
 _OF_CASE = maxsize
 """GPUs of a parameter that a case sets: as many as its value says."""
+_OF_RANK = maxsize - 1
+"""GPUs of what each rank takes one of its own: as many as there are ranks."""
+_RANK = re.compile(r"(?:\w+\.)*_?(?:local_|global_)?rank")
+"""Names of a rank, where an index of a GPU is to stand."""
+_RANK_CALLS = re.compile(r"(?:\w+\.)*get_(?:local_)?rank")
+"""Functions that give it."""
+_RANK_SETTING = re.compile(r"(?:os\.)?(?:environ(?:\.get)?|getenv)[\[(]['\"](?:LOCAL_)?RANK['\"]")
+"""What a launcher has set for it."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Placed = ast.stmt | ast.expr
@@ -224,7 +235,7 @@ class GpuCalls:
         if self.own(dotted(call.func)) is not None:
             return self._text.expression(call)._replace(text=short)
         name = NCCL_CALL if _joins(call, dotted(call.func)) else GPU_CALL
-        gpus = parameter if sure.gpus == _OF_CASE else str(sure.gpus)
+        gpus = {_OF_CASE: parameter, _OF_RANK: PER_RANK}.get(sure.gpus, str(sure.gpus))
         return Expression(short, name, call.lineno, (parameter,) if parameter else (), (("gpus", gpus),))
 
     def _named(self, held: Held) -> Iterator[tuple[str, _Sure]]:
@@ -352,6 +363,8 @@ class _Walk:
         self._classes: dict[str, ast.ClassDef] = {}
         self._modules: dict[str, bool] = {}
         """Names that stand for modules: whether each has something to move."""
+        self._set_here: set[str] = set()
+        """Names that the function sets, so that they say nothing by themselves."""
         self._left = False
 
     def statements(self, body: Iterable[ast.stmt]) -> None:
@@ -383,6 +396,7 @@ class _Walk:
                     self._name_module(target.id, self._has_any(node.value))
 
     def _set(self, name: str, gpus: int) -> None:
+        self._set_here.add(name)
         self._devices.pop(name, None)
         if gpus:
             self._devices[name] = gpus
@@ -413,6 +427,7 @@ class _Walk:
     def _side(self, body: list[ast.stmt]) -> dict[str, _Sure]:
         walk = _Walk(self._file, self._held, self._devices, calls=self._calls, depth=self._depth)
         walk._inner, walk._classes, walk._modules = dict(self._inner), dict(self._classes), dict(self._modules)
+        walk._set_here = set(self._set_here)
         walk.statements(body)
         return walk.found
 
@@ -470,12 +485,28 @@ class _Walk:
         A name may stand for one of these. What names no GPU gives 0.
         """
         if isinstance(node, ast.JoinedStr):
-            return min(self._gpus(next(iter(node.values), None)), 1)
+            rest = node.values[1:]
+            is_of_rank = len(rest) == 1 and isinstance(rest[0], ast.FormattedValue) and self._is_rank(rest[0].value)
+            return self._gpus(next(iter(node.values), None)) and (_OF_RANK if is_of_rank else 1)
         if isinstance(node, (ast.Name, ast.Attribute)):
-            return self._devices.get(dotted(node), 0)
+            return self._devices.get(dotted(node), 0) or (_OF_RANK if self._is_rank(node) else 0)
         if isinstance(node, ast.Call):
-            return _gpus_of_made(node, self._gpus) if self._file.resolve(dotted(node.func)) == "torch.device" else 0
+            is_device = self._file.resolve(dotted(node.func)) == "torch.device"
+            return _gpus_of_made(node, self._gpus, self._placed) if is_device else _OF_RANK if self._is_rank(node) else 0
         return _gpus_of_string(node)
+
+    def _is_rank(self, node: ast.AST | None) -> bool:
+        """Tell whether an expression is the number of the rank that comes to it, as far as names tell that."""
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            name = dotted(node)
+            known = self._devices.get(name)
+            return known == _OF_RANK if known or name in self._set_here else _RANK.fullmatch(name) is not None
+        if isinstance(node, ast.Call):
+            name = dotted(node.func)
+            if name == "int":
+                return bool(node.args) and _RANK_SETTING.match(ast.unparse(node.args[0])) is not None
+            return _RANK_CALLS.fullmatch(name) is not None
+        return False
 
     def _has_any(self, node: ast.AST | None) -> bool | None:
         """Tell whether an expression is a module with something to move; None where that is not seen."""
@@ -494,7 +525,7 @@ class _Walk:
         held = self._file.called(name) if inner is None else Held(self._held.holder, inner)
         if held is None or isinstance(held.node, ast.AsyncFunctionDef) or self._file.yields(held.node):
             return
-        given = _NO_DEVICES if is_start else self._given(call, held.node)
+        given = _of_first(held.node) if is_start else self._given(call, held.node)
         if name.startswith("self."):
             given = {**given, **{device: gpus for device, gpus in self._devices.items() if device.startswith("self.")}}
         if inner is None:
@@ -505,6 +536,7 @@ class _Walk:
             walk = _Walk(self._file, self._held, devices, calls=self._calls, depth=self._depth - 1)
             walk._classes = self._classes
             walk._modules = {name: self._modules[name] for name in self._modules.keys() - own}
+            walk._set_here = self._set_here - own
             walk.statements(inner.body)
             found = walk.found.values()
         for each in found:
@@ -520,6 +552,12 @@ class _Walk:
         given = [*zip(named, call.args, strict=False), *((each.arg or "", each.value) for each in call.keywords)]
         said = {name: gpus for name, value in given if (gpus := self._gpus(value))}
         return {**said, **self._file.by_default(node, (name for name, _ in given))}
+
+
+def _of_first(node: _Function) -> _Devices:
+    """Give what a function that is run in other processes gets for its first parameter: the number of its process."""
+    named = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+    return {named[0]: _OF_RANK} if named else _NO_DEVICES
 
 
 def _arguments(node: ast.expr) -> list[ast.expr]:
@@ -542,16 +580,17 @@ def _lesser(one: _Sure, other: _Sure) -> _Sure:
     return fewer if more.gpus < _OF_CASE or fewer.gpus == _OF_CASE else fewer._replace(gpus=1)
 
 
-def _gpus_of_made(call: ast.Call, gpus: Callable[[ast.AST | None], int]) -> int:
+def _gpus_of_made(call: ast.Call, gpus: Callable[[ast.AST | None], int], placed: Callable[[ast.AST | None], int]) -> int:
     """Count the GPUs that must be there for a device that a call makes: 2 for `torch.device("cuda", 1)`.
 
     Args:
         call: of `torch.device`.
-        gpus: counts those of an argument.
+        gpus: counts those of a device.
+        placed: counts those of the index of one.
     """
     named = gpus(next(iter(call.args), None))
     index = call.args[1] if len(call.args) > 1 else _keyword(call, "index")
-    return named and max(named, _gpus_of_index(index))
+    return named and max(named, placed(index))
 
 
 def _gpus_of_string(node: ast.AST | None) -> int:
@@ -651,7 +690,7 @@ def _constants(tree: ast.Module, resolve: Callable[[str], str]) -> _Devices:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             name, value = node.targets[0].id, node.value
             made = value if isinstance(value, ast.Call) and resolve(_name(value.func)) == "torch.device" else None
-            counted = _gpus_of_string(value) if made is None else _gpus_of_made(made, _gpus_of_string)
+            counted = _gpus_of_string(value) if made is None else _gpus_of_made(made, _gpus_of_string, _gpus_of_index)
             found[name] = 0 if name in found else counted
     return {name: gpus for name, gpus in found.items() if gpus}
 
