@@ -551,3 +551,37 @@ def test_a_fixture_that_skips_by_its_parameter():
     one, two, four = ["1 GPU"], ["2 GPUs"], ["4 GPUs"]
     assert needs(fixture.format(params="1, 2, 4") + tests) == [one, two, four] * 2
     assert needs(fixture.format(params="f()") + tests) == [["torch.cuda.device_count() >= request.param"]] * 2
+
+
+def test_what_a_fixture_hands_to_a_test():
+    """A condition on what it returns is one on that expression, through other fixtures too; a parameter of its name stands in its place."""
+    fixtures = """\
+@pytest.fixture(scope="session")
+def gpus():
+    return torch.cuda.device_count()
+@pytest.fixture
+def enough(gpus):
+    return gpus >= 4
+@pytest.fixture
+def two(gpus):
+    if gpus < 2:
+        pytest.skip("few")
+@pytest.fixture
+def device():
+    return "cuda" if torch.cuda.is_available() else "cpu"
+@pytest.fixture
+def asked():
+    yield torch.cuda.device_count()
+"""
+    skip = "        pytest.skip('x')\n"
+    tests = (
+        f"def test_a(gpus):\n    if gpus < 8:\n{skip}",
+        f"def test_b(enough):\n    if not enough:\n{skip}",
+        "def test_c(two): ...\n",
+        f"def test_d(device):\n    if device == 'cpu':\n{skip}",
+        f"def test_e(asked):\n    if asked < 2:\n{skip}",
+        f"@pytest.mark.parametrize('gpus', [3])\ndef test_f(gpus):\n    if torch.cuda.device_count() < gpus:\n{skip}",
+        f"@pytest.mark.parametrize('gpus', [3], indirect=True)\ndef test_g(gpus):\n    if gpus < 2:\n{skip}",
+    )
+    found = [["8 GPUs"], ["4 GPUs"], ["2 GPUs"], ["1 GPU"], ["asked >= 2"], ["3 GPUs"], ["gpus >= 2"]]
+    assert needs(fixtures + "".join(tests)) == found

@@ -122,7 +122,8 @@ def _of_function(draft: Draft, path: str, collected: Collected, device: str | No
     def skips() -> tuple[Requirement, ...]:
         plain = Values(draft.names, test.path, _own(collected.lineage))
         given = by_default(function, plain) if _is_called_plainly(collected, plain) else unknown(function, plain)
-        values = inside(function, _bound(plain.with_bound(given), _given(draft, path, collected)))
+        handed = _handed(draft, path, collected, function) if test.harness == "pytest" else {}
+        values = inside(function, _bound(plain.with_bound({**given, **handed}), _given(draft, path, collected)))
         skipped = (need for skip in function.skips for need in of_skip(skip, values))
         return (*skipped, *of_leaves(function.leaves, values), *of_helpers(function, values))
 
@@ -139,9 +140,32 @@ def _given(draft: Draft, path: str, collected: Collected) -> dict[str, str]:
         return case
     known = fixtures_of(draft, path, collected.lineage)
     marks = [each for each in collected.function.decorators if each.name.endswith("mark.parametrize")]
-    is_indirect = any("indirect" in dict(each.keywords) or len(each.arguments) > 2 for each in marks)
-    made = {name for name, fixture in known.items() if fixture.function.returns != "request.param"}
+    direct = [each for each in marks if "indirect" not in dict(each.keywords) and len(each.arguments) <= 2]
+    is_indirect = len(direct) < len(marks)
+    given = {name for each in direct for name in re.findall(r"\w+", next(iter(each.arguments), ""))}
+    made = {name for name, fixture in known.items() if name not in given and fixture.function.returns != "request.param"}
     return {name: "" if name in made or (is_indirect and name not in known) else text for name, text in case.items()}
+
+
+def _handed(draft: Draft, path: str, collected: Collected, function: Function, depth: int = 3) -> dict[str, tuple[str, Values]]:
+    """Tell what fixtures hand to a test, or to another fixture, as the expressions that they return.
+
+    Args:
+        draft: the tree.
+        path: file in which the test is collected.
+        collected: the test.
+        function: what asks for the fixtures.
+        depth: fixtures that are followed from one to the next.
+    """
+    known = fixtures_of(draft, path, collected.lineage) if function.requested and depth else {}
+    found = {}
+    for fixture in (known[name] for name in function.requested if name in known):
+        returned = fixture.function.returns
+        if returned is not None and fixture.params is None and fixture.function is not function:
+            plain = Values(draft.names, fixture.frame.path)
+            asked = _handed(draft, path, collected, fixture.function, depth - 1)
+            found[fixture.name] = returned, inside(fixture.function, plain.with_bound({**unknown(fixture.function, plain), **asked}))
+    return found
 
 
 def _is_called_plainly(collected: Collected, values: Values) -> bool:
@@ -196,7 +220,8 @@ def _of_fixtures(draft: Draft, path: str, collected: Collected) -> Iterator[Requ
     for fixture in needy_fixtures(draft, path, collected):
         plain = Values(draft.names, fixture.frame.path)
         yield from _of_gpu_calls(fixture.gpu_calls, plain)
-        values = inside(fixture.function, plain.with_bound(unknown(fixture.function, plain)))
+        asked = _handed(draft, path, collected, fixture.function)
+        values = inside(fixture.function, plain.with_bound({**unknown(fixture.function, plain), **asked}))
         value = dict(collected.test.case).get(fixture.name, "")
         for written in fixture.skips:
             skip = _with_parameter(written, value) if value else written
