@@ -162,6 +162,22 @@ def test_an_edited_page_outlives_its_source(project, capsys, has_cache):
     assert check(project, capsys)[0] == 0
 
 
+@pytest.mark.parametrize("text", [SUITE, SUITE + "\n"])
+def test_an_edited_page_whose_source_is_left_out_of_the_book(project, capsys, text):
+    """What is said can be done: nothing takes an edit into a file that is no source, and `--force` removes the page."""
+    edit(page(project), "7 % 7", "5 % 5")
+    (project / "s/other.py").write_text("x = 1\n")
+    (project / "s/test_ring.py").write_text(text)
+    (project / "pyproject.toml").write_text((project / "pyproject.toml").read_text() + 'exclude = ["*test_ring.py"]\n')
+    assert run(project, "gen") == 0
+    status, said, _ = check(project, capsys)
+    what = "its listing was edited, and s/test_ring.py is no source of this book any more; name it in the settings again, or"
+    assert (status, f"out/s/test_ring.py_docs.md: {what}" in said) == (1, True)
+    assert run(project, "gen", "--force") == 0
+    assert not page(project).exists()
+    assert check(project, capsys)[0] == 0
+
+
 @pytest.mark.parametrize("is_gone", [True, False])
 def test_a_page_whose_long_front_matter_is_broken_is_edited(project, capsys, is_gone):
     """Where the top of the front matter says that rankbook made the page, and the rest is not read, nothing is lost without `--force`."""

@@ -550,7 +550,9 @@ def test_a_note_without_its_test_is_told_of_and_kept_until_the_test_comes_back(p
     line = (project / "out/orphaned-notes.md").read_text().splitlines().index(
         "<!-- rankbook-notes s/test_ring.py_docs.md::TestTree::test_root -->"
     ) + 1
-    sentence = f"out/orphaned-notes.md:{line}: this note is about the test TestTree::test_root of s/test_ring.py, which is gone"
+    sentence = (
+        f"out/orphaned-notes.md:{line}: this note is about the test TestTree::test_root of s/test_ring.py, which is gone from the book"
+    )
     assert sentence in capsys.readouterr().err
     assert gen(project) == 0
     assert sentence in capsys.readouterr().err

@@ -111,6 +111,8 @@ def accept(chosen: Namespace, settings: Settings, say: Say, warn: Say, ask: Call
         if fate is _Fate.NONE and named:
             say(f"{place}: its listing is as its source")
     taken, refused = counts[_Fate.TAKEN], counts[_Fate.REFUSED]
+    if taken:
+        book.sweep()
     say(_summary(taken + counts[_Fate.LEFT], taken, refused, is_dry=chosen.dry_run))
     if taken:
         for warning in document(settings).warnings:
@@ -248,6 +250,14 @@ class _Book:
             raise _refused(f"'{source}' is no source of this book", "only sources are written")
         return file
 
+    def sweep(self) -> None:
+        """Remove what a process that was killed while it wrote a source has left beside it."""
+        for folder in {self._settings.root / source.rpartition("/")[0] for source in self._all_sources()}:
+            for other in folder.glob(".rankbook-*.tmp"):
+                if pages.is_left_behind(other.as_posix()):
+                    with suppress(OSError):
+                        other.unlink()
+
     def _all_sources(self) -> frozenset[str]:
         if self._sources is None:
             self._sources = frozenset(discover(self._settings).paths)
@@ -345,9 +355,6 @@ def _write(file: Path, edit: Edit) -> None:
     """
     try:
         found = file.lstat()
-        for other in file.parent.glob(".rankbook-*.tmp"):
-            if pages.is_left_behind(other.as_posix()):
-                other.unlink(missing_ok=True)
         temporary = file.with_name(f".rankbook-{os.getpid()}.tmp")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         try:

@@ -15,6 +15,7 @@ from rankbook.pages import Writer, is_ours
 from rankbook.pages.notes import may_hold_notes
 from rankbook.pages.seals import Edited, Seen, look
 from rankbook.report import Report
+from rankbook.sources import discover
 from rankbook.terminal import word
 
 _BINARY = ".inv"
@@ -112,6 +113,9 @@ def _why_edited(settings: Settings, page: str, seen: Seen) -> str:
     now = _digest(settings.root / source)
     if now is None:
         return f"its listing was edited, and {source} is gone; take what is yours elsewhere, then `rankbook gen --force` removes the page"
+    if source not in discover(settings).paths:
+        what = f"its listing was edited, and {source} is no source of this book any more"
+        return f"{what}; name it in the settings again, or take what is yours elsewhere, then `rankbook gen --force` removes the page"
     if now != seen.stamp.sha256:
         return f"its listing was edited, and {source} has changed as well; bring the edit there by hand, then run `rankbook gen --force`"
     if Edited.TEXT in seen.edited:

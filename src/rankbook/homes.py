@@ -224,12 +224,12 @@ def with_orphans(data: bytes | None, notes: Sequence[Note]) -> bytes | None:
 
 
 def describe(note: Note) -> str:
-    """Say what a note without a place is about, and why it has none: `the test TestRing::test_a of s/ring.py, which is gone`."""
+    """Say what a note without a place is about, and why it has none: `the test test_a of s/ring.py, which is gone from the book`."""
     kind, source = pages.owner(note.page)
     if note.name and kind == "folder":
         return f"the test {note.name}, which is not in just one file {f'below {source}' if source else 'of the book'}"
     what = source if kind == "file" else note.page
-    return f"the test {note.name} of {what}, which is gone" if note.name else f"{what}, which is gone"
+    return f"the test {note.name} of {what}, which is gone from the book" if note.name else f"{what}, which is gone from the book"
 
 
 def _identity(note: Note) -> tuple[str, str, bytes]:
