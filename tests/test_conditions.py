@@ -585,3 +585,20 @@ def asked():
     )
     found = [["8 GPUs"], ["4 GPUs"], ["2 GPUs"], ["1 GPU"], ["asked >= 2"], ["3 GPUs"], ["gpus >= 2"]]
     assert needs(fixtures + "".join(tests)) == found
+
+
+@pytest.mark.parametrize("name", ["marks", "needs_four", "skips"])
+def test_a_decorator_that_applies_the_marks_of_a_list(name):
+    """The list may stand at the top of the module, under whatever name; one that is made by a call is told as it is written."""
+    decorator = f"def some(fn):\n    for mark in {name}:\n        fn = mark(fn)\n    return fn\n@some\ndef test_a(): ...\n"
+    mark = "pytest.mark.skipif(torch.cuda.device_count() < 4, reason='few')"
+    assert needs(f"{name} = [{mark}]\n{decorator}") == [["4 GPUs"]]
+    assert needs(f"{name} = [{mark}] + [pytest.mark.skipif(sys.platform == 'win32', reason='x')]\n{decorator}") == [
+        ["4 GPUs", "platform not Windows"]
+    ]
+    assert needs(f"{name} = found()\n{decorator}") == [["some"]]
+
+
+def test_a_skip_of_absl():
+    """It is that of unittest under another name."""
+    assert needs("from absl.testing import absltest\n@absltest.skip('not yet')\ndef test_a(): ...\n") == [["disabled: not yet"]]

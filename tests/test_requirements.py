@@ -630,6 +630,8 @@ DEVICE = torch.device("cuda", 0)
 THIRD = torch.device("cuda", index=2)
 EITHER = "cuda"
 EITHER = "cpu"
+PAIRED, SIZES = torch.device("cuda:0"), [4, 8]
+NO_SIZES = []
 
 class Empty(nn.Module):
     def forward(self, x):
@@ -727,6 +729,11 @@ def there(size, /, *, device):
         "Model.from_pretrained('tiny', device_map='cuda:0')",
         "for size in [1, 2]:\n        torch.ones(size).cuda()",
         "for size in range(3):\n        torch.ones(size).cuda()",
+        "sizes = [[4], [8]]\n    for size in sizes:\n        torch.ones(size, device='cuda')",
+        "few, sizes = 1, (4, 8)\n    for size in sizes:\n        torch.ones(size, device='cuda')",
+        "for size in SIZES:\n        torch.ones(size, device='cuda')",
+        "device, size = torch.device('cuda:0'), 2\n    torch.ones(size, device=device)",
+        "torch.ones(2, device=PAIRED)",
         "try:\n        torch.ones(2).cuda()\n    finally:\n        pass",
         "make()",
         "Maker.make()",
@@ -935,6 +942,14 @@ class TestA(MultiProcessTestCase):
         "if x:\n        torch.ones(2).cuda()\n    elif y:\n        make()",
         "if x:\n        torch.ones(2).cuda()\n    else:\n        return",
         "Model.from_pretrained('tiny', device_map='auto')",
+        "sizes = []\n    for size in sizes:\n        torch.ones(size, device='cuda')",
+        "sizes = [4]\n    sizes.clear()\n    for size in sizes:\n        torch.ones(size, device='cuda')",
+        "sizes = [4]\n    sizes = x\n    for size in sizes:\n        torch.ones(size, device='cuda')",
+        "SIZES = x\n    for size in SIZES:\n        torch.ones(size, device='cuda')",
+        "for size in NO_SIZES:\n        torch.ones(size, device='cuda')",
+        "def inner(SIZES):\n        for size in SIZES:\n            torch.ones(size, device='cuda')\n    x = inner",
+        "device, size = torch.device('cuda:0'), 2\n    size, device = 2, 'cpu'\n    torch.ones(size, device=device)",
+        "device, size = x\n    torch.ones(size, device=device)",
         "on('cpu')",
         "on(device='cpu')",
         "on(*x)",

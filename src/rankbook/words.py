@@ -558,7 +558,8 @@ _CONDITIONS: Mapping[str, Rule] = {
 _DISABLED = Rule((("disabled", "{0|reason=}"),))
 
 _SKIPS: Mapping[str, Rule] = dict.fromkeys(
-    ("unittest.skip", "unittest.case.skip", "mark.skip", "skip_but_pass_in_sandcastle", "mark.disabled", "disabled"), _DISABLED
+    ("unittest.skip", "unittest.case.skip", "absltest.skip", "mark.skip", "skip_but_pass_in_sandcastle", "mark.disabled", "disabled"),
+    _DISABLED,
 )
 """Decorators that disable a test, whatever the machine."""
 

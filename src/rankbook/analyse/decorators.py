@@ -22,6 +22,8 @@ _DEPTH = 4
 _PARTIALS = frozenset({"partial", "functools.partial"})
 _ORDERS = frozenset({"list", "reversed", "tuple"})
 """What gives the same marks in another order, or in another list."""
+_LISTS = (ast.List, ast.Tuple, ast.BinOp)
+"""How marks are listed, or lists of them added up."""
 _SKIPS = re.compile(r"\bmark\.skip(if)?\b|\bskip(If|Unless|Test)?\(|\bSkipTest\b")
 _OF_TORCH = "torch/testing/_internal/"
 
@@ -198,6 +200,8 @@ def _of_body(body: list[ast.stmt], function: Function, values: Values, depth: in
             case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 values = values.with_bound({**values.bound, name: (ast.unparse(value), values)})
             case ast.For() if not is_called and (listed := applied(node)) is not None:
+                if isinstance(_listed(listed, values)[0], ast.Name) and getattr(listed, "id", "") not in values.bound:
+                    raise Unread
                 around = _of_return(listed, function, values, depth, is_called=True)
                 return _with_more(around, body[number + 1 :], function, values, depth)
             case ast.FunctionDef(name=name, args=arguments, body=inner) if is_called and _is_given(name, body[number + 1 :]):
@@ -275,10 +279,18 @@ def _of_return(node: ast.expr | None, function: Function, values: Values, depth:
     if isinstance(node, ast.Name) and node.id in values.bound:
         text, outside = values.bound[node.id]
         return _of_return(parsed(text) if text else None, function, outside, depth, is_called=is_called)
-    if isinstance(node, (ast.List, ast.Tuple, ast.BinOp)) and is_called:
+    node, values = _listed(node, values) if is_called else (node, values)
+    if isinstance(node, _LISTS) and is_called:
         return _of_all(node, function, values, depth)
     call = expression(node, function.line) if isinstance(node, (ast.Call, ast.Name, ast.Attribute)) else None
     return None if call is None or call.name == function.name else _all_read(of_decorator(call, values, depth=depth - 1))
+
+
+def _listed(node: ast.expr | None, values: Values) -> tuple[ast.expr | None, Values]:
+    """Give the list of marks that a name of a module stands for, and what reads it; another node as it is."""
+    place = values.names.constant(values.path, node.id) if isinstance(node, ast.Name) else None
+    listed = parsed(place.definition.value) if place is not None and isinstance(place.definition, Constant) else None
+    return (listed, values.in_file(place.path)) if place is not None and isinstance(listed, _LISTS) else (node, values)
 
 
 def _of_both(outer: ast.Call, inner: ast.Call, function: Function, values: Values, depth: int) -> list[Requirement] | None:

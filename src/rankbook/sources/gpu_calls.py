@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from sys import maxsize
 from types import MappingProxyType
@@ -59,6 +59,8 @@ _YIELDS = re.compile(r"\byield\b")
 _COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 _LONGEST = 60
 """Characters of a call that is told with its arguments."""
+_EMPTIES = (".clear", ".pop", ".remove")
+"""Ends of the names of methods after which a list may be empty."""
 _DEPTH = 3
 """Functions that are followed from one to the next."""
 _OF_CASE = maxsize
@@ -162,6 +164,7 @@ class GpuCalls:
                 self._methods.setdefault(each.node.name, []).append(each)
         self.classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
         self._constants = _constants(tree, resolve)
+        self.filled = _filled(tree)
         self._own = taught.words(text.source)
         self._lines = sorted(_lines_with([*WORDS, *self._constants, *self._own], text.source))
         self._callers = self._callers_of_telling(mentions)
@@ -365,6 +368,8 @@ class _Walk:
         """Names that stand for modules: whether each has something to move."""
         self._set_here: set[str] = set()
         """Names that the function sets, so that they say nothing by themselves."""
+        self._filled: set[str] = set()
+        """Names that stand for lists that are not empty."""
         self._left = False
 
     def statements(self, body: Iterable[ast.stmt]) -> None:
@@ -391,12 +396,15 @@ class _Walk:
         self._left = self._left or isinstance(node, (ast.Return, ast.Raise))
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                if isinstance(target, ast.Name):
-                    self._set(target.id, self._gpus(node.value))
-                    self._name_module(target.id, self._has_any(node.value))
+                for name, value in _named(target, node.value):
+                    self._set(name, self._gpus(value))
+                    self._name_module(name, self._has_any(value))
+                    if isinstance(value, (ast.List, ast.Tuple)) and _is_run(value):
+                        self._filled.add(name)
 
     def _set(self, name: str, gpus: int) -> None:
         self._set_here.add(name)
+        self._filled.discard(name)
         self._devices.pop(name, None)
         if gpus:
             self._devices[name] = gpus
@@ -407,7 +415,7 @@ class _Walk:
             heads = [child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.expr, ast.withitem))]
             self._expressions(head.context_expr if isinstance(head, ast.withitem) else head for head in heads)
             self._set_anew(node.target if isinstance(node, (ast.For, ast.AsyncFor)) else None)
-            self.statements(_sure(node))
+            self.statements(node.body if isinstance(node, (ast.For, ast.AsyncFor)) and self._has_round(node.iter) else _sure(node))
             if isinstance(node, ast.If) and node.orelse:
                 self._both(node)
         self._set_anew(node)
@@ -427,9 +435,15 @@ class _Walk:
     def _side(self, body: list[ast.stmt]) -> dict[str, _Sure]:
         walk = _Walk(self._file, self._held, self._devices, calls=self._calls, depth=self._depth)
         walk._inner, walk._classes, walk._modules = dict(self._inner), dict(self._classes), dict(self._modules)
-        walk._set_here = set(self._set_here)
+        walk._set_here, walk._filled = set(self._set_here), set(self._filled)
         walk.statements(body)
         return walk.found
+
+    def _has_round(self, iterated: ast.expr) -> bool:
+        """Tell whether a name that is gone through stands for a list that is not empty."""
+        name = iterated.id if isinstance(iterated, ast.Name) else ""
+        is_own = name in self._set_here or name in _parameters(self._held.node)
+        return name in self._filled or (name in self._file.filled and not is_own)
 
     def _is_worth(self, node: ast.stmt) -> bool:
         """Tell whether a statement may have such a call."""
@@ -437,7 +451,7 @@ class _Walk:
 
     def _set_anew(self, node: ast.AST | None) -> None:
         """Forget what names stand for that something sets which is not sure to be run, or runs several times."""
-        if node is None or not (self._modules or self._devices):
+        if node is None or not (self._modules or self._devices or self._filled):
             return
         for inner in ast.walk(node):
             if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
@@ -451,6 +465,7 @@ class _Walk:
 
     def _call(self, call: ast.Call) -> None:
         name = dotted(call.func)
+        self._filled.difference_update([name.rpartition(".")[0]] if name.endswith(_EMPTIES) else ())
         gpus = 1 if self._file.own(name) is not None or _joins(call, name) else self._gpus_of_call(call, name)
         if gpus:
             self._take(self._file.kind(call), _Sure(call, gpus))
@@ -687,12 +702,29 @@ def _constants(tree: ast.Module, resolve: Callable[[str], str]) -> _Devices:
     """Give the names of a module that stand for a GPU, of those that are set once."""
     found: dict[str, int] = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            name, value = node.targets[0].id, node.value
+        for name, value in _named(node.targets[0], node.value) if isinstance(node, ast.Assign) and len(node.targets) == 1 else ():
             made = value if isinstance(value, ast.Call) and resolve(_name(value.func)) == "torch.device" else None
             counted = _gpus_of_string(value) if made is None else _gpus_of_made(made, _gpus_of_string, _gpus_of_index)
             found[name] = 0 if name in found else counted
     return {name: gpus for name, gpus in found.items() if gpus}
+
+
+def _filled(tree: ast.Module) -> frozenset[str]:
+    """Give the names of a module that stand for lists that are not empty, of those that are set once."""
+    pairs = [pair for node in tree.body if isinstance(node, ast.Assign) for each in node.targets for pair in _named(each, node.value)]
+    times = Counter(name for name, _ in pairs)
+    return frozenset(name for name, value in pairs if times[name] == 1 and isinstance(value, (ast.List, ast.Tuple)) and _is_run(value))
+
+
+def _named(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
+    """Yield the names that an assignment sets, each with its value; None for one that is not written there."""
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        given = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+        is_clear = len(given) == len(target.elts) and not any(isinstance(each, ast.Starred) for each in (*given, *target.elts))
+        for number, each in enumerate(target.elts):
+            yield from _named(each, given[number] if is_clear else None)
 
 
 def _function_of(scope: str, held: Mapping[str, Held]) -> str:
