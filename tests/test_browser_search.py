@@ -266,7 +266,7 @@ def test_a_page_by_its_name(visit):
 def test_letters_of_other_languages(visit):
     """A name that is not English is found, in capitals too."""
     page = visit()
-    for query in ("übergroß", "ÜBERGROSS", "übergross"):
+    for query in ("übergroß", "ÜBERGROSS", "übergross", "u\u0308bergroß"):  # the last as some file managers write it
         assert ask(page, query)[0][:2] == ("class", "ÜberGroß")
 
 
@@ -322,6 +322,28 @@ def test_marks_and_requirements_lead_to_their_rows(visit, query, shown, cell):
     row.wait_for()
     assert row.locator("td").first.inner_text() == cell
     assert row.evaluate("each => { const {top, bottom} = each.getBoundingClientRect(); return top > 0 && bottom < innerHeight; }")
+
+
+@pytest.mark.parametrize("ending", ["?row=a#%", "?row=a#%ED%A0%80", "?row=%ff#%41%"])
+def test_an_address_that_spells_no_row(visit, ending):
+    """It shows the page as it is."""
+    page = visit(f"book/suite/test_collectives.py_docs.html{ending}")
+    assert ask(page, "all_reduce")
+
+
+def test_large_letters_leave_the_page_as_wide_as_the_screen(visit):
+    """Where the header has no room for the button it gives way, and comes back; the key opens the search all the same."""
+    page = visit("book/suite/test_collectives.py_docs.html", viewport=PHONE)
+    button = page.get_by_role("button", name="Find a test, an API or an owner")
+    assert button.is_visible()
+    style = page.add_style_tag(content="html { font-size: 250% !important }")
+    button.wait_for(state="hidden")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert ask(page, "all_reduce")
+    page.keyboard.press("Escape")
+    style.evaluate("each => each.remove()")
+    page.set_viewport_size({**PHONE, "width": PHONE["width"] + 1})
+    button.wait_for(state="visible")
 
 
 def test_an_owner_is_found_and_leads_to_the_owners(visit):
@@ -544,6 +566,14 @@ def test_a_theme_without_a_header_of_material(visit, address):
     page = visit(address.replace("/material/", "/plain/"))
     page.get_by_role("button", name="Find a test, an API or an owner").click()
     assert ask(page, "neighbour")[0][1] == "neighbour"
+
+
+def test_a_theme_without_boxes_around_tables(visit, address):
+    """With MkDocs' own theme a table with long names is moved by itself: a page is as wide as the phone."""
+    page = visit(address.replace("/material/", "/plain/") + "book/suite/test_collectives.py_docs.html", viewport=PHONE)
+    page.locator("table.table").first.wait_for()
+    page.locator("td").first.evaluate("each => { each.textContent = 'test_'.repeat(40); }")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_a_page_from_disk_says_why_it_cannot_search(chromium, sites):

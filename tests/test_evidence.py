@@ -150,6 +150,124 @@ def test_ranks_of_which_there_are_none(events, engine):
     assert "0 of them here" in found["test_nobody"]["reason"]
 
 
+LOOPING = """
+import unittest
+from unittest import mock
+
+import pytest
+import torch
+import torch.multiprocessing as mp
+from torch.multiprocessing import start_processes
+
+NONE = [n for n in (1, 2) if n <= torch.cuda.device_count() * 0]
+
+
+def run(rank):
+    pass
+
+
+def start(func, sizes=NONE):
+    for n in sizes:
+        mp.spawn(func, nprocs=n)
+
+
+def start_or_run(func, sizes=NONE):
+    if not sizes:
+        func(0)
+    for n in sizes:
+        mp.spawn(func, nprocs=n)
+
+
+def start_or_leave(func, sizes=NONE):
+    if not sizes:
+        return
+    for n in sizes:
+        mp.spawn(func, nprocs=n)
+
+
+def test_vacuous_loop():
+    "Its ranks are as many as there are."
+    for n in NONE:
+        start_processes(run, (), n)
+
+
+def test_vacuous_helper():
+    name = "x"
+    start(run)
+
+
+def test_vacuous_within():
+    def inner(rank):
+        assert False
+    with torch.no_grad():
+        for n in NONE:
+            start(inner, [n])
+
+
+class TestA(unittest.TestCase):
+    def start(self):
+        for n in NONE:
+            mp.spawn(run, nprocs=n)
+
+    def test_vacuous_method(self):
+        self.start()
+
+    def test_passed_asserts(self):
+        self.start()
+        self.assertTrue(True)
+
+
+@pytest.mark.parametrize("size", [1])
+def test_vacuous_case(size):
+    start(run, NONE)
+
+
+def test_passed_rounds():
+    start(run, [1])
+
+
+def test_passed_more():
+    run(0)
+    start(run)
+
+
+def test_passed_choice():
+    start_or_run(run)
+
+
+def test_passed_left():
+    start_or_leave(run)
+
+
+def test_passed_feigned():
+    with mock.patch("torch.multiprocessing.spawn"):
+        for n in [1]:
+            mp.spawn(run, nprocs=n)
+
+
+def test_passed_other():
+    rng = torch.Generator()
+    for n in NONE:
+        rng.spawn(n)
+
+
+def test_passed_kept():
+    for n in [1]:
+        if n > 1:
+            mp.spawn(run, nprocs=n)
+"""
+
+
+@pytest.mark.parametrize("engine", ["local", *in_whole("fresh")])
+def test_a_loop_without_a_round_has_started_no_rank(events, engine):
+    """All that the test does is to start ranks, and none was: it is as good as not run. One that may have done more is left alone."""
+    found = events(engine, LOOPING)
+    assert len(found) == 13
+    for name, event in found.items():
+        assert event["outcome"] == name.partition("test_")[2].partition("_")[0], (name, event)
+    assert "in a loop that had no round here" in found["test_vacuous_helper"]["reason"]
+
+
 LATE = """
 import multiprocessing
 import os

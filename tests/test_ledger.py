@@ -602,6 +602,11 @@ BAD = {
     '{"id": "%s", "outcome": "fine"}': "its 'outcome' is not an outcome",
     '{"id": "%s", "page": "p", "node_id": "p::a", "outcome": "passed", "line": -1}': "its 'line' is not a whole number",
     '{"id": "%s", "page": "p", "node_id": "p::a", "outcome": "passed", "duration": NaN}': "NaN is no number of JSON",
+    '{"id": "%s", "page": "p", "node_id": "p::a", "outcome": "passed", "duration": -5}': "its 'duration' is not a number of seconds",
+    '{"id": "%s", "page": "p", "node_id": "p::a", "outcome": "passed", "duration": 1e300}': "its 'duration' is not a number of seconds",
+    '{"id": "%s", "page": "p", "node_id": "p::a", "outcome": "passed", "receipt": {"ranks": [{"name": "rank 0", "started": 1e300}]}}': (
+        "its 'receipt' is not a receipt"
+    ),
     '{"id": "%s", "page": "p", "node_id": "p::a", "outcome": "passed", "when": "soon"}': "its 'when' is not a time in ISO 8601",
     '{"id": "%s", "page": "p", "node_id": "p::a", "outcome": "passed", "receipt": {"ranks": [1]}}': "its 'receipt' is not a receipt",
     '{"id": "%s", "page": "p", "node_id": "p::a", "outcome": "passed", "case": {"of": "x"}}': "its 'case' is not what pytest",

@@ -20,7 +20,7 @@ from unittest import mock
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rankbook.harness import observing, world_size
+from rankbook.harness import observing, rounds, world_size
 from rankbook.listing import Outcome, RankEnd, RankRecord, Runtime
 from rankbook.rank_notes import rank_name
 
@@ -55,12 +55,14 @@ class Watch:
 
     Args:
         instance: the test's `unittest.TestCase`, or None.
+        test: its function or method.
         runtime: of the program.
         before: ranks that were started before the test.
     """
 
-    def __init__(self, instance: Any, runtime: Runtime, before: int) -> None:
+    def __init__(self, instance: Any, test: Any, runtime: Runtime, before: int) -> None:
         self.instance = instance
+        self.test = test
         self.runtime = runtime
         self.before = before
         self.since = observing.begin_test()
@@ -133,8 +135,11 @@ class Watch:
             return self._failed_by_death()
         if outcome == "passed" and self._nobody_ran():
             return self._vacuous()
-        if outcome == "passed" and not self.waited_for and not self.records() and observing.started_nobody(self.since):
-            return Verdict(Outcome.VACUOUS, observing.UNSTARTED)
+        if outcome == "passed" and not self.waited_for and not self.records():
+            if observing.started_nobody(self.since):
+                return Verdict(Outcome.VACUOUS, observing.UNSTARTED)
+            if rounds.is_to_start(self.test):
+                return Verdict(Outcome.VACUOUS, rounds.UNSTARTED)
         found = self._thread_that_left(outcome) or self._dead_rank(outcome)
         if found is None and outcome == "passed":
             return self._nobody_entered() or self._degenerate()

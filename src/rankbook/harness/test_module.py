@@ -333,7 +333,7 @@ class Reporter(Collector):
     def pytest_runtest_call(self, item: Any) -> None:
         """Watch the hand-over to the ranks."""
         self.before_call = len(self.runtime.ranks)
-        self.watch = evidence.Watch(getattr(item, "instance", None), self.runtime, self.before)
+        self.watch = evidence.Watch(getattr(item, "instance", None), getattr(item, "obj", None), self.runtime, self.before)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: Any) -> Generator[None, Any, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -10,13 +9,15 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from rankbook.listing import Outcome, Receipt, Run
+from rankbook.listing import Outcome, RankEnd, Receipt, Run
 
 Values = dict[str, Any]
 """A run by the names of its fields; what is empty is left out. In a ledger it has `id` and `session` too."""
 _CORES = re.compile(r", \d+ cores?\b")
 _MOST = 2**53
 """Beyond it a number in JSON is not exact everywhere."""
+_MOST_SECONDS = 1e9
+"""About thirty years: no run takes longer."""
 
 
 def values_of(run: Run) -> Values:
@@ -144,7 +145,7 @@ def _is_count(value: object) -> bool:
 
 
 def _is_seconds(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST_SECONDS
 
 
 def _is_moment(value: object) -> bool:
@@ -159,7 +160,12 @@ def _is_receipt(value: object) -> bool:
         found = Receipt.of(value) if isinstance(value, dict) else None
     except (TypeError, ValueError):
         return False
-    return found is not None and _is_mapping(found.versions)
+    return found is not None and _is_mapping(found.versions) and all(map(_is_end, found.ranks))
+
+
+def _is_end(rank: RankEnd) -> bool:
+    moments = rank.started, rank.duration, *(each for each in (rank.entered, rank.called_at) if each is not None)
+    return all(map(_is_seconds, moments))
 
 
 def _is_mapping(value: object) -> bool:

@@ -121,7 +121,7 @@ def beat(outcome: str, is_real: bool, version: int, torch: int, when: str, durat
     Raises:
         ValueError: it ended in a way that this rankbook does not know.
     """
-    return _BEAT.pack(_NUMBERS[outcome], is_real, version, torch, _seconds(when), min(duration, _LONGEST))
+    return _BEAT.pack(_NUMBERS[outcome], is_real, version, torch, _seconds(when), min(max(duration, 0.0), _LONGEST))
 
 
 def _seconds(when: str) -> int:
@@ -138,7 +138,10 @@ def moment(when: str) -> datetime:
         ValueError: it is none.
     """
     found = datetime.fromisoformat(when)
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    try:
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError as error:  # at the beginning of the first year, or at the end of the last one
+        raise ValueError(str(error)) from error
 
 
 def time_of(when: str) -> str:

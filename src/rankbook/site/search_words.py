@@ -1,12 +1,14 @@
 """What a search looks a name up by: its words run together, from each of them to the end.
 
-`all_reduce`, `AllReduce` and `allreduce` are one and the same key. The browser (`assets/search.js`) reads names in the same way.
+`all_reduce`, `AllReduce` and `allreduce` are one and the same key, and so is an accented letter that is one character or two. The
+browser (`assets/search.js`) reads names in the same way.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from unicodedata import normalize
 
 _CAMEL = re.compile(r"([a-z0-9])(?=[A-Z])|([A-Z])(?=[A-Z][a-z])")
 _BETWEEN = re.compile(r"[\x00-/:-`{-\x7f]+")
@@ -26,6 +28,8 @@ LAST = "~"
 
 def words(name: str) -> list[str]:
     """Take a name apart: `NCCLAllReduce` and `nccl_all_reduce` are nccl, all, reduce."""
+    if not name.isascii():
+        name = normalize("NFC", name)
     if not name.islower():
         name = _CAMEL.sub(r"\1\2 ", name).lower()
     if not name.isascii():

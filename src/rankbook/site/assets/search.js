@@ -18,6 +18,7 @@
 
   // Names, taken apart as `site/search_words.py` does it.
   const words = (name) => name
+    .normalize("NFC")
     .replace(/([a-z0-9])(?=[A-Z])|([A-Z])(?=[A-Z][a-z])/g, "$1$2 ")
     .toLowerCase()
     .replaceAll("ß", "ss")
@@ -25,7 +26,7 @@
     .split(/[^0-9a-z\x80-\uffff]+/)
     .filter(Boolean);
   const joined = (name) => words(name).join("");
-  const flat = (text) => text.toLowerCase().replaceAll("ß", "ss").replace(/[^0-9a-z\x80-\uffff]+/g, "");
+  const flat = (text) => text.normalize("NFC").toLowerCase().replaceAll("ß", "ss").replace(/[^0-9a-z\x80-\uffff]+/g, "");
 
   // What is read: the index once, each shard once.
   const read = async (file) => {
@@ -433,17 +434,20 @@
     results.prepend(link);
   };
 
+  // A part of an address as it is meant; one that spells nothing stays as it is.
+  const spelt = (part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  };
+
   // Who follows an old link is shown what the book has by that name: a source that was moved has another address.
   const lost = async () => {
     const title = document.querySelector("article h1, [role=main] h1");
     if (!/^404\b/.test(title?.textContent.trim() ?? "") || document.querySelector(".rankbook-lost")) return;
-    const steps = location.pathname.replace(/\.html$|\/$|\/index\.html$/, "").split("/").map((step) => {
-      try {
-        return decodeURIComponent(step);
-      } catch {
-        return step;
-      }
-    });
+    const steps = location.pathname.replace(/\.html$|\/$|\/index\.html$/, "").split("/").map(spelt);
     const name = steps.at(-1).replace(/_(docs|kw)$/, "");
     const found = name ? await Promise.all([index(), find(name, "")]).catch(() => null) : null;
     if (!found) return;
@@ -459,7 +463,7 @@
   // An address may name a row of the table below its heading, which has no address of its own.
   const arrive = () => {
     const name = new URLSearchParams(location.search).get("row");
-    let block = name && document.getElementById(decodeURIComponent(location.hash.slice(1)))?.nextElementSibling;
+    let block = name && document.getElementById(spelt(location.hash.slice(1)))?.nextElementSibling;
     for (; block && !/^H[1-6]$/.test(block.tagName); block = block.nextElementSibling) {
       const row = [...block.querySelectorAll("tbody tr")].find((each) => each.cells[0].textContent.trim() === name);
       if (!row) continue;
@@ -488,8 +492,16 @@
     }, icon);
     button.append(element("span", { class: "rankbook-search-button__text" }, "Find a test ", element("kbd", {}, "T")));
     button.addEventListener("click", () => open());
-    if (header) header.insertBefore(button, header.querySelector(":scope > label[for=__search], :scope > .md-search, :scope > .md-header__source"));
-    else document.body.append(button);
+    if (!header) {
+      document.body.append(button);
+      return;
+    }
+    header.insertBefore(button, header.querySelector(":scope > label[for=__search], :scope > .md-search, :scope > .md-header__source"));
+    // Where letters are so large that it has no room, it gives way: the search opens by its key, and from that of the theme.
+    new ResizeObserver(() => {
+      button.style.display = "";
+      if (header.scrollWidth > header.clientWidth) button.style.display = "none";
+    }).observe(header);
   };
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
