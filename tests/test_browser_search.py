@@ -346,6 +346,15 @@ def test_large_letters_leave_the_page_as_wide_as_the_screen(visit):
     button.wait_for(state="visible")
 
 
+def test_the_button_is_there_whatever_the_window_was_before(visit):
+    """The theme moves its own search when a window gets wide, which takes a moment in which there is no room."""
+    page = visit("book/suite/test_collectives.py_docs.html", viewport={**DESKTOP, "width": 280})
+    page.get_by_role("button", name="Find a test, an API or an owner").wait_for(state="visible")
+    page.set_viewport_size(DESKTOP)
+    page.wait_for_timeout(1500)
+    assert page.get_by_role("button", name="Find a test, an API or an owner").is_visible()
+
+
 def test_an_owner_is_found_and_leads_to_the_owners(visit):
     """An owner is found by any word of its name, and its result opens the page on owners at its files."""
     page = visit()

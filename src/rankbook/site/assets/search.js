@@ -498,9 +498,15 @@
     }
     header.insertBefore(button, header.querySelector(":scope > label[for=__search], :scope > .md-search, :scope > .md-header__source"));
     // Where letters are so large that it has no room, it gives way: the search opens by its key, and from that of the theme.
-    new ResizeObserver(() => {
+    const fit = () => {
       button.style.display = "";
       if (header.scrollWidth > header.clientWidth) button.style.display = "none";
+    };
+    let later = 0;
+    new ResizeObserver(() => {
+      fit();
+      clearTimeout(later);
+      later = setTimeout(fit, 500); // the theme takes a moment to lay its header out anew
     }).observe(header);
   };
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
