@@ -245,6 +245,12 @@ def test_passed_feigned():
             mp.spawn(run, nprocs=n)
 
 
+def test_passed_raises():
+    with pytest.raises(ValueError):
+        for n in [1]:
+            start_processes(run, (), n, start_method="none such")
+
+
 def test_passed_other():
     rng = torch.Generator()
     for n in NONE:
@@ -262,7 +268,7 @@ def test_passed_kept():
 def test_a_loop_without_a_round_has_started_no_rank(events, engine):
     """All that the test does is to start ranks, and none was: it is as good as not run. One that may have done more is left alone."""
     found = events(engine, LOOPING)
-    assert len(found) == 13
+    assert len(found) == 14
     for name, event in found.items():
         assert event["outcome"] == name.partition("test_")[2].partition("_")[0], (name, event)
     assert "in a loop that had no round here" in found["test_vacuous_helper"]["reason"]

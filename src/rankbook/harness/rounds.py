@@ -11,7 +11,7 @@ import functools
 import inspect
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -25,7 +25,13 @@ _DEPTH = 3
 _FEIGNED = re.compile(r"mock|patch|yield|await", re.IGNORECASE)
 """Words of a function that may put something else in the place of what starts ranks, or that is not run by a call of it."""
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_SETTING = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.Pass,
+    ast.Global, ast.Nonlocal,
+)  # fmt: skip
+"""Statements that do no more than to give names to something."""
+_CATCHES = re.compile(r"raise|suppress|warn|catch", re.IGNORECASE)
+"""Words of contexts that expect something else than that ranks end."""
 
 
 def is_to_start(test: Any) -> bool:
@@ -82,29 +88,25 @@ def _definition(function: FunctionType) -> ast.FunctionDef | None:
     return node if isinstance(node, ast.FunctionDef) and not _FEIGNED.search(text) else None
 
 
-def _in(body: Iterable[ast.stmt], meant: Any, owner: Any, depth: int) -> str:
+def _in(body: Iterable[ast.stmt], meant: Callable[[ast.expr], Any], owner: Any, depth: int) -> str:
+    """Tell the same of statements."""
     found = ""
     for node in body:
-        if isinstance(node, (*_SCOPES, ast.Import, ast.ImportFrom, ast.Pass, ast.Global, ast.Nonlocal)):
-            continue
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            continue
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and not _starts(node.value, meant, owner, depth):
-            continue
         here = ""
         if isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign)):
             here = _starts(node.value, meant, owner, depth)
         elif isinstance(node, ast.For) and not node.orelse and not _may_leave(node):
             here = "in a loop" if _in(node.body, meant, owner, depth) else ""
-        elif isinstance(node, ast.With):
+        elif isinstance(node, ast.With) and not any(_CATCHES.search(ast.unparse(item.context_expr)) for item in node.items):
             here = _in(node.body, meant, owner, depth)
-        if not here:
+        if here:
+            found = here if found in ("", here) else "at once"
+        elif not (isinstance(node, _SETTING) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))):
             return ""
-        found = here if found in ("", here) else "at once"
     return found
 
 
-def _starts(node: ast.expr | None, meant: Any, owner: Any, depth: int) -> str:
+def _starts(node: ast.expr | None, meant: Callable[[ast.expr], Any], owner: Any, depth: int) -> str:
     called = meant(node.func) if isinstance(node, ast.Call) else None
     if called is None:
         return ""
