@@ -61,7 +61,7 @@ GPU_CALL = "a GPU"
 """Name of the expression for a call that fails without a GPU, whatever is called: no identifier has a blank."""
 NCCL_CALL = "a GPU and NCCL"
 """Name of the one for a call that joins a process group of NCCL."""
-PER_RANK = "one per rank"
+RANKS_OWN = "one per rank"
 """Says of such a call that each rank takes a GPU of its own."""
 
 

@@ -22,7 +22,7 @@ from rankbook.analyse.names import Place
 from rankbook.analyse.pytest_cases import needy_fixtures
 from rankbook.analyse.rules import Evidence, Unread
 from rankbook.analyse.values import Value, Values
-from rankbook.model import GPU_CALL, NCCL_CALL, PER_RANK, Class, Constant, Expression, Function, Module, Test
+from rankbook.model import GPU_CALL, NCCL_CALL, RANKS_OWN, Class, Constant, Expression, Function, Module, Test
 from rankbook.requirements import DEVICES, FAILS, HARNESSES, KINDS, Harness, Requirement, gpu_range, gpus_of_device
 
 _Line = tuple[Ancestor, ...]
@@ -289,7 +289,7 @@ def _by_ranks(need: Requirement, ranks: int, *, is_nccl: bool = False) -> Requir
     """
     if need.otherwise != FAILS or need.kind != "gpus":
         return need
-    return replace(need, value=str(ranks)) if need.value == PER_RANK or (is_nccl and need.value == "1") else need
+    return replace(need, value=str(ranks)) if need.value == RANKS_OWN or (is_nccl and need.value == "1") else need
 
 
 def _is_about_gpus(need: Requirement) -> bool:

@@ -15,7 +15,7 @@ from sys import maxsize
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rankbook.model import GPU_CALL, NCCL_CALL, PER_RANK, Expression
+from rankbook.model import GPU_CALL, NCCL_CALL, RANKS_OWN, Expression
 from rankbook.requirements import gpus_of_device
 from rankbook.sources.mentions import Mention
 from rankbook.sources.text import Text, dotted, string
@@ -238,7 +238,7 @@ class GpuCalls:
         if self.own(dotted(call.func)) is not None:
             return self._text.expression(call)._replace(text=short)
         name = NCCL_CALL if _joins(call, dotted(call.func)) else GPU_CALL
-        gpus = {_OF_CASE: parameter, _OF_RANK: PER_RANK}.get(sure.gpus, str(sure.gpus))
+        gpus = {_OF_CASE: parameter, _OF_RANK: RANKS_OWN}.get(sure.gpus, str(sure.gpus))
         return Expression(short, name, call.lineno, (parameter,) if parameter else (), (("gpus", gpus),))
 
     def _named(self, held: Held) -> Iterator[tuple[str, _Sure]]:
