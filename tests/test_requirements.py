@@ -596,7 +596,14 @@ def helped(function, nprocs, **kwargs):
         ("size = torch.cuda.device_count()\n    mp.spawn(run, args=(size,), nprocs=size)", "torch.cuda.device_count()"),
         ("mp.spawn(run, nprocs=2)\n    with x:\n        mp.spawn(run, nprocs=4)", "2, 4"),
         ("size = 1\n    size += 1\n    mp.spawn(run, nprocs=size)", ""),
-        ("for size in (1, 2):\n        mp.spawn(run, nprocs=size)", ""),
+        ("for size in (1, 2):\n        mp.spawn(run, nprocs=size)", "1, 2"),
+        ("for size in x:\n        mp.spawn(run, nprocs=size)", ""),
+        ("for size in (1, 2):\n        size += 1\n        mp.spawn(run, nprocs=size)", ""),
+        ("for rank in range(3):\n        p = mp.Process(target=run, args=(rank, 3))\n        p.start()", "3"),
+        ("world = 2\n    all = []\n    for i in range(world):\n        all.append(get_context('spawn').Process(target=run))", "2"),
+        ("for i in range(3):\n        p = mp.Process(target=read)\n        p.start()", ""),
+        ("for rank in range(1, 3):\n        p = mp.Process(target=run, args=(rank,))", ""),
+        ("for rank in range(3):\n        run(rank, 3)", ""),
         ("if x:\n        size = 1\n    else:\n        size = 2\n    mp.spawn(run, nprocs=size)", ""),
         ("idist.spawn('gloo', run, nproc_per_node=3)", "3"),
         ("spawn(run, 4)\n    gevent.spawn(run, 1, 2)", ""),
@@ -618,6 +625,119 @@ def test_processes_of_a_case_and_of_a_helper() -> None:
     own = SPAWNS.replace("def helped", "def spawn").replace("from gevent import spawn\n", "") + "def test_x():\n    spawn(run, 4)\n"
     assert needs(own) == ["world size 4"]
     assert needs(f"{SPAWNS}@pytest.mark.world_size(2)\ndef test_x():\n    mp.spawn(run, nprocs=4)\n") == ["world size 2"]
+
+
+LAUNCHERS = """\
+import torch.multiprocessing as mp
+from functools import partial, wraps
+from multiprocessing import get_context
+import torch
+
+WORLD = 4
+
+def body(rank): ...
+
+def launch(function, world_size=2, *args):
+    mp.spawn(function, args=(world_size, *args), nprocs=world_size)
+
+def on(tp, dp=1):
+    def given(function):
+        def wrapper(**kwargs):
+            ranks = tp * dp
+            mp.spawn(function, args=(ranks,), nprocs=ranks, join=True)
+        return wrapper
+    return given
+
+def anyhow(function):
+    def wrapper(size):
+        mp.spawn(function, nprocs=size)
+    return wrapper
+
+def on_all(function, size=torch.cuda.device_count()):
+    launch(function, size)
+
+def with_ranks(size):
+    def decorator(function):
+        @wraps(function)
+        def wrapper(*args):
+            launch(function, size, *args)
+        return wrapper
+    return decorator
+
+def each(function, sizes):
+    for size in sizes:
+        mp.spawn(function, nprocs=size)
+
+def processes(function, world):
+    for rank in range(world):
+        mp.Process(target=function, args=(rank, world)).start()
+
+def other(function, world_size): ...
+
+class Base:
+    ranks = 3
+
+    def multiply(self, function, *, world=2):
+        launch(function, world)
+
+    def of_class(self, function):
+        launch(function, self.ranks)
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "size"),
+    [
+        ("launch(body)", "2"),
+        ("launch(body, 4)", "4"),
+        ("result = launch(body, WORLD)", "4"),
+        ("launch(function=body, world_size=3)", "3"),
+        ("launch(partial(body, size=2), 3)", "3"),
+        ("launch(partial(body, size=2), x)", ""),
+        ("size = 3\n    launch(body, size)", "3"),
+        ("for size in (2, 4):\n        launch(body, size)", "2, 4"),
+        ("if x:\n        launch(body, 4)", "4"),
+        ("launch(body, 2)\n    launch(body, 4)", "2, 4"),
+        ("on(2)(body)()", "2"),
+        ("on(tp=2, dp=2)(body)(x=1)", "4"),
+        ("on(x)(body)()", ""),
+        ("anyhow(body)(2)", ""),
+        ("on_all(body)", "torch.cuda.device_count()"),
+        ("on_all(body, 2)", "2"),
+        ("each(body, [1, 2])", "1, 2"),
+        ("processes(body, 3)", "3"),
+        ("other(body, 3)", ""),
+        ("launch(x, 3)", ""),
+        ("torch.launch(body, 3)", ""),
+        ("def inner(rank): ...\n    launch(inner, 3)", "3"),
+    ],
+)
+def test_ranks_that_a_function_of_the_suite_starts(body: str, size: str) -> None:
+    """A test that hands a function to a launcher has as many ranks as that starts; of one that starts none nothing is said."""
+    expected = [*(["1 GPU"] if "cuda" in size else []), *([f"world size {size}"] if size else [])]
+    assert needs(f"{LAUNCHERS}def test_x():\n    {body}\n") == expected
+
+
+def test_ranks_that_a_launcher_of_another_file_starts() -> None:
+    """The launcher may be imported, a method of a class above, or a decorator, and its number of ranks a parameter of the test."""
+    bodies = {
+        "from tools import launch, body\ndef run(rank): ...\ndef test_x():\n    launch(run, 3)\n": ["world size 3"],
+        "import tools\ndef run(rank): ...\ndef test_x():\n    tools.on(3)(run)()\n": ["world size 3"],
+        "from tools import with_ranks\n@with_ranks(4)\ndef test_x(): ...\n": ["world size 4"],
+        "from tools import with_ranks\n@with_ranks(x)\ndef test_x(): ...\n": [],
+        "from tools import Base\nclass TestIt(Base):\n    def run(self): ...\n    def test_x(self):\n        self.multiply(self.run)\n": [
+            "world size 2"
+        ],
+        "from tools import Base\nclass TestIt(Base):\n    ranks = 5\n    def test_x(self):\n"
+        "        def run(): ...\n        self.of_class(run)\n": ["world size 5"],
+    }
+    for text, expected in bodies.items():
+        tests = project(text, tools=LAUNCHERS).tests["test_it.py"]
+        assert [[need.text for need in test.requirements] for test in tests] == [expected], text
+    case = f"{LAUNCHERS}@pytest.mark.parametrize('tp', [1, 2])\ndef test_x(tp):\n    on(tp, dp=2)(body)()\n"
+    assert [[need.text for need in test.requirements] for test in project(case).tests["test_it.py"]] == [["world size 2"], ["world size 4"]]
+    assert needs(f"{LAUNCHERS}@pytest.mark.world_size(2)\ndef test_x():\n    launch(body, 4)\n") == ["world size 2"]
 
 
 GPU_CALLS = """\

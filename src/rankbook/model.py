@@ -142,7 +142,12 @@ class Function(Struct, frozen=True):
     names: tuple[tuple[str, str], ...] = ()
     """Names that its body sets once, of those that stand in `skips` and `asks`, and what they are set to, as written."""
     spawns: tuple[Expression, ...] = ()
-    """Calls by which its body starts processes (`mp.spawn`); names of its own in the number of them are what they are set to."""
+    """Calls by which its body starts processes (`mp.spawn`); names of its own in the number of them are what they are set to.
+
+    Of one that is no test also those by which the functions within it do.
+    """
+    hands: tuple[Expression, ...] = ()
+    """Calls to which it hands a function that they may run in processes: `start(2)` of `start(2)(body)()`, with the text of it all."""
     gpu_calls: tuple[Expression, ...] = ()
     """What it comes to whatever happens, and what fails without GPUs: the call that needs most, and the first of name `nccl`."""
     text: str = ""

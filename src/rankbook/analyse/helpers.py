@@ -38,12 +38,11 @@ def _of_calls(function: Function, values: Values, depth: int, left: Iterator[int
 
 
 def _of_call(call: Expression, values: Values, depth: int, left: Iterator[int]) -> Iterator[Requirement]:
-    found = _meant(call, values)
+    found = called(call, values)
     if found is None:
         return
-    path, helper = found
-    named = replace(helper, parameters=helper.parameters[1:]) if call.name.startswith(("self.", "cls.")) else helper
-    inner = inside(helper, values.in_file(path).with_bound(bound(named, call, values, path)))
+    helper, outer = found
+    inner = inside(helper, outer)
     for skip in helper.skips:
         try:
             needs: list[Requirement] | None = list(of_skip_in_full(skip, inner))
@@ -63,6 +62,24 @@ def _said_by(call: Expression, need: Requirement, values: Values) -> Requirement
 
 def _short(call: Expression) -> str:
     return call.text if len(call.text) <= _LONGEST else f"{call.name}(...)"
+
+
+def called(call: Expression, values: Values) -> tuple[Function, Values] | None:
+    """Find the function that a call means; None where that is not known.
+
+    Args:
+        call: by the name of a function, or of a method of the object or the class of a test.
+        values: reads its arguments.
+
+    Returns:
+        The function, and what reads its parameters as the call gives them.
+    """
+    found = _meant(call, values)
+    if found is None:
+        return None
+    path, function = found
+    named = replace(function, parameters=function.parameters[1:]) if call.name.startswith(("self.", "cls.")) else function
+    return function, values.in_file(path).with_bound(bound(named, call, values, path))
 
 
 def _meant(call: Expression, values: Values) -> tuple[str, Function] | None:

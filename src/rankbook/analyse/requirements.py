@@ -18,6 +18,7 @@ from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.fixtures import fixtures_of
 from rankbook.analyse.helpers import of_helpers
 from rankbook.analyse.inheritance import lineage_of
+from rankbook.analyse.launchers import PER_GPU, may_start, of_starts
 from rankbook.analyse.names import Place
 from rankbook.analyse.pytest_cases import needy_fixtures
 from rankbook.analyse.rules import Evidence, Unread
@@ -36,8 +37,6 @@ _HARNESS_FILES = ("torch/testing/_internal/", "unittest/", "torch/_dynamo/")
 
 _CUDA = re.compile(r"""(?:torch\.device\()?['"](cuda(?::\d+)?)['"](?:, *(\d{1,6}))?\)?""")
 """Values of a parameter, or of an attribute, that name a GPU."""
-_PER_GPU = re.compile(r"{0}|min\([\w.]+, *{0}\)|min\({0}, *[\w.]+\)".format(r"[\w.]*\bdevice_count\(\)"))
-"""World sizes that are 0 without a GPU, so that no rank is started: `min(2, torch.cuda.device_count())`."""
 
 
 def of_tests(draft: Draft, path: str, collected: Iterable[Collected]) -> tuple[Test, ...]:
@@ -59,6 +58,7 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
         function.skips
         or function.leaves
         or function.spawns
+        or function.hands
         or function.asks
         or any(call.name == GPU_CALL and call.arguments for call in function.gpu_calls)
     )
@@ -74,7 +74,7 @@ def _of_test(draft: Draft, path: str, collected: Collected) -> tuple[Requirement
         found += _of_function(draft, path, collected, device)
         found += _of_fixtures(draft, path, collected)
         found += _of_class(draft, lineage, test.harness or "", device)
-        found += _of_spawns(draft, collected, found)
+        found += _of_starts(draft, collected, found)
         found = _closest_sizes(found)
         found += _of_ranks(lineage, HARNESSES.get(test.harness or ""), found)
         found += _of_rank_fixtures(draft, path, collected)
@@ -300,44 +300,11 @@ def _is_about_gpus(need: Requirement) -> bool:
     return is_device or need.kind in ("gpus", "capability", "peer access") or (need.kind, need.value) == ("backend", "nccl")
 
 
-def _of_spawns(draft: Draft, collected: Collected, found: Iterable[Requirement]) -> Iterator[Requirement]:
+def _of_starts(draft: Draft, collected: Collected, found: Iterable[Requirement]) -> Iterator[Requirement]:
     """Give the world size of a test that starts processes itself, unless its class or a mark says one."""
     function, test = collected.function, collected.test
-    if not function.spawns or any(need.kind == "world size" for need in found):
-        return
-    values = _bound(Values(draft.names, test.path, _own(collected.lineage)), dict(test.case))
-    sizes = [(spawn, size) for spawn in function.spawns if (size := _spawned(spawn, values)) is not None]
-    if not sizes:
-        return
-    first = sizes[0][0]
-    yield _says("world size", ", ".join(dict.fromkeys(size for _, size in sizes)), first.text, test.path, first.line)
-    if len(sizes) == len(function.spawns) and all(_PER_GPU.fullmatch(size) for _, size in sizes):
-        yield Requirement("gpus", "1", first.text, test.path, first.line)
-
-
-def _spawned(spawn: Expression, values: Values) -> str | None:
-    """Give the number of processes that a call starts; None when it is not known before the run."""
-    named = dict(spawn.keywords)
-    place = _place_of_count(spawn, values)
-    text = next((named[name] for name in _COUNTS if name in named), spawn.arguments[place] if place < len(spawn.arguments) else "")
-    size = values.of(text) if text else None
-    if isinstance(size, int) and not isinstance(size, bool):
-        return str(size)
-    return text if _PER_GPU.fullmatch(text) else None
-
-
-def _place_of_count(spawn: Expression, values: Values) -> int:
-    """Tell which argument says how many processes a call starts; one beyond all for a function of which that is not known."""
-    if values.names.full(values.path, spawn.name) in _SPAWNS:
-        return 2
-    place = values.names.find(values.path, spawn.name)
-    parameters = place.definition.parameters if place is not None and isinstance(place.definition, Function) else ()
-    return next((parameters.index(name) for name in _COUNTS if name in parameters), len(spawn.arguments))
-
-
-_COUNTS = ("nprocs", "nproc_per_node")
-"""Names of the argument that says how many processes a call starts."""
-_SPAWNS = frozenset({"torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"})
+    if may_start(function) and not any(need.kind == "world size" for need in found):
+        yield from of_starts(function, _bound(Values(draft.names, test.path, _own(collected.lineage)), dict(test.case)))
 
 
 def _in_class(values: Values, collected: Collected) -> Values:
@@ -544,7 +511,7 @@ def _is_per_rank(draft: Draft, need: Requirement) -> bool:
 def _gpus(harness: Harness, said: dict[str, str], lineage: tuple[Ancestor, ...]) -> str:
     """Give the GPUs that a harness wants; empty when it wants none, or when only a run can tell."""
     ranks = said.get("world size", "")
-    if harness.world_size and _PER_GPU.fullmatch(ranks):
+    if harness.world_size and PER_GPU.fullmatch(ranks):
         return "1"
     if harness.gpus == "always" or (harness.gpus == "with nccl" and "nccl" in said.get("backend", "")):
         if ranks == DEVICES:

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -38,6 +39,12 @@ _ASKS = re.compile("skip|requir|need|unless|ensure|only|support|avail|distribute
 """What the name holds of a function of another file that is asked whether a test is skipped."""
 _SPAWNS = frozenset({"spawn", "start_processes"})
 """Last parts of the names of what starts processes, as many as an argument says."""
+_OF_RANKS = re.compile(r"rank|world|nproc")
+"""Words of a loop that starts a process for each rank."""
+_COUNTS = re.compile(r"size|rank|world|proc|worker|num|gpu|device|count|^n$|^[a-z]p$")
+"""Words of names that may say how many ranks there are."""
+_NAMED = frozenset({ast.Name, ast.Attribute, ast.Call})
+"""Nodes by which a function may be handed on: its name, or `partial` of it."""
 _MOST_HELPERS = 2
 """Functions between a test and the one that skips it."""
 _MOST_NAMES = 4
@@ -200,6 +207,10 @@ class _FunctionDraft(Struct):
     called: list[tuple[str, ast.Call]] = field(default_factory=list)
     """What its statements call under no condition, with the last part of its name."""
     spawns: list[ast.Call] = field(default_factory=list)
+    handed: list[ast.Call] = field(default_factory=list)
+    """Calls to which it may hand a function."""
+    inner: list[_FunctionDraft] = field(default_factory=list)
+    """The functions within it, at whatever depth, of which one may start processes."""
     is_followed: bool = False
     """Whether it is worth following, whatever statements it has."""
     outer: _FunctionDraft | None = None
@@ -247,6 +258,7 @@ class _FunctionDraft(Struct):
         asks = tuple([said._replace(is_late=True) if self.has_begun(call) else said for said, call in asked])
         leaves = list(_leaves_at_once(node.body, text)) if "test" in node.name or self._wraps() else []
         leaves = self._sure(leaves, text) if leaves else leaves
+        starts = not self.is_test() and bool(self.spawns or self.handed or self.inner)
         return Function(
             name=node.name,
             qualname=self.qualname,
@@ -260,16 +272,43 @@ class _FunctionDraft(Struct):
             guard=self.guard,
             skips=skips,
             leaves=tuple(leaves),
-            defaults=_defaults(node.args, text) if is_worth or returns is not None or skipping.is_for(self, returns) else (),
+            defaults=_defaults(node.args, text) if is_worth or returns is not None or starts or skipping.is_for(self, returns) else (),
             asks=asks,
             names=_set_names(self, (*skips, *leaves, *asks), reader) if skips or leaves or asks else (),
-            spawns=tuple([_spawned(call, self, text) for call in self.spawns]) if self.spawns else (),
+            spawns=tuple(self._spawned(text)) if self.spawns or self.inner else (),
+            hands=tuple(self._handed(reader)) if self.handed or self.inner else (),
             gpu_calls=gpus.told(Held(holder, node)) if gpus is not None and (holder or node.name == self.qualname) else (),
             text=text.whole(node) if is_worth else "",
             case_marks=_case_marks(node.decorator_list) if node.decorator_list else (),
             settled=_settled(node.args),
             gives=_gives(self) if any(type(each) in _FUNCTIONS for each in node.body) else (),
         )
+
+    def _spawned(self, text: Text) -> Iterator[Expression]:
+        """Give the calls that start processes, in a function that is no test also those of the functions within it."""
+        for draft in (self, *(() if self.is_test() else self.inner)):
+            yield from (_started(call, draft, self, text) for call in draft.spawns)
+
+    def _handed(self, reader: _Reader) -> Iterator[Expression]:
+        """Give the calls to which a test hands a function of its file, and another function one that it was given itself."""
+        for draft in (self, *(() if self.is_test() else self.inner)):
+            known: AbstractSet[str]
+            if self.is_test():
+                known = reader.named
+            elif reader.may_spawn:
+                known = frozenset(name for each in (draft, *draft.outers()) for name in _parameters(each.node.args))
+            else:
+                continue
+            for call in draft.handed:
+                if known.isdisjoint(_given_to(call)):
+                    continue
+                first = _innermost(call)
+                if not reader.resolve(dotted(first.func)).startswith("torch."):
+                    yield _started(first, draft, self, reader.text)._replace(text=shortened(reader.text.of(call)))
+
+    def is_test(self) -> bool:
+        """Tell whether its name is that of a test."""
+        return self.node.name.startswith("test")
 
     def _sure(self, skips: list[Expression], text: Text) -> list[Expression]:
         """Leave out what a fixture skips once its test has run, and what is asked after something was put in the place of what is asked."""
@@ -319,7 +358,8 @@ class _Reader:
         self.may_need_import = "importorskip" in text
         self.may_skip = "skip" in text or "Skip" in text
         self.may_need_gpu = any(word in text for word in GPU_WORDS) or bool(taught.words(text))
-        self.may_spawn = any(f"{name}(" in text for name in _SPAWNS)
+        self.may_make_processes = "Process(" in text
+        self.may_spawn = self.may_make_processes or any(f"{name}(" in text for name in _SPAWNS)
         self.text = Text(text)
         self.classes: list[_ClassDraft] = []
         self.functions: list[_FunctionDraft] = []
@@ -327,6 +367,8 @@ class _Reader:
         """Names of functions of the module that set names or parametrise tests."""
         self.defined: set[str] = set()
         """Names of all functions and classes."""
+        self.named: set[str] = set()
+        """Names of all functions and methods."""
         self.imports: list[Import] = []
         self.aliases: dict[str, str] = {}
         self.constants: list[Constant] = []
@@ -483,6 +525,7 @@ class _Reader:
     def function(self, node: _FunctionNode, scope: _Scope) -> None:
         qualname = _join(scope.qualname, node.name)
         draft = _FunctionDraft(node, qualname, self.decorators(node, qualname, scope), self.guard_of(scope), outer=scope.function)
+        self.named.add(node.name)
         if scope.methods is not None:
             scope.methods.append(draft)
         else:
@@ -559,6 +602,7 @@ class _Reader:
         self.spawned(value, scope)
         if isinstance(value, ast.Call):
             last = dotted(value.func).rpartition(".")[2]
+            self.handed(last, value, scope)
             if last in CHANGERS:
                 self.unsettle(value)
             self.asked(last, value, scope)
@@ -736,6 +780,8 @@ class _Reader:
             self.loops.append(Expression(shortened(self.text.whole(node)), "for", node.lineno))
         if scope.kind != "function":
             self.bound_in(scope, node.target)
+        elif self.may_make_processes and scope.function is not None:
+            self.rounds(node, scope.function)
         self.other(node, scope)
 
     def bound_in(self, scope: _Scope, *nodes: ast.AST | None) -> None:
@@ -762,6 +808,7 @@ class _Reader:
             if last in CHANGERS:
                 self.unsettle(value)
             self.spawned(value, scope)
+            self.handed(last, value, scope)
             self.asked(last, value, scope)
             if scope.function is not None and not scope.in_class and (_sets_by_name(last, value) or _hands_on(value, scope.function.node)):
                 self.followed.add(scope.qualname.partition(".")[0])
@@ -777,7 +824,39 @@ class _Reader:
         if not self.may_spawn or scope.function is None or not isinstance(value, ast.Call):
             return
         if dotted(value.func).rpartition(".")[2] in _SPAWNS:
-            scope.function.spawns.append(value)
+            self.starts(value, scope.function)
+
+    def starts(self, call: ast.Call, function: _FunctionDraft) -> None:
+        """Note a call by which a function starts processes, in those around it too: they may give it, or call it."""
+        function.spawns.append(call)
+        self.inside(function)
+
+    def inside(self, function: _FunctionDraft) -> None:
+        """Note a function in those around it."""
+        for outer in function.outers():
+            if all(each is not function for each in outer.inner):
+                outer.inner.append(function)
+
+    def handed(self, name: str, call: ast.Call, scope: _Scope) -> None:
+        """Note a call to which a function may be handed, that it may run in processes which it starts."""
+        function = scope.function
+        if function is None or name.startswith("assert") or not (self.may_spawn or function.is_test()):
+            return
+        if not name or any(type(each) in _NAMED for each in (*call.args, *(each.value for each in call.keywords))):
+            function.handed.append(call)
+            if self.may_spawn and function.outer is not None:
+                self.inside(function)
+
+    def rounds(self, node: ast.For | ast.AsyncFor, function: _FunctionDraft) -> None:
+        """Note a loop that starts a process for each rank: `for rank in range(world_size): Process(target=run, args=(rank,))`."""
+        over = node.iter
+        count = over.args[0] if isinstance(over, ast.Call) and dotted(over.func) == "range" and len(over.args) == 1 else None
+        if count is None or not _OF_RANKS.search(f"{self.text.of(node.target)} {self.text.of(count)}"):
+            return
+        calls = (each for inner in node.body for each in ast.walk(inner) if type(each) is ast.Call)
+        made = next((each for each in calls if getattr(each.func, "attr", getattr(each.func, "id", "")) == "Process"), None)
+        if made is not None:
+            self.starts(ast.copy_location(ast.Call(made.func, [], [ast.keyword("nprocs", count)]), made), function)
 
     def asked(self, name: str, call: ast.Call, scope: _Scope) -> None:
         """Note a call that may skip the test: of a function of this file, which may yet turn out to skip, or of one whose name says so."""
@@ -1122,22 +1201,67 @@ def _defaults(arguments: ast.arguments, text: Text) -> tuple[tuple[str, str], ..
     return tuple([(parameter.arg, text.of(value)) for parameter, value in pairs if value is not None])
 
 
-def _spawned(call: ast.Call, draft: _FunctionDraft, text: Text) -> Expression:
-    """Give a call with its arguments; a name that its function sets once is what it is set to."""
-    arguments = tuple([text.of(_set_once(argument, draft)) for argument in call.args])
-    keywords = tuple([(keyword.arg or "**", text.of(_set_once(keyword.value, draft))) for keyword in call.keywords])
+def _started(call: ast.Call, draft: _FunctionDraft, told: _FunctionDraft, text: Text) -> Expression:
+    """Give a call with its arguments; a name that its function sets once is what it is set to.
+
+    Args:
+        call: the call.
+        draft: the function in which it stands.
+        told: the function of which it is told, which is that one or is around it.
+        text: of the file.
+    """
+    is_start = dotted(call.func).rpartition(".")[2] in _SPAWNS or draft is not told
+
+    def of(node: ast.expr) -> str:
+        if is_start or (isinstance(node, ast.Name) and _COUNTS.search(node.id)):  # to know all that a function sets takes its time
+            node = _set_once(node, draft)
+        inner = [each for each in (draft, *draft.outers()) if each is not told and told in each.outers()]
+        own = {name for each in inner for name in (*_parameters(each.node.args), *each.bindings())}
+        return "" if own and any(type(each) is ast.Name and each.id in own for each in ast.walk(node)) else text.of(node)
+
+    arguments = tuple([of(argument) for argument in call.args])
+    keywords = tuple([(keyword.arg or "**", of(keyword.value)) for keyword in call.keywords])
     return Expression(text.of(call), dotted(call.func), call.lineno, arguments, keywords)
 
 
 def _set_once(node: ast.expr, draft: _FunctionDraft) -> ast.expr:
-    """Give what a name is set to, when its function sets it in one place alone."""
+    """Give what a name is set to, when its function, or one around it, sets it in one place alone; of a loop, what that goes through."""
     for _ in range(_MOST_NAMES):
         name = node.id if isinstance(node, ast.Name) else ""
-        value = _only(draft.bindings().get(name, [])) if name not in _parameters(draft.node.args) else None
+        holder = next((each for each in (draft, *draft.outers()) if name in each.bindings()), None) if name else None
+        if holder is None or name in _parameters(holder.node.args):
+            break
+        bound = holder.bindings()[name]
+        value = _gone_through(name, holder.node) if bound == [None] else _only(bound)
         if value is None:
             break
         node = value
     return node
+
+
+def _gone_through(name: str, function: _FunctionNode) -> ast.expr | None:
+    """Give what a loop of a function goes through that sets a name."""
+    loops = (node for node in ast.walk(function) if isinstance(node, ast.For))
+    return next((loop.iter for loop in loops if isinstance(loop.target, ast.Name) and loop.target.id == name), None)
+
+
+def _innermost(call: ast.Call) -> ast.Call:
+    """Give the first of calls that are made one of the other: `start(2)` of `start(2)(body)()`."""
+    while isinstance(call.func, ast.Call):
+        call = call.func
+    return call
+
+
+def _given_to(call: ast.Call) -> Iterator[str]:
+    """Yield the last parts of the names that a call is given, or one that makes what it calls, and those that `partial` takes."""
+    at: ast.expr = call
+    while isinstance(at, ast.Call):
+        for each in (*at.args, *(keyword.value for keyword in at.keywords)):
+            if isinstance(each, ast.Call) and dotted(each.func).endswith("partial") and each.args:
+                yield dotted(each.args[0]).rpartition(".")[2]
+            elif isinstance(each, (ast.Name, ast.Attribute)):
+                yield dotted(each).rpartition(".")[2]
+        at = at.func
 
 
 def _lines(node: _FunctionNode) -> int:
