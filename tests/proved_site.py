@@ -30,7 +30,7 @@ STANDINGS: dict[str, list[dict[str, object]]] = {
     "passed_on_two_gpus": [{"machine": TWO_GPUS, "ranks": 2, "duration": 62.0}],
     "failed": [{}, {"outcome": Outcome.FAILED, "reason": f"AssertionError: {LONG} is not 7", "day": 20}],
     "crashed": [{"outcome": Outcome.CRASHED, "reason": _HEARD, "ranks": 3, "receipt": _RECEIPT}],
-    "hung": [{"outcome": Outcome.HUNG, "reason": "nothing was heard of it for 300 s", "ranks": 3, "receipt": _RECEIPT}],
+    "hung": [{"outcome": Outcome.HUNG, "reason": "it had not ended after 300 s", "ranks": 3, "receipt": _RECEIPT}],
     "skipped": [{"outcome": Outcome.SKIPPED, "reason": "needs 4 GPUs", "needs": ("4 GPUs",)}],
     "vacuous": [{"outcome": Outcome.VACUOUS, "reason": "no rank ran it"}],
     "degenerate": [{"outcome": Outcome.DEGENERATE, "reason": "ran on one rank"}],

@@ -75,7 +75,7 @@ class Settings(Struct, frozen=True):
     debt_days: int = 0
     """Days after which a proof counts as skip debt again; 0 for never."""
     listing_timeout: float = 300.0
-    """Seconds without a sign of life after which a listing counts as hung."""
+    """Seconds that a listing, or one test of it, may take before it counts as hung."""
     package_path: tuple[str, ...] = ()
     """Folders in which the packages that the sources import are read, below the root or absolute; `installed` for those of this Python."""
     source_path: tuple[str, ...] = ()

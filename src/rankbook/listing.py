@@ -40,7 +40,7 @@ class Outcome(enum.StrEnum):
     CRASHED = "crashed"
     """A process of it died by a signal or left by `os._exit`."""
     HUNG = "hung"
-    """Nothing was heard of it within its timeout."""
+    """It had not ended within its timeout."""
     VACUOUS = "vacuous"
     """The harness called it passed, but no rank ran it."""
     DEGENERATE = "degenerate"
@@ -281,7 +281,7 @@ class Ended(Struct, frozen=True):
     exit_code: int | None
     """Of the main process: negative for a signal; None when the supervisor itself was lost."""
     hung: bool = False
-    """Whether it was ended because nothing was heard of it within its timeout."""
+    """Whether it was ended because it had not ended within its timeout."""
     duration: float = 0.0
     """Seconds."""
     output: str = ""

@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--engine", choices=ENGINES, help=f"where listings run: {', '.join(ENGINES)} (default: the setting 'engine', else local)")
     add("--ray-address", metavar="ADDRESS", help="Ray cluster of the engine ray (default: one on this machine)")
     add("--listing-jobs", type=int, metavar="N", help="listings that run at the same time; 0 for one per core")
-    add("--listing-timeout", type=float, metavar="SECONDS", help="seconds without a sign of life after which a listing hangs")
+    add("--listing-timeout", type=float, metavar="SECONDS", help="seconds that a listing, or one test of it, may take")
     add("--source-path", action="append", metavar="DIR", help="source tree that has files without a page (repeatable)")
     add("--gpus", metavar="GPUS", help="GPUs that listings may use, declared instead of asked for: 8, '2 x H200'")
     add("--no-plan", action="store_true", help="start tests also where their page says that they cannot run")

@@ -96,7 +96,7 @@ def _how(program: Program, ended: Ended, when: str) -> tuple[Outcome, str]:
     if ended.death is not None:
         return Outcome.CRASHED, f"{said_of(ended.death)} {when}".strip()
     if ended.hung:
-        return Outcome.HUNG, f"nothing was heard of it for {program.timeout:g} s {when}".strip()
+        return Outcome.HUNG, f"it had not ended after {program.timeout:g} s {when}".strip()
     code = ended.exit_code
     if code is None and ended.note:
         return Outcome.CRASHED, f"its process was lost {when}: {ended.note}"

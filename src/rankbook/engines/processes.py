@@ -151,6 +151,20 @@ def catches(pid: int, number: int) -> bool:
     return False
 
 
+def holds_pipe(pid: int, inode: int) -> bool:
+    """Whether a process has an end of a pipe open.
+
+    Args:
+        pid: of the process.
+        inode: of the pipe.
+    """
+    for name in _listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/fd/{name}") == f"pipe:[{inode}]":
+                return True
+    return False
+
+
 def threads() -> int:
     """Count the threads of this process, those that Python does not know included."""
     return len(_listdir("/proc/self/task"))

@@ -395,7 +395,8 @@ class Supervisor:
         stopped = processes.state(pid) in ("T", "t")
         asleep = processes.is_in_sleep(pid)
         dump = ""
-        if processes.catches(pid, signal.SIGUSR2):
+        # Bash, which catches every signal once it has a trap for its end, would die of it.
+        if processes.catches(pid, signal.SIGUSR2) and processes.holds_pipe(pid, os.fstat(self.stacks_end).st_ino):
             processes.send_signal(pid, signal.SIGUSR2)
             dump = self._read_until_quiet(pid, 0 if stopped else patience)
         return Sight(self.roll.name(pid) or self._description(pid), dump, stopped, busy, asleep)

@@ -133,7 +133,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("backend", "backend of that process group", _backend, languages=_PYTHON, beside="init"),
     Option("gpus", "GPUs that the listing needs", _gpus),
     Option("share", "lets other listings use the same GPUs", _any, form="class", beside="gpus"),
-    Option("timeout", "seconds without a sign of life after which the listing counts as hung", _timeout),
+    Option("timeout", "seconds that the listing, or one test of it, may take", _timeout),
     Option("raises", "passes the listing only when that exception leaves it", _raises, languages=_PYTHON),
     Option(
         "session",
