@@ -616,7 +616,7 @@ def test_rank_without_a_pipe(events):
 
 PARDONS = """
 import multiprocessing, os, signal, time
-from rankbook.harness import evidence
+from rankbook.harness import deaths
 from rankbook.listing import RankRecord
 
 class Runtime:
@@ -634,7 +634,7 @@ def started():
 
 def main():
     runtime = Runtime()
-    evidence.watch_looks(runtime)
+    deaths.watch_looks(runtime)
     terminated, killed, signalled, looked_at = [started() for _ in range(4)]
     assert looked_at.exitcode is None and runtime.pardoned == []
     terminated.terminate()

@@ -159,6 +159,8 @@ class Running:
         """Exit status of the listing's own pytest, once it has one."""
         self._has_failed = False
         """Whether a test of this process has failed."""
+        self._running: frozenset[int] = frozenset()
+        """Numbers of the ranks that outlived its tests."""
         self._broken: Report | None = None
         """What ended its session when no test was waiting any more."""
         try:
@@ -190,7 +192,7 @@ class Running:
         elif event["type"] == "again":
             self._current = None
         elif event["type"] == "finished":
-            self._status = event["status"]
+            self._status, self._running = event["status"], frozenset(event.get("running", ()))
         elif event["type"] == "left" and self.waiting:
             self._fail_rest(Report(Outcome.FAILED, f"the module left with exit status {event['code']} while its tests ran"))
 
@@ -267,6 +269,15 @@ class Running:
             return broken_pytest(self.job, self.program, ended, self._status, when)
         return abnormal(self.job, self.program, ended, when)
 
+    def _died_late(self, known: Report, ended: Ended) -> RankEnd | None:
+        """Give the first rank that still ran when its listing had passed, and then ended badly; what ends daemons is a SIGTERM."""
+        if self.job.kind.has_tests:
+            ends = [rank for number, rank in enumerate(ended.ranks) if number in self._running]
+        else:
+            before = known.receipt.ranks if known.receipt is not None and known.outcome is Outcome.PASSED else ()
+            ends = [rank for rank, then in zip(ended.ranks, before, strict=False) if then.exit_code is None]
+        return next((rank for rank in ends if rank.exit_code not in (None, 0, -signal.SIGTERM)), None)
+
     def _judge_end(self, ended: Ended) -> None:
         if self._last is None:
             return
@@ -281,8 +292,8 @@ class Running:
             reason = f"it left {_count(len(ended.left), 'process', 'processes')} behind: {'; '.join(ended.left)}"
             text = "\n\n".join(filter(None, (reason, known.text)))
             self.reports[key] = replace(known, outcome=Outcome.FAILED, reason=reason, text=text, line=None, outputs={})
-        elif not self.job.kind.has_tests and (dead := _died_late(known, ended)) is not None:
-            reason = f"{said_of(dead)}, when the listing had come to its end"
+        elif (dead := self._died_late(known, ended)) is not None:
+            reason = f"{said_of(dead)}, when {'its tests were over' if self.job.kind.has_tests else 'the listing had come to its end'}"
             receipt = known.receipt and replace(known.receipt, ranks=ended.ranks)
             self.reports[key] = replace(known, outcome=Outcome.CRASHED, reason=reason, text=reason, line=None, outputs={}, receipt=receipt)
         elif self._status in _RED and not self._has_failed:
@@ -291,13 +302,6 @@ class Running:
         elif ended.hung or ended.exit_code not in ((0, 1) if known.outputs else (0,)):
             report = abnormal(self.job, self.program, ended, "after its last test" if self.job.kind.has_tests else "at its end")
             self.reports[key] = replace(report, sections=known.sections, ranks=known.ranks)
-
-
-def _died_late(known: Report, ended: Ended) -> RankEnd | None:
-    """Give the first rank that still ran when its listing had passed, and then ended badly; what ends daemons is a SIGTERM."""
-    running = known.receipt.ranks if known.receipt is not None and known.outcome is Outcome.PASSED else ()
-    ends = [rank for before, rank in zip(running, ended.ranks, strict=False) if before.exit_code is None]
-    return next((rank for rank in ends if rank.exit_code not in (None, 0, -signal.SIGTERM)), None)
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -160,7 +160,7 @@ def holds_pipe(pid: int, inode: int) -> bool:
     """
     for name in _listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/{pid}/fd/{name}") == f"pipe:[{inode}]":
+            if str(Path(f"/proc/{pid}/fd/{name}").readlink()) == f"pipe:[{inode}]":
                 return True
     return False
 

@@ -6,26 +6,19 @@ the hand-over from the main process to its ranks is watched, and every rank's ex
 
 from __future__ import annotations
 
-import inspect
-import multiprocessing.process
-import os
 import signal
-import sys
 import types
 import unittest
 from collections.abc import Callable, Sequence
 from typing import Any
 from unittest import mock
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from rankbook.harness import observing, rounds, world_size
+from rankbook.harness import deaths, observing, rounds, script, world_size
+from rankbook.harness.deaths import AGREED_SKIPS, Verdict
 from rankbook.listing import Outcome, RankEnd, RankRecord, Runtime
-from rankbook.rank_notes import rank_name
 
-AGREED_SKIPS = range(72, 90)
-"""Exit statuses by which a rank of torch's harness says that it skips (`TEST_SKIPS` in `torch/testing/_internal/common_distributed.py`)."""
 NAMELESS_SKIP = 86
 """The one of them by which a rank says that its test raised `SkipTest`; the reason is lost."""
 TEST_ERROR = 10
@@ -36,18 +29,6 @@ CONTINUOUS = ("MultiProcContinuousTest", "MultiProcContinousTest")
 """Harness that keeps its ranks for a whole class, also as torch spelled it up to 2.6."""
 GAVE_UP = "Previous test failed"
 """How the reason begins with which that harness skips what comes after a failure."""
-
-
-class Verdict(Struct, frozen=True):
-    """What the evidence makes of the end that a test's harness gives it."""
-
-    outcome: Outcome
-    reason: str
-
-    @property
-    def phase(self) -> str:
-        """Outcome of the phase in pytest's words."""
-        return "failed" if self.outcome.is_failure else "skipped"
 
 
 class Watch:
@@ -175,15 +156,17 @@ class Watch:
 
     def _thread_that_left(self, outcome: str) -> Verdict | None:
         for rank, error in self.left.items():
-            code = error.code if isinstance(error, SystemExit) else None
-            if code not in (None, 0) and code not in AGREED_SKIPS:
+            code = script.exit_status(error) if isinstance(error, SystemExit) else 0
+            if code and code not in AGREED_SKIPS:
                 return Verdict(Outcome.CRASHED, f"rank {rank} left with exit status {code}, but the test ended as {outcome}")
         return None
 
     def _dead_rank(self, outcome: str) -> Verdict | None:
         if self.expects_deaths():
             return None
-        return next((_of_death(record, outcome) for record in self.runtime.ranks[self.before :] if _is_hidden_death(record, outcome)), None)
+        return next(
+            (deaths.of_death(record, outcome) for record in self.runtime.ranks[self.before :] if deaths.is_hidden(record, outcome)), None
+        )
 
     def _failed_by_death(self) -> Verdict | None:
         """Judge a test that failed: where a rank died, that is the reason, and errors of the others are what came of it."""
@@ -192,10 +175,10 @@ class Watch:
         harmless = {-signal.SIGTERM, -signal.SIGABRT} if others_failed else {-signal.SIGTERM}
         for record in records:
             code = record.exit_code()
-            if code in (None, 0, TEST_ERROR) or code in harmless or code in AGREED_SKIPS or record.pid in _ended:
+            if code in (None, 0, TEST_ERROR) or code in harmless or code in AGREED_SKIPS or record.pid in deaths.ended:
                 continue
             if code < 0 or observing.was_cut_off(record):
-                return Verdict(Outcome.CRASHED, death(record))
+                return Verdict(Outcome.CRASHED, deaths.death(record))
         return None
 
     def expects_deaths(self) -> bool:
@@ -225,31 +208,6 @@ class Watch:
         return Verdict(Outcome.NOT_RUN, f"not run: its harness gives up a class after a failure, and {failed or 'another test'} had failed")
 
 
-def late_death(records: Sequence[RankRecord], outcome: str) -> tuple[RankRecord, Verdict] | None:
-    """Judge ranks that have ended between the end of a test's call and that of its teardown; those of which nobody need know are left out.
-
-    Args:
-        records: ranks whose ends nobody has judged yet.
-        outcome: of the test so far.
-    """
-    for record in records:
-        if record.pid not in _ended | _closed and not observing.is_daemon(record) and _is_hidden_death(record, outcome):
-            return record, _of_death(record, outcome)
-    return None
-
-
-def _is_hidden_death(record: RankRecord, outcome: str) -> bool:
-    """Whether a rank has died, and nobody has looked at it."""
-    agreed = {*AGREED_SKIPS, -signal.SIGTERM} if outcome == "skipped" else set()
-    code = record.exit_code()
-    return code not in (None, 0) and code not in agreed and record.pid not in _looked_at
-
-
-def _of_death(record: RankRecord, outcome: str) -> Verdict:
-    kind = Outcome.FAILED if record.exit_code() in AGREED_SKIPS else Outcome.CRASHED
-    return Verdict(kind, f"{death(record)}, but the test ended as {outcome}")
-
-
 def class_verdict(cls: type | None, records: Sequence[RankRecord], before: int, blamed: set[int]) -> Verdict | None:
     """Judge the ranks that a whole class shared, once they have ended.
 
@@ -262,24 +220,9 @@ def class_verdict(cls: type | None, records: Sequence[RankRecord], before: int, 
     if cls is None or not any(base.__name__ in CONTINUOUS for base in cls.__mro__):
         return None
     for record in records[before:]:
-        if record.exit_code() not in (None, 0) and record.pid not in blamed | _ended:
-            return Verdict(Outcome.CRASHED, f"{death(record)}: it served all tests of {cls.__name__}")
+        if record.exit_code() not in (None, 0) and record.pid not in blamed | deaths.ended:
+            return Verdict(Outcome.CRASHED, f"{deaths.death(record)}: it served all tests of {cls.__name__}")
     return None
-
-
-def death(record: RankRecord) -> str:
-    """Say how and when a rank ended."""
-    end = observing.end_of(record)
-    return f"{rank_name(record.name)} {_manner(end.exit_code)} {end.duration:.1f} s after its start"
-
-
-def _manner(code: int | None) -> str:
-    if code is not None and code < 0:
-        try:
-            return f"died by {signal.Signals(-code).name}"
-        except ValueError:
-            return f"died by signal {-code}"
-    return f"left with exit status {code}, a skip," if code in AGREED_SKIPS else f"left with exit status {code},"
 
 
 def _status(error: BaseException) -> int:
@@ -287,7 +230,7 @@ def _status(error: BaseException) -> int:
     if isinstance(error, unittest.SkipTest):
         return NAMELESS_SKIP
     if isinstance(error, SystemExit):
-        return error.code if isinstance(error.code, int) else 1 if error.code else 0
+        return script.exit_status(error)
     return TEST_ERROR
 
 
@@ -316,62 +259,3 @@ def _judges_ends(instance: Any) -> bool:
 def _holds(instance: Any, name: str, body: Any) -> bool:
     """Whether a collection of the harness holds what the ranks run."""
     return body is not None and body in (getattr(instance, name, None) or ())
-
-
-# A test that reads a child's exit status, or ends the child itself, knows how it ended; only a death that nobody looked at is hidden.
-_looked_at: set[int | None] = set()
-_ended: set[int | None] = set()
-_closed: set[int | None] = set()
-"""Those that their harness ends when a test is over."""
-# Torch's harness polls all its ranks but judges only the first; its looks, and those from here, say nothing.
-_HARNESS = ("torch.testing._internal.common_distributed", "rankbook.")
-
-
-def watch_looks(runtime: Runtime) -> None:
-    """Note from now on which child processes the tests themselves look at or end; the engine is told that they may die."""
-    observing.observer()
-    base = multiprocessing.process.BaseProcess
-    original: Any = inspect.getattr_static(base, "exitcode")
-
-    def exitcode(process: Any) -> Any:
-        code = original.fget(process)
-        if code is not None and not _caller_is((*_HARNESS, "multiprocessing.")):
-            _note(runtime, process.pid, _looked_at)
-        return code
-
-    base.exitcode = property(exitcode)  # type: ignore[assignment,method-assign]
-    for name in ("terminate", "kill"):
-        setattr(base, name, _noting_end(runtime, getattr(base, name)))
-    os.kill = _noting_signal(runtime, os.kill)
-
-
-def _note(runtime: Runtime, pid: int | None, *known: set[int | None]) -> None:
-    if pid is not None and any(pid not in noted for noted in known):
-        for noted in known:
-            noted.add(pid)
-        runtime.pardon(pid)
-
-
-def _noting_end(runtime: Runtime, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def noting(process: Any) -> Any:
-        if _caller_is(_HARNESS):
-            _closed.add(process.pid)
-        else:  # a pool of multiprocessing ends its workers on purpose
-            _note(runtime, process.pid, _looked_at, _ended)
-        return method(process)
-
-    return noting
-
-
-def _noting_signal(runtime: Runtime, kill: Callable[[int, int], None]) -> Callable[[int, int], None]:
-    def noting(pid: int, number: int, /) -> None:
-        if number and not _caller_is(_HARNESS):
-            _note(runtime, pid, _looked_at, _ended)
-        kill(pid, number)
-
-    return noting
-
-
-def _caller_is(modules: tuple[str, ...]) -> bool:
-    name: str = sys._getframe(2).f_globals.get("__name__", "")
-    return name.startswith(modules)

@@ -14,7 +14,7 @@ from typing import Any
 
 from rankbook import rank_notes
 from rankbook.last_calls import last_call
-from rankbook.listing import Outcome, RankEnd, RankRecord, Receipt, Runtime
+from rankbook.listing import RankEnd, RankRecord, Receipt, Runtime
 from rankbook.rank_notes import BEGAN, BODY, DONE, END, GROUP, NOBODY, SKIP, Note, rank_name
 
 UNSTARTED = "vacuous: it was to start its ranks by torch.multiprocessing, 0 of them here, and none ran"
@@ -122,19 +122,6 @@ def may_have_entered(records: Sequence[RankRecord], since: float) -> bool:
 def started_nobody(since: float) -> bool:
     """Whether this process was to start ranks since a moment, and was told to start 0 of them."""
     return any(note.what == NOBODY and note.pid == os.getpid() and note.at >= since for note in observer().read())
-
-
-def judged(report: dict[str, Any], records: Sequence[RankRecord], since: float = 0.0) -> dict[str, Any]:
-    """Give the report of a program, or of a part of one, as its evidence has it: what was to start ranks, and started none, has not passed.
-
-    Args:
-        report: how it ended.
-        records: ranks that it has started.
-        since: when it began.
-    """
-    if report["outcome"] != "passed" or records or not started_nobody(since):
-        return report
-    return report | {"outcome": str(Outcome.VACUOUS), "reason": UNSTARTED}
 
 
 def was_cut_off(record: RankRecord) -> bool:

@@ -136,7 +136,7 @@ def _starts(part: Sequence[_Token], printed: Sequence[_Token], start: int) -> bo
 
 def _agree(expected: _Token, printed: _Token) -> bool:
     if isinstance(expected, _Number) and isinstance(printed, _Number):
-        return abs(expected.value - printed.value) <= expected.step
+        return abs(expected.value - printed.value) < expected.step
     return expected == printed
 
 

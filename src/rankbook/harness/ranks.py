@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -25,6 +26,9 @@ SKIPPED = 86
 PATIENCE = 90.0
 """Seconds after a death in which the engine may end the others, with their stacks; then they are ended here. At most half of the listing's
 timeout: what died shall not count as hung."""
+
+SKIP_PATIENCE = 30.0
+"""Seconds in which the other ranks may still fail when one has skipped: they may as well wait for it."""
 
 
 class Order(Struct, frozen=True):
@@ -83,17 +87,26 @@ class Launch(Struct):
         return self._failure(failed, raised, self.runtime.ranks[first + failed])
 
     def _wait(self) -> int | None:
-        """Wait for all ranks; give the first that ended badly as soon as it did."""
+        """Wait for all ranks; give the first that ended badly as soon as it did, or one that skipped when no other has failed by then."""
         waiting = dict(enumerate(self.processes))
-        while waiting:
-            multiprocessing.connection.wait([process.sentinel for process in waiting.values()])
+        skipped: int | None = None
+        end = math.inf
+        while waiting and (rest := end - time.monotonic()) > 0:
+            multiprocessing.connection.wait([process.sentinel for process in waiting.values()], None if skipped is None else rest)
             ended = {rank: process.exitcode for rank, process in waiting.items() if process.exitcode is not None}
             waiting = {rank: process for rank, process in waiting.items() if rank not in ended}
+            skips = [rank for rank, code in ended.items() if code == SKIPPED and self._has_reported(rank)]
             # Where several have ended at once, the one that died by a signal is the cause.
-            failed = sorted((code >= 0, rank) for rank, code in ended.items() if code or not self._has_reported(rank))
+            failed = sorted(
+                (code >= 0, rank) for rank, code in ended.items() if rank not in skips and (code or not self._has_reported(rank))
+            )
             if failed:
                 return failed[0][1]
-        return None
+            if skips and skipped is None:
+                skipped, end = skips[0], time.monotonic() + min(SKIP_PATIENCE, self.timeout / 2)
+            for rank in skips:  # the others may wait for it, which is no failure
+                self.runtime.pardon(self.processes[rank].pid)
+        return skipped
 
     def _has_reported(self, rank: int) -> bool:
         """Tell whether a rank that left with exit status 0 has come to the end of the listing."""
@@ -165,7 +178,10 @@ def rank_main(order: Order, rank: int, count: int, port: int, errors: Any) -> No
         descriptor = os.open(outputs.file_of(order.printed, rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(descriptor, 1)
         os.close(descriptor)
+    own = os.getpid()
     failure = script.outcome_of(lambda: _begin(order), path, order.raises) or _end(order)
+    if os.getpid() != own:  # what the rank has forked does not speak for it
+        raise SystemExit(failure.get("status", 1) if failure else 0)
     if failure is None:
         errors.put(None)
         return

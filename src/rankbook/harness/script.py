@@ -19,6 +19,8 @@ from rankbook.languages import by_fence
 from rankbook.listing import Listing, RankRecord
 
 GUARD = ("if __name__ == ", "if __name__==", "if '__main__' ==", 'if "__main__" ==')
+_SKIPS = frozenset({("unittest.case", "SkipTest"), ("_pytest.outcomes", "Skipped")})
+"""Exceptions by which a listing skips itself, each with its module: a project may have others of these names."""
 OUTPUT_SHOWN = 64 * 1024
 """Bytes shown of a rank's output at each end."""
 
@@ -154,16 +156,24 @@ def import_file(path: Path) -> None:
 
 
 def _left(error: SystemExit, path: Path) -> dict[str, Any] | None:
-    if error.code in (None, 0):
+    status = exit_status(error)
+    if status == 0:
         return None
-    is_number = isinstance(error.code, int)
-    reason = f"it left with exit status {error.code}" if is_number else str(error.code)
-    return {"outcome": "failed", "reason": reason, "text": reason, "line": _line_of(error, path), "status": error.code if is_number else 1}
+    said = "" if isinstance(error.code, int) else str(error.code).strip()
+    reason = said or f"it left with exit status {status}"
+    return {"outcome": "failed", "reason": reason, "text": reason, "line": _line_of(error, path), "status": status}
+
+
+def exit_status(error: SystemExit) -> int:
+    """Give the exit status with which Python ends by an exception: 0 for none and for a whole number 0 alone, not for 0.0."""
+    if error.code is None:
+        return 0
+    return error.code if isinstance(error.code, int) else 1
 
 
 def failure_of(error: BaseException, path: Path) -> dict[str, Any]:
     """Say how an exception that left a listing counts, and where on the listing it arose."""
-    outcome = "skipped" if type(error).__name__ in ("SkipTest", "Skipped") else "failed"
+    outcome = "skipped" if any((cls.__module__, cls.__name__) in _SKIPS for cls in type(error).__mro__) else "failed"
     reason = str(error) if outcome == "skipped" else _named(error)
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     return {"outcome": outcome, "reason": reason, "text": trimmed(error, path), "line": _line_of(error, path), "missing": missing}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rankbook import rewriting
-from rankbook.harness import observing, script
+from rankbook.harness import deaths, observing, script
 from rankbook.languages import by_fence
 from rankbook.listing import Listing, Program, Runtime
 
@@ -52,15 +52,15 @@ def arguments(listing: Listing) -> Mapping[str, Any]:
 
 def run(program: Program, runtime: Runtime) -> int:
     """Run the session in a `__main__` module of its own."""
-    observing.observer()
+    deaths.watch_looks(runtime)
     path = Path(program.root) / program.path
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
     sys.path.insert(0, str(path.parent))
     said = outcome_of(path.read_text(encoding="utf-8"), path, module.__dict__, program.arguments.get("hidden", 0))
-    report = observing.judged({"type": "report", "id": "", "when": "call", "outcome": "passed", **(said or {})}, runtime.ranks)
+    report = deaths.judged({"type": "report", "id": "", "when": "call", "outcome": "passed", **(said or {})}, runtime.ranks)
     runtime.emit({**report, "receipt": observing.receipt(runtime)})
-    return 1 if report["outcome"] == "failed" else 0
+    return 1 if report["outcome"] in ("failed", "crashed") else 0
 
 
 def outcome_of(text: str, path: Path, names: dict[str, Any], hidden: int = 0) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from rankbook import rewriting
-from rankbook.harness import observing, outputs, script, session
+from rankbook.harness import deaths, observing, outputs, script, session
 from rankbook.languages import by_fence
 from rankbook.listing import Listing, Program, Runtime
 
@@ -98,7 +98,7 @@ def _part(part: Listing) -> dict[str, Any]:
 
 def run(program: Program, runtime: Runtime) -> int:
     """Run the parts up to the last one that `select` names, or all."""
-    observing.observer()
+    deaths.watch_looks(runtime)
     under_way = _Run(program, runtime)
     if not program.arguments["fixtures"]:
         return under_way.end(under_way.run({}))
@@ -158,7 +158,7 @@ class _Run:
 
     def _tell(self) -> None:
         if self._held:
-            report = observing.judged(self._held, self._runtime.ranks[self._before :], self._since)
+            report = deaths.judged(self._held, self._runtime.ranks[self._before :], self._since)
             self._runtime.emit({**report, "receipt": observing.receipt(self._runtime)})
 
     def _outcome(self, part: Mapping[str, Any], names: dict[str, Any]) -> dict[str, Any] | None:

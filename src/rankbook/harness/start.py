@@ -8,21 +8,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rankbook.harness import observing, outputs, script
+from rankbook.harness import deaths, observing, outputs, script
 from rankbook.harness.ranks import Launch, Order, backend_for
 from rankbook.listing import Program, Runtime
 
 
 def run(program: Program, runtime: Runtime) -> int:
     """Run the listing as `__main__`, or import it, or start it once on each number of ranks."""
-    observing.observer()
+    deaths.watch_looks(runtime)
     report: dict[str, Any] = {"type": "report", "id": "", "when": "call", "outcome": "passed"}
     if program.arguments.get("ranks"):
         return _on_ranks(program, runtime, report)
     comparison = outputs.Comparison.of(program.arguments)
-    report = observing.judged(report | comparison.judged(_alone(program, comparison)), runtime.ranks)
+    report = deaths.judged(report | comparison.judged(_alone(program, comparison)), runtime.ranks)
     runtime.emit(report | {"sections": [*script.sections(runtime.ranks)], "receipt": observing.receipt(runtime)})
-    return 1 if report["outcome"] == "failed" else 0
+    return 1 if report["outcome"] in ("failed", "crashed") else 0
 
 
 def _alone(program: Program, comparison: outputs.Comparison) -> dict[str, Any] | None:

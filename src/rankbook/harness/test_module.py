@@ -19,7 +19,7 @@ import pytest
 from _pytest._io import TerminalWriter
 from msgspec import Struct
 
-from rankbook.harness import evidence, lacking, leaving, script
+from rankbook.harness import deaths, evidence, lacking, leaving, script
 from rankbook.harness.unused import Unused
 from rankbook.listing import Outcome, Program, RankRecord, Runtime
 from rankbook.pytest_settings import known
@@ -72,7 +72,7 @@ def run(program: Program, runtime: Runtime) -> int:
     if conftests := program.arguments.get("conftests"):
         more.append(Conftests(tuple(map(Path, conftests))))
     status = int(pytest.main(words, plugins=[reporter, left_out, given, Unused(), only, *more]))
-    runtime.emit({"type": "finished", "status": status})
+    runtime.emit({"type": "finished", "status": status, "running": [] if collect else deaths.running(runtime.ranks)})
     return 0
 
 
@@ -213,7 +213,7 @@ class Collector:
 
     def leave(self, error: SystemExit, said: str) -> None:
         """Report that the module left."""
-        self.runtime.emit({"type": "left", "code": error.code if isinstance(error.code, int) else 1 if error.code else 0, "said": said})
+        self.runtime.emit({"type": "left", "code": script.exit_status(error), "said": said})
 
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Report what pytest itself cannot stand: an error in a plugin."""
@@ -296,7 +296,7 @@ class Reporter(Collector):
         """Outcome of the test under way, before its teardown."""
         self.expected: str | None = None
         """Why its call was expected to fail."""
-        evidence.watch_looks(runtime)
+        deaths.watch_looks(runtime)
 
     def pytest_collection(self, session: pytest.Session) -> None:
         """Stay silent: the file is known."""
@@ -380,7 +380,7 @@ class Reporter(Collector):
         elif has_failed:  # what its fixtures have started may serve others, too
             self.settled |= {record.pid for record in self.runtime.ranks[self.before_call :]}
         ended = self._ended(0)
-        found = None if has_failed else evidence.late_death(ended, self.so_far)
+        found = None if has_failed else deaths.late_death(ended, self.so_far)
         if found is not None:
             _overrule(report, found[1], self.path)
             report.sections += script.sections([found[0]])
@@ -447,7 +447,7 @@ class Reporter(Collector):
             event |= _crash(report, self.path)
         elif report.skipped:
             event["reason"] = _skip_reason(report)
-        verdict: evidence.Verdict | None = getattr(report, "rankbook_verdict", None)
+        verdict: deaths.Verdict | None = getattr(report, "rankbook_verdict", None)
         if verdict is not None and "wasxfail" not in event:
             event |= {"outcome": str(verdict.outcome), "reason": verdict.reason}
         if hasattr(report, "context"):  # a subtest: its test is reported behind it, as passed where nothing else of it failed
@@ -494,7 +494,7 @@ def _name_of(context: Any) -> str:
     return f"{' '.join(filter(None, ('subtest', context.msg, f'({said})' if said else '')))}: "
 
 
-def _overrule(report: Any, verdict: evidence.Verdict | None, path: str) -> None:
+def _overrule(report: Any, verdict: deaths.Verdict | None, path: str) -> None:
     """Give a phase the outcome that the evidence says; what pytest says of a failure stays its text."""
     if verdict is None:
         return
