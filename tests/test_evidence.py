@@ -257,10 +257,54 @@ def test_passed_other():
         rng.spawn(n)
 
 
-def test_passed_kept():
+def test_vacuous_condition():
     for n in [1]:
         if n > 1:
             mp.spawn(run, nprocs=n)
+
+
+def test_vacuous_continue():
+    for n in (2, 4):
+        if torch.cuda.device_count() * 0 < n:
+            print("too few GPUs for", n)
+            continue
+        mp.spawn(run, nprocs=n)
+
+
+def test_vacuous_break():
+    for n in (2, 4):
+        if torch.cuda.device_count() * 0 < n:
+            break
+        mp.spawn(run, nprocs=n)
+
+
+def test_vacuous_while():
+    n = 1
+    while n <= torch.cuda.device_count() * 0:
+        mp.spawn(run, nprocs=n)
+        n *= 2
+
+
+def test_passed_continue():
+    for n in (1, 2):
+        if n > 1:
+            continue
+        mp.spawn(run, nprocs=n)
+
+
+def test_passed_other_side():
+    for n in (2, 4):
+        if torch.cuda.device_count() * 0 < n:
+            run(0)
+        else:
+            mp.spawn(run, nprocs=n)
+
+
+def test_passed_returns():
+    for n in (2, 4):
+        if torch.cuda.device_count() * 0 < n:
+            return
+        mp.spawn(run, nprocs=n)
 """
 
 
@@ -268,10 +312,10 @@ def test_passed_kept():
 def test_a_loop_without_a_round_has_started_no_rank(events, engine):
     """All that the test does is to start ranks, and none was: it is as good as not run. One that may have done more is left alone."""
     found = events(engine, LOOPING)
-    assert len(found) == 14
+    assert len(found) == 20
     for name, event in found.items():
         assert event["outcome"] == name.partition("test_")[2].partition("_")[0], (name, event)
-    assert "in a loop that had no round here" in found["test_vacuous_helper"]["reason"]
+    assert "in a loop that started none here" in found["test_vacuous_helper"]["reason"]
 
 
 LATE = """

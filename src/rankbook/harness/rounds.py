@@ -1,7 +1,8 @@
 """Whether a test was to start ranks in a loop, whatever happens: one that started none has had no round of it, and has tested nothing.
 
-`for size in [n for n in (1, 2, 4) if n <= torch.cuda.device_count()]: mp.spawn(run, nprocs=size)` is one without a GPU, and so is a call of
-a function that does this. What may have left before, or does something else that may fail, is not judged.
+`for size in [n for n in (1, 2, 4) if n <= torch.cuda.device_count()]: mp.spawn(run, nprocs=size)` is one without a GPU, so is one that
+passes over a size by `continue`, and so is a call of a function that does this. What may have left before, or does something else that may
+fail, is not judged.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from contextlib import suppress
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-UNSTARTED = "vacuous: it was to start its ranks by torch.multiprocessing in a loop that had no round here, and none ran"
+UNSTARTED = "vacuous: it was to start its ranks by torch.multiprocessing in a loop that started none here"
 """Why a test of which this is so has not passed."""
 _STARTS = frozenset({"spawn", "start_processes"})
 _MODULES = "torch.multiprocessing"
@@ -24,12 +25,13 @@ _DEPTH = 3
 """Functions that are followed from one to the next."""
 _FEIGNED = re.compile(r"mock|patch|yield|await", re.IGNORECASE)
 """Words of a function that may put something else in the place of what starts ranks, or that is not run by a call of it."""
-_LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _SETTING = (
-    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.Pass,
-    ast.Global, ast.Nonlocal,
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Pass,
+    ast.Global, ast.Nonlocal, ast.Break, ast.Continue,
 )  # fmt: skip
 """Statements that do no more than to give names to something."""
+_SAYS = re.compile(r"(?:^|\.)(?:print|warn|warning|info|debug|log)$")
+"""What says that a round is left out."""
 _CATCHES = re.compile(r"raise|suppress|warn|catch", re.IGNORECASE)
 """Words of contexts that expect something else than that ranks end."""
 
@@ -88,22 +90,42 @@ def _definition(function: FunctionType) -> ast.FunctionDef | None:
     return node if isinstance(node, ast.FunctionDef) and not _FEIGNED.search(text) else None
 
 
-def _in(body: Iterable[ast.stmt], meant: Callable[[ast.expr], Any], owner: Any, depth: int) -> str:
-    """Tell the same of statements."""
+def _in(body: Iterable[ast.stmt], meant: Callable[[ast.expr], Any], owner: Any, depth: int, *, in_loop: bool = False) -> str:
+    """Tell the same of statements; in a loop a condition may pass over what starts ranks."""
     found = ""
     for node in body:
         here = ""
         if isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign)):
             here = _starts(node.value, meant, owner, depth)
-        elif isinstance(node, ast.For) and not node.orelse and not _may_leave(node):
-            here = "in a loop" if _in(node.body, meant, owner, depth) else ""
+        elif isinstance(node, (ast.For, ast.While)) and not node.orelse:
+            here = "in a loop" if _in(node.body, meant, owner, depth, in_loop=True) else ""
         elif isinstance(node, ast.With) and not any(_CATCHES.search(ast.unparse(item.context_expr)) for item in node.items):
-            here = _in(node.body, meant, owner, depth)
+            here = _in(node.body, meant, owner, depth, in_loop=in_loop)
+        elif isinstance(node, ast.If) and in_loop:
+            sides = [_in(side, meant, owner, depth, in_loop=True) for side in (node.body, node.orelse) if not _only_says(side)]
+            if not all(sides):
+                return ""
+            here = "".join(sides[:1])
+            if not sides:
+                continue
         if here:
             found = here if found in ("", here) else "at once"
-        elif not (isinstance(node, _SETTING) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))):
+        elif not (isinstance(node, _SETTING) or _only_says([node])):
             return ""
     return found
+
+
+def _only_says(body: Iterable[ast.stmt]) -> bool:
+    """Tell whether statements do no more than to say something, or to go on with the next round."""
+    return all(
+        isinstance(node, (ast.Pass, ast.Continue, ast.Break))
+        or (isinstance(node, ast.Expr) and (isinstance(node.value, ast.Constant) or _says(node.value)))
+        for node in body
+    )
+
+
+def _says(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and _SAYS.search(ast.unparse(node.func)) is not None
 
 
 def _starts(node: ast.expr | None, meant: Callable[[ast.expr], Any], owner: Any, depth: int) -> str:
@@ -126,7 +148,3 @@ def _meant(function: FunctionType, owner: Any, node: ast.expr) -> Any:
     if not isinstance(node, ast.Name) or node.id in code.co_varnames or node.id in code.co_cellvars:
         return None
     return _cells(function)[node.id] if node.id in _cells(function) else function.__globals__.get(node.id)
-
-
-def _may_leave(loop: ast.For) -> bool:
-    return any(isinstance(node, _LEAVES) for node in ast.walk(loop))
