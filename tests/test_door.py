@@ -521,6 +521,30 @@ def test_tests_run_in_the_order_that_is_shown_and_with_the_seed_of_the_run(tmp_p
     assert (tmp_path / "log").read_text().split() == [f"{letter}{seed}" for letter in "dcba"]
 
 
+FORKING = """
+import os
+
+import pytest
+
+def pytest_addoption(parser):
+    parser.addoption("--forked", action="store_true")
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item):
+    if item.config.getvalue("forked"):
+        open("forked", "a").write(item.name + " ")
+"""
+
+
+def test_a_plugin_that_forks_each_item_leaves_listings_alone(tmp_path):
+    """They run in processes of their own, for which a fork of pytest would wait in vain; other items it forks as ever."""
+    page(tmp_path, "p", ("python {name=script}", "assert 1"), ("python {name=tests}", "def test_it():\n    pass\n"))
+    (tmp_path / "conftest.py").write_text(FORKING)
+    (tmp_path / "docs/test_plain.py").write_text("def test_plain():\n    pass\n")
+    assert "3 passed" in prove(tmp_path, "--forked", "docs").output
+    assert (tmp_path / "forked").read_text().split() == ["test_plain"]
+
+
 def test_how_long_an_item_took_is_told_everywhere(tmp_path):
     """The ledger, JUnit and `--durations` have the time of the listing or test itself, not that for which pytest has waited."""
     slow = "import time\ntime.sleep(1)"

@@ -177,6 +177,19 @@ def pytest_timeout_set_timer(item: pytest.Item) -> bool | None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Keep pytest-forked from an item: it runs in processes of its own already, and a fork of this one would wait for them in vain."""
+    option = item.config.option
+    if not (isinstance(item, ListingItem) and getattr(option, "forked", False)):
+        return (yield)
+    option.forked = False
+    try:
+        return (yield)
+    finally:
+        option.forked = True
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Give a report what the listing's process said, and the last one the outcome for the ledger."""
     report = yield
