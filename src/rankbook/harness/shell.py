@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import secrets
 import shlex
 import shutil
 import socket
@@ -247,26 +248,68 @@ def _steps(text: str) -> Iterator[_Step]:
 
 
 def _console(path: Path, hidden: int) -> dict[str, Any] | None:
+    """Give all commands to one shell, as a reader does who types them: what one sets is there for the next."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    if hidden:
-        status = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", "".join(lines[:hidden]).encode()], check=False).returncode
-        if status:
-            return {"reason": f"exit status {status} in the hidden lines", "text": "", "line": 1}
-    steps = list(_steps("\n" * hidden + "".join(lines[hidden:])))
+    rest = lines[hidden:]
+    if stray := next((number for number, line in enumerate(_above(rest), hidden + 1) if line.strip()), None):
+        reason = "it stands above the first command, which a console listing shows after '$ '"
+        return {"reason": reason, "text": "", "line": stray}
+    steps = list(_steps("\n" * hidden + "".join(rest)))
     if not steps:
         return {"reason": "no command: a console listing shows each command after '$ '", "text": "", "line": 1}
-    checker = doctest.OutputChecker()
+    mark = secrets.token_hex(16)
+    typed = Path(f"{path}.typed")
+    typed.write_bytes(_typed("".join(lines[:hidden]), steps, mark).encode())
+    done = subprocess.run(
+        ["bash", "-u", "-o", "pipefail", typed],
+        check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
+    )  # fmt: skip
+    first, *parts = re.split(rf"{mark} (\d+)\n", done.stdout)
+    _show(first)
+    if hidden and not parts:
+        return {"reason": f"exit status {done.returncode} in the hidden lines", "text": "", "line": 1}
+    printed, statuses = parts[1::2], [int(status) for status in parts[2::2]]
+    for place, (step, text) in enumerate(zip(steps, printed, strict=False)):
+        _show(f"$ {step.command}\n{text}")
+        status = statuses[place] if place < len(statuses) else done.returncode
+        if wrong := _wrong(step, text, status):
+            return wrong
+    if len(printed) < len(steps):
+        last = steps[len(printed) - 1]
+        return {"reason": f"it left the shell before the commands below it: {last.command}", "text": "", "line": last.line}
+    return None
+
+
+def _above(lines: Iterable[str]) -> Iterator[str]:
+    """Give the lines above the first command; none where there is no command."""
+    found = list(lines)
+    first = next((place for place, line in enumerate(found) if line.startswith("$ ")), 0)
+    yield from found[:first]
+
+
+def _typed(hidden: str, steps: Iterable[_Step], mark: str) -> str:
+    """Write the script of a console listing: behind each command a mark with its status; it ends with the first that fails."""
+    said = f"printf '{mark} %s\\n'"
+    commands = (
+        f"{step.command}\n{{ {_STATUS}=$?; {said} ${_STATUS}; [ ${_STATUS} = 0 ] || exit ${_STATUS}; }} 2>/dev/null\n" for step in steps
+    )
+    return f"set -e\n{hidden}\nset +e\n{said} 0\n{''.join(commands)}"
+
+
+_STATUS = "__rankbook_status"
+
+
+def _show(text: str) -> None:
+    sys.stdout.buffer.write(text.encode())  # whatever the locale can encode
+    sys.stdout.buffer.flush()
+
+
+def _wrong(step: _Step, printed: str, status: int) -> dict[str, Any] | None:
+    """Say what is wrong with a command that has run: its status, or an output that is not the one below it, where any stands there."""
+    if status:
+        return {"reason": f"exit status {status}: {step.command}", "text": printed, "line": step.line}
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    for step in steps:
-        done = subprocess.run(
-            ["bash", "-u", "-o", "pipefail", "-c", step.command.encode()],
-            check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
-        )  # fmt: skip
-        sys.stdout.buffer.write(f"$ {step.command}\n{done.stdout}".encode())  # whatever the locale can encode
-        sys.stdout.buffer.flush()
-        if done.returncode:
-            return {"reason": f"exit status {done.returncode}: {step.command}", "text": done.stdout, "line": step.line}
-        if step.expected.strip() and not checker.check_output(step.expected, done.stdout, flags):
-            text = f"$ {step.command}\nExpected:\n{step.expected}Got:\n{done.stdout}"
-            return {"reason": f"another output than the one shown: {step.command}", "text": text, "line": step.line}
+    if step.expected.strip() and not doctest.OutputChecker().check_output(step.expected, printed, flags):
+        text = f"$ {step.command}\nExpected:\n{step.expected}Got:\n{printed}"
+        return {"reason": f"another output than the one shown: {step.command}", "text": text, "line": step.line}
     return None
