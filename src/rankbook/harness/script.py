@@ -19,8 +19,8 @@ from rankbook.languages import by_fence
 from rankbook.listing import Listing, RankRecord
 
 GUARD = ("if __name__ == ", "if __name__==", "if '__main__' ==", 'if "__main__" ==')
-_SKIPS = frozenset({("unittest.case", "SkipTest"), ("_pytest.outcomes", "Skipped")})
-"""Exceptions by which a listing skips itself, each with its module: a project may have others of these names."""
+_SKIPS = frozenset({("unittest.case", "SkipTest"), ("builtins", "Skipped")})
+"""Exceptions by which a listing skips itself, each with its module, which pytest feigns: a project may have others of these names."""
 OUTPUT_SHOWN = 64 * 1024
 """Bytes shown of a rank's output at each end."""
 
