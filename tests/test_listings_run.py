@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from proving import prove
+from proving import Result, prove
 from rankbook.cli import main
 from rankbook.harness import kind_of, misplaced, shared
 from rankbook.harness.import_path import ImportPath
@@ -300,6 +300,17 @@ basename "$(dirname "$(pwd)")"
 """
 
 
+def executed(folder: Path, files: dict[str, str]) -> tuple[dict[str, str], Result]:
+    """Write a tree, make its book and run it; gives the outcomes by the names of listings, too."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert main(["gen", "--root", str(folder)]) == 0
+    done = prove(folder, "docs")
+    return {name.rpartition("::")[2]: outcome for name, outcome in done.outcomes().items()}, done
+
+
 def test_a_command_starts_where_the_files_are_that_it_names(tmp_path):
     """A listing of a README runs the files beside it by their names or from the root, a script finds its own; the tree stays as it is."""
     files = {
@@ -309,13 +320,35 @@ def test_a_command_starts_where_the_files_are_that_it_names(tmp_path):
         "examples/ring/run.sh": "python train.py\n",
         "examples/ring/own.sh": 'cd "$(dirname "$0")"\npython train.py\n',
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    with contextlib.redirect_stdout(io.StringIO()):
-        assert main(["gen", "--root", str(tmp_path)]) == 0
-    done = prove(tmp_path, "docs")
-    ends = {name.rpartition("::")[2]: outcome for name, outcome in done.outcomes().items()}
+    ends, done = executed(tmp_path, files)
     listings = ["beside", "from-the-root", "there", "prompt", "nothing-of-it"]
     assert ends == dict.fromkeys(["train.py", "how-to-run-it", "run.sh", "own.sh", *listings], "passed"), done.output
     assert {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "examples").rglob("*.*")} == files.keys() - {"pyproject.toml"}
+
+
+def test_a_source_is_executed_for_what_its_name_makes_of_it(tmp_path):
+    """Python that no import finds is a program, one in a package too; a stub is parsed, and a template is no code."""
+    files = {
+        "pyproject.toml": "[tool.rankbook]\nsources = ['src']\nfindings = []\n",
+        "src/beside.py": "x = 1\n",
+        "src/run": "#!/usr/bin/env python3\nimport beside\nassert __name__ == '__main__'\n",
+        "src/gui.pyw": "import beside\n",
+        "src/X.PY": "assert __name__ == '__main__'\n",
+        "src/a.b.py": "assert __name__ == '__main__'\n",
+        "src/package/__init__.py": "",
+        "src/package/c.d.py": "assert __name__ == '__main__'\n",
+        "src/of_tests": "#!/usr/bin/env python3\nimport unittest\nclass T(unittest.TestCase): ...\nif __name__ == '__main__':\n"
+        "    unittest.main(exit=False)\n",
+        "src/stub.pyi": "def f(x: int) -> int: ...\nunknown: Unknown\n",
+        "src/wrong.pyi": "x: int\ndef f(\n",
+        "src/filled.py.in": "x = @x@\n",
+        "src/filled.json.in": "{@x@}\n",
+        "src/filled.sh.in": "exit @x@\n",
+    }
+    ends, done = executed(tmp_path, files)
+    passed = ["beside.py", "how-to-run-it", "run", "gui.pyw", "X.PY", "a.b.py", "c.d.py", "of_tests", "stub.pyi"]
+    assert ends == dict.fromkeys(passed, "passed") | {"wrong.pyi": "failed"}, done.output
+    assert "docs/suite/src/wrong.pyi_docs.md:41: not valid Python: " in done.output
+    for name in files.keys() - {"pyproject.toml", "src/package/__init__.py"}:
+        text = (tmp_path / f"docs/suite/{name}_docs.md").read_text()
+        assert ("## Last run" in text) is not name.endswith(".in"), text

@@ -365,6 +365,11 @@ def is_template(path: str) -> bool:
     return name not in _FILENAMES and _suffix(name) in _TEMPLATE_SUFFIXES and bool(_stem(name)) and _by_start(name) is None
 
 
+def is_stub(path: str) -> bool:
+    """Tell whether a file of Python only declares what another one defines: it is read, and never run."""
+    return _suffix(path.rsplit("/", 1)[-1]) == ".pyi"
+
+
 def header(text: str) -> tuple[str, str] | None:
     """Tell the language and the type of a header that is named `.h`; None when its text leaves that open.
 

@@ -1,4 +1,4 @@
-"""Listings of data: JSON, TOML, YAML and XML must parse."""
+"""Listings of data, which must parse: JSON, TOML, YAML, XML, INI, and stubs of Python."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from xml.parsers import expat
 
 import yaml
 
-from rankbook.languages import by_fence
+from rankbook.languages import by_fence, is_stub
 from rankbook.listing import Listing, Program, Runtime
+from rankbook.syntax import syntax_tree
 
 _BELOW_NOTHING = (AttributeError, getattr(configparser, "MultilineContinuationError", AttributeError))
 """What the parser of INI ends in there: until Python 3.13 it fails itself."""
@@ -44,19 +45,26 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "yaml": _yaml,
     "xml": _xml,
     "ini": _ini,
+    "python": syntax_tree,
 }
+_NAMES = {"python": "Python"}
+"""Names of parsers that are no abbreviation."""
 
 
 def accepts(listing: Listing) -> bool:
     """Say whether a listing is data with a parser."""
-    language = by_fence(listing.language)
-    return language is not None and language.name in PARSERS
+    name = _parser(listing)
+    return name in PARSERS and (name != "python" or (listing.about is not None and is_stub(listing.about.source)))
 
 
 def arguments(listing: Listing) -> Mapping[str, Any]:
     """Give the name of the parser."""
+    return {"parser": _parser(listing)}
+
+
+def _parser(listing: Listing) -> str:
     language = by_fence(listing.language)
-    return {"parser": language.name if language else ""}
+    return language.name if language else ""
 
 
 def run(program: Program, runtime: Runtime) -> int:
@@ -64,7 +72,7 @@ def run(program: Program, runtime: Runtime) -> int:
     text = (Path(program.root) / program.path).read_text(encoding="utf-8")
     try:
         PARSERS[program.arguments["parser"]](text)
-    except (ValueError, yaml.YAMLError, expat.ExpatError, configparser.Error, RecursionError) as error:
+    except (ValueError, yaml.YAMLError, expat.ExpatError, configparser.Error, SyntaxError, RecursionError) as error:
         runtime.emit({"type": "report", "id": "", "when": "call", "outcome": "failed", **_failure(error, program.arguments["parser"])})
         return 1
     runtime.emit({"type": "report", "id": "", "when": "call", "outcome": "passed"})
@@ -73,7 +81,7 @@ def run(program: Program, runtime: Runtime) -> int:
 
 def _failure(error: Exception, parser: str) -> dict[str, Any]:
     what, line, column = _told(error)
-    reason = f"not valid {parser.upper()}: {' '.join(what.split())}{f' (column {column})' if column else ''}"
+    reason = f"not valid {_NAMES.get(parser, parser.upper())}: {' '.join(what.split())}{f' (column {column})' if column else ''}"
     return {"reason": reason, "line": line, "text": reason}
 
 
@@ -95,6 +103,8 @@ def _told(error: Exception) -> tuple[str, int | None, int | None]:
             what, line, column = error.msg, error.lineno, error.colno
         case tomllib.TOMLDecodeError() if found := _PLACE.search(what):
             what, line, column = what[: found.start()], int(found[1]), int(found[2])
+        case SyntaxError():
+            what, line, column = error.msg, error.lineno, error.offset
         case yaml.MarkedYAMLError(problem_mark=yaml.Mark() as mark):
             what, line, column = ": ".join(filter(None, (error.context, error.problem))), mark.line + 1, mark.column + 1
         case expat.ExpatError():

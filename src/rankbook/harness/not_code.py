@@ -1,8 +1,8 @@
-"""Listings that declare themselves not to be code: `text`, prose, `{.no-run}`, and fences that the site shows as something else."""
+"""Listings that are not code: `text`, prose, `{.no-run}`, fences that the site shows as something else, and templates."""
 
 from __future__ import annotations
 
-from rankbook.languages import by_fence
+from rankbook.languages import by_fence, is_template
 from rankbook.listing import Listing
 
 LANGUAGES = frozenset({"text", "markdown", "rst", "output", "svg", "html", "css", "diff", "csv"})
@@ -11,7 +11,7 @@ LANGUAGES = frozenset({"text", "markdown", "rst", "output", "svg", "html", "css"
 
 def accepts(listing: Listing) -> bool:
     """Say whether a listing is declared not to be code."""
-    if "no-run" in listing.options or listing.custom:
+    if "no-run" in listing.options or listing.custom or (listing.about is not None and is_template(listing.about.source)):
         return True
     language = by_fence(listing.language)
     return language is not None and language.name in LANGUAGES

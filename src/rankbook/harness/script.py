@@ -15,7 +15,7 @@ from typing import Any
 
 from rankbook import rank_notes, rewriting
 from rankbook.harness import outputs
-from rankbook.languages import by_fence
+from rankbook.languages import by_fence, is_stub
 from rankbook.listing import Listing, RankRecord
 
 GUARD = ("if __name__ == ", "if __name__==", "if '__main__' ==", 'if "__main__" ==')
@@ -26,10 +26,18 @@ OUTPUT_SHOWN = 64 * 1024
 
 
 def accepts(listing: Listing) -> bool:
-    """Say whether a listing is a program: Python of a hand-written page, or a source with a main guard or that is started on ranks."""
+    """Say whether a listing is a program: Python of a hand-written page, or a source with a main guard, on ranks, or that is no module."""
     if not _is_python(listing):
         return False
-    return listing.about is None or "ranks" in listing.options or any(line.startswith(GUARD) for line in listing.text.splitlines())
+    if listing.about is None or "ranks" in listing.options or not is_module(listing.about.source):
+        return True
+    return any(line.startswith(GUARD) for line in listing.text.splitlines())
+
+
+def is_module(path: str) -> bool:
+    """Say whether an import finds a file of Python: it is named `*.py`, without a further dot, which would begin the name of a package."""
+    stem, _, suffix = path.rpartition("/")[2].rpartition(".")
+    return suffix == "py" and "." not in stem
 
 
 def is_library(listing: Listing) -> bool:
@@ -55,7 +63,8 @@ def library_arguments(listing: Listing) -> Mapping[str, Any]:
 
 def _is_python(listing: Listing) -> bool:
     language = by_fence(listing.language)
-    return language is not None and language.name == "python"
+    is_stub_file = listing.about is not None and is_stub(listing.about.source)
+    return language is not None and language.name == "python" and not is_stub_file
 
 
 def outcome_of(body: Callable[[], None], path: Path, raises: str = "") -> dict[str, Any] | None:

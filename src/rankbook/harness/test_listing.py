@@ -30,7 +30,7 @@ def accepts(listing: Listing, rules: Rules) -> bool:
     if language is None or language.name != "python":
         return False
     if listing.about is not None:
-        return rules.is_test_file(listing.about.source) or runs_its_tests(listing)
+        return rules.is_test_file(listing.about.source) or (script.is_module(listing.about.source) and runs_its_tests(listing))
     try:
         statements = list(_statements(syntax_tree(listing.data())))
     except (SyntaxError, ValueError, RecursionError):

@@ -156,7 +156,7 @@ class FileView:
     @property
     def is_executed(self) -> bool:
         """Whether running the book executes it, or listings inside it."""
-        return is_executed(self.fence_word, self.text or "")
+        return not is_template(self.path) and is_executed(self.fence_word, self.text or "")
 
     @cached_property
     def tests_by_class(self) -> Mapping[str, tuple[TestRow, ...]]:
