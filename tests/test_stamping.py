@@ -662,6 +662,25 @@ def test_dead_links_of_generated_pages_are_told_of(project):
     build(project)
 
 
+@pytest.mark.parametrize(
+    ("validation", "told", "status"),
+    [
+        ("", {"none.md": "WARNING", "index.md#none": "INFO"}, 1),
+        ("validation:\n  links:\n    not_found: info\n", {"none.md": "INFO", "index.md#none": "INFO"}, 0),
+        ("validation:\n  links:\n    not_found: ignore\n    anchors: warn\n", {"index.md#none": "WARNING"}, 1),
+    ],
+)
+def test_a_page_that_is_not_there_is_told_as_the_engine_tells_it(project, linking, validation, told, status):
+    """A link to a missing page has the level of missing pages, and one to a missing place that of places, the engine's own by default."""
+    settings = (project / "mkdocs.yml").read_text()
+    (project / "mkdocs.yml").write_text(re.sub(r"validation:.*?(?=\n\w|\Z)", "", settings, flags=re.DOTALL) + f"\n{validation}")
+    linking("[a](none.md) [b](index.md#none)")
+    done = mkdocs(project, "build", "--strict")
+    found = re.findall(r"(\w+) +-  book/suite/doc.md links to book/suite/(\S+), which is not there", done.stdout + done.stderr)
+    assert {place: level for level, place in found} == told, done.stderr
+    assert done.returncode == status
+
+
 def test_dead_links_into_the_book_are_told_of(project):
     """A page that somebody wrote may link to any place of a stamped page, which MkDocs has not built; what is not there is a warning."""
     guide = project / "docs/index.md"

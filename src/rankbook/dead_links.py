@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 
 Target = tuple[str, int, tuple[str, ...]]
 """Path, last line, other anchors."""
+Problem = tuple[str, bool]
+"""A sentence, and whether the page is there, but not the place on it."""
 
 
 class Facts(NamedTuple):
@@ -27,7 +29,7 @@ class _Known(Protocol):
 
 def found_dead(
     file: Path, fresh: Mapping[str, Facts], there: Collection[str], files: Collection[str], *, anew: bool
-) -> tuple[tuple[str, ...], bool]:
+) -> tuple[tuple[Problem, ...], bool]:
     """Say which links lead nowhere, and keep what was found for the next run.
 
     Args:
@@ -38,7 +40,7 @@ def found_dead(
         anew: whether to follow all links, those too of pages that are as they were, and those that were there before.
 
     Returns:
-        A sentence for each, and whether the next run will find what it needs.
+        What is wrong with each, and whether the next run will find what it needs.
     """
     for place in (file, None):
         try:
@@ -53,7 +55,7 @@ def found_dead(
     return (), False
 
 
-def _dead(facts: _KeptFacts, fresh: Mapping[str, Facts], there: Collection[str], files: Collection[str], *, anew: bool) -> list[str]:
+def _dead(facts: _KeptFacts, fresh: Mapping[str, Facts], there: Collection[str], files: Collection[str], *, anew: bool) -> list[Problem]:
     anew = anew or any(has_lost(facts.before(path), found) for path, found in fresh.items())
     if anew:
         facts.load(there)
@@ -126,7 +128,7 @@ def has_lost(old: Facts | None, new: Facts) -> bool:
     return old is None or new.lines < old.lines or not set(new.anchors).issuperset(old.anchors)
 
 
-def dead(facts: _Known, files: Collection[str], links: Mapping[str, Iterable[Target]]) -> Iterator[str]:
+def dead(facts: _Known, files: Collection[str], links: Mapping[str, Iterable[Target]]) -> Iterator[Problem]:
     """Say which links lead nowhere.
 
     Args:
@@ -140,11 +142,11 @@ def dead(facts: _Known, files: Collection[str], links: Mapping[str, Iterable[Tar
             there = facts.get(to)
             if there is None:
                 if to not in files:
-                    yield f"{path} links to {to}, which is not there"
+                    yield f"{path} links to {to}, which is not there", False
             elif line > there.lines:
-                yield f"{path} links to line {line} of {to}, whose listing has {there.lines} lines"
+                yield f"{path} links to line {line} of {to}, whose listing has {there.lines} lines", True
             elif others and not set(others).issubset(there.anchors):
-                yield f"{path} links to {to}#{min(set(others).difference(there.anchors))}, which is not there"
+                yield f"{path} links to {to}#{min(set(others).difference(there.anchors))}, which is not there", True
 
 
 def _opened(file: Path | None) -> sqlite3.Connection:

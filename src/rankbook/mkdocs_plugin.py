@@ -378,8 +378,10 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             build.finish_search(self._settings)
         except RankbookError as error:
             raise PluginError(harmless(str(error))) from error
-        level = int(config.validation.links.anchors)
-        _tell((*published.problems, *build.lost_anchors()), level)
+        levels = config.validation.links
+        _tell((problem for problem, is_of_place in published.problems if not is_of_place), int(levels.not_found))
+        lost = (problem for problem, is_of_place in published.problems if is_of_place)
+        _tell((*lost, *build.lost_anchors()), int(levels.anchors))
 
     def _finish_search(self, build: _Build, live: Live) -> None:
         """Bring the search up to date; what hinders that is shown, and the server lives on."""

@@ -38,7 +38,7 @@ from rankbook.told_engines import MKDOCS
 from rankbook.workers import processes, spread
 
 if TYPE_CHECKING:
-    from rankbook.dead_links import Facts
+    from rankbook.dead_links import Facts, Problem
     from rankbook.filling import Filler
     from rankbook.model import Project
     from rankbook.site.proof import Proof
@@ -49,7 +49,7 @@ STYLE = "assets/rankbook.css"
 """Where the built site holds the style of outcomes and of long names."""
 SCRIPT = "assets/rankbook.js"
 """Where it holds the script that filters long pages."""
-_FORMAT = 8
+_FORMAT = 9
 """Of what is kept."""
 _INCLUDES = re.compile(rb"8<|\{!")
 """What a page holds that includes a file."""
@@ -91,8 +91,8 @@ class Published(Struct, frozen=True):
     """Those that were written, below the folder of the site."""
     removed: tuple[str, ...]
     """Those whose page is gone."""
-    problems: tuple[str, ...]
-    """Links of theirs that lead nowhere, a sentence each."""
+    problems: tuple[Problem, ...]
+    """Links of theirs that lead nowhere."""
 
 
 class Front(NamedTuple):
@@ -123,7 +123,7 @@ class _Kept(Struct):
     listed: str = ""
     """Of listings on pages that people made; see `Ledgered`."""
     directories: bool = False
-    problems: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
     facts: Seen = _NOTHING
     """File of what pages offer and link to, as the run that found these problems has left it."""
     others: str = ""
@@ -894,7 +894,7 @@ class _Run:
 
     # Links
 
-    def _problems(self, fresh: Mapping[str, Facts], todo: Sequence[str], removed: Sequence[str]) -> tuple[str, ...]:
+    def _problems(self, fresh: Mapping[str, Facts], todo: Sequence[str], removed: Sequence[str]) -> tuple[Problem, ...]:
         """Say which links lead nowhere."""
         rows, kept, docs = self.rows, self.kept, self.docs
         lost = [path for path, row in kept.rows.items() if path not in rows or (row.stamp and not rows[path].stamp)]
@@ -906,7 +906,7 @@ class _Run:
         problems, self.are_facts_kept = found_dead(self.facts_file, fresh, docs.stamps, docs.files, anew=anew)
         return problems
 
-    def _keep(self, problems: tuple[str, ...]) -> None:
+    def _keep(self, problems: tuple[Problem, ...]) -> None:
         ledger = self.ledgered.seen if self.ledgered else _NOTHING
         beside = self.ledgered.beside if self.ledgered else ()
         facts = _at_last(self.facts_file) if self.are_facts_kept else _NOTHING

@@ -58,7 +58,7 @@ def stamp(chosen: argparse.Namespace, settings: Settings, say: Callable[[str], N
     with beside(write_search, processes(settings.jobs)):
         published = publish(docs, shell, directories=engine.directories, ledgered=ledgered, forge=forge)
     finish(docs, directories=engine.directories, ledgered=ledgered)
-    for problem in published.problems:
+    for problem, _ in published.problems:
         warn(problem)
     say(_summary(published))
     return 1 if chosen.strict and published.problems else 0
