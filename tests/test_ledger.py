@@ -519,6 +519,19 @@ def test_show(book):
     assert "'yesterday' is neither a date" in rankbook("ledger", "show", "--since", "yesterday", cwd=book, status=2)
 
 
+def test_a_test_stands_for_its_cases(book):
+    """A node id without what stands in brackets names all cases of a test, as for pytest; other tests and listings it does not name."""
+    names = ["T::many[1]", "T::many[a::b]", "T::many[x[0]-]", "T::many_more[1]", "t[1]", "T::all"]
+    Ledger(book / ".rankbook" / "ledger.sqlite").record(cases(names, when="2026-11-20T10:00:00+00:00"))
+    for node in ("docs/p.md", "a.py"):
+        for case, number in {"T::many": 3, "T::many[1]": 1, "T::many[a::b]": 1, "T::many_more": 1, "t": 1, "T": 7}.items():
+            assert len(rankbook("ledger", "show", f"{node}::{case}", cwd=book).splitlines()) == number + 1, case
+        for case, number in {"T::many": 3, "T::many[1]": 1, "t": 1}.items():
+            assert len(rankbook("ledger", "show", "--history", f"{node}::{case}", cwd=book).splitlines()) == number + 1, case
+        for case in ("T::man", "T::many[2]", "T::many[a"):
+            assert "nothing was recorded" in rankbook("ledger", "show", f"{node}::{case}", cwd=book, status=1), case
+
+
 def test_columns_are_as_wide_as_what_is_shown(book):
     """What would steer the terminal is written out before the columns are measured."""
     Ledger(book / ".rankbook" / "ledger.sqlite").record(cases(["T::\x1b]0;zq\x07"], when="2026-11-20T10:00:00+00:00", reason="a\tb"))

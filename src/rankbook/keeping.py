@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -139,8 +140,14 @@ def _last(ledger: Ledger, names: Iterable[str], settings: Settings) -> tuple[lis
 def _history(ledger: Ledger, name: str, settings: Settings) -> list[Run]:
     """Give all runs of one test or listing, which is named by its page or by its source."""
     readings = _readings(name, settings.root)
-    same = {run.node_id for run in ledger.last_by_machine() if f"{run.source or run.page}{run.node_id.removeprefix(run.page)}" in readings}
+    same = {run.node_id for run in ledger.last_by_machine() if not readings.isdisjoint(_own_names(run))}
     return [run for node in sorted(readings | same) for run in ledger.history(node)]
+
+
+def _own_names(run: Run) -> Iterator[str]:
+    """Yield what names the test or listing of a run, by its page and by its source."""
+    for file in dict.fromkeys((run.page, run.source or run.page)):
+        yield from _test_and_case(f"{file}{run.node_id.removeprefix(run.page)}")
 
 
 def _readings(name: str, root: Path) -> set[str]:
@@ -169,9 +176,18 @@ def _about(page: Path) -> str:
 
 def _nodes(node_id: str) -> Iterator[str]:
     """Yield a node id and those of the nodes that hold it."""
+    *_, node_id = cases = list(_test_and_case(node_id))
+    yield from cases[:-1]
     while node_id:
         yield node_id
         node_id = node_id.rpartition("::")[0]
+
+
+def _test_and_case(node_id: str) -> Iterator[str]:
+    """Yield a node id, and for a case of a parametrised test that of the test, which stands for all its cases."""
+    yield node_id
+    if found := _CASE.match(node_id):
+        yield found[1]
 
 
 def _is_asked_for(run: Run, chosen: Namespace) -> bool:
@@ -184,6 +200,8 @@ def _as_json(runs: Iterable[Run]) -> Iterator[str]:
     yield json.dumps([values_of(run) for run in runs], indent=2, ensure_ascii=False)
 
 
+_CASE = re.compile(r"(.*?::\w+)\[.*\]\Z", re.DOTALL)
+"""The node id of a case: in its brackets anything may stand."""
 _COLUMNS: Mapping[str, Callable[[Run], str]] = {
     "outcome": lambda run: str(run.outcome),
     "test or listing": lambda run: run.node_id,
