@@ -301,6 +301,47 @@ def test_untested_without_a_module(ask, tmp_path) -> None:
     assert ask("apis", "--untested")[0] == 2
 
 
+def test_a_pattern_finds_the_modules_of_packages(tmp_path, capsys) -> None:
+    """The modules below a package outside the tree are found in its folder, the private ones left out, and as they are each time."""
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.rankbook]\nsources = ['tests']\napis = ['mypkg', 'mypkg.*']\npackage-path = ['lib']\nfindings = []\n"
+    )
+    files = {
+        "tests/test_q.py": "from mypkg.b import used\ndef test_a(): used()\n",
+        "lib/mypkg/__init__.py": "",
+        "lib/mypkg/b.py": "def ring(): pass\ndef used(): pass\n",
+        "lib/mypkg/deep/c.py": "def far(): pass\n",
+        "lib/mypkg/_own.py": "def own(): pass\n",
+        "lib/mypkg/_inner/d.py": "def own(): pass\n",
+        "lib/mypkg/no-module.py": "def own(): pass\n",
+        "lib/other/e.py": "def own(): pass\n",
+    }
+
+    def found() -> list[str]:
+        page = (tmp_path / "docs/suite/suite-untested.md").read_text()
+        assert main(["query", "apis", "--untested", "--root", str(tmp_path)]) == 0
+        asked = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+        assert re.findall(r"^- `(\w+)`: ", page, re.MULTILINE) == [name.rpartition(".")[2] for name in asked]
+        return asked
+
+    def generate() -> None:
+        assert main(["gen", "--root", str(tmp_path)]) == 0
+        capsys.readouterr()
+
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    generate()
+    assert found() == ["mypkg.b.ring", "mypkg.deep.c.far"]
+    (tmp_path / "lib/mypkg/deep/new.py").write_text("def newer(): pass\n")
+    generate()
+    assert found() == ["mypkg.b.ring", "mypkg.deep.c.far", "mypkg.deep.new.newer"]
+    (tmp_path / "lib/mypkg/deep/c.py").write_text("def further(): pass\n")
+    (tmp_path / "lib/mypkg/deep/new.py").unlink()
+    generate()
+    assert found() == ["mypkg.b.ring", "mypkg.deep.c.further"]
+
+
 def test_files_of_packages_are_told_by_where_they_lie(tmp_path, capsys) -> None:
     """What the project holds itself goes by its path from the root, what lies elsewhere by its whole path."""
     root = tmp_path / "it"

@@ -115,7 +115,7 @@ def _surveyed(settings: Settings, store: Store, changes: Changes | None, apis: S
         modules=run.modules,
         folders=run.folders,
         surveys=dict(surveys.items()),
-        public=public_names(run.draft, apis or settings.apis),
+        public=public_names(run.draft, apis or settings.apis, run.packages.below),
     )
 
 
@@ -434,8 +434,8 @@ class _Run:
         self.store.prepare("rows", [path for folder in folders for path in press.folders[folder].files])
         for path in pages.deepest_first(folders):
             self.store.put("totals", path, _packed(pages.totals_of(press.folders[path], press.rows, press.totals)))
-        public = public_names(self.draft, self.settings.apis) if self.settings.apis else ()
-        self.unknown = tuple(_unknown_sentence(api) for api in unknown_modules(self.draft, self.settings.apis))
+        public = public_names(self.draft, self.settings.apis, self.packages.below) if self.settings.apis else ()
+        self.unknown = tuple(_unknown_sentence(api) for api in unknown_modules(self.draft, self.settings.apis, self.packages.below))
         untested = unmentioned(public, self.suite.mentioned()) if public else ()
         press.suite = self.suite.links(untested)
         if press.suite != self.store.get("indexes", "suite links"):
@@ -727,6 +727,7 @@ class _Run:
         root, out = os.fspath(self.settings.root), os.fspath(self.writer.out)
         old = self.changes.manifest if self.changes is not None else None
         foreign = [place for path in self.knowledge.foreign() for place in self.packages.places(path)]
+        foreign += self._looked_up
         known = set() if old is None else set(old.sources.paths) - set(self.changes.sources if self.changes else ())
         looked = [path for path in self.paths if path not in known]
         freshness.save(
@@ -756,6 +757,15 @@ class _Run:
                 ),
             ),
         )
+
+    @property
+    def _looked_up(self) -> list[str]:
+        """Where the modules in the setting `apis` lie, or may come to lie, that no source leads to."""
+        listed = self.packages.listed
+        if not listed:
+            return []
+        modules = (place for path in self.packages for place in self.packages.places(path))
+        return sorted({*listed, *modules})
 
     def _lasting(self, report: Report) -> tuple[str, ...]:
         """Give the warnings that hold for as long as nothing changes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from rankbook.analyse.canonical import Spot, absolute, alias, origin, public_name
@@ -11,13 +11,15 @@ from rankbook.analyse.draft import Draft
 from rankbook.analyse.names import top_level_imports
 from rankbook.analyse.values import parsed
 from rankbook.dotted import INIT, is_private, module_name
-from rankbook.model import Class, Constant, Function, Import, PublicName, Survey
+from rankbook.model import PACKAGES, Class, Constant, Function, Import, PublicName, Survey
 
+Listed = Callable[[str], Iterable[str]]
+"""Gives the modules in the folder of a package outside the tree."""
 _DEPTH = 16
 """Modules whose `__all__` is made from that of the next one."""
 
 
-def public_names(draft: Draft, apis: Iterable[str]) -> tuple[PublicName, ...]:
+def public_names(draft: Draft, apis: Iterable[str], below: Listed = lambda _: ()) -> tuple[PublicName, ...]:
     """Read the public names of modules: their `__all__`, else what they define and what a package takes from its own modules.
 
     Methods are left out: a call on an object whose type only a run can tell is no evidence for or against one.
@@ -25,21 +27,22 @@ def public_names(draft: Draft, apis: Iterable[str]) -> tuple[PublicName, ...]:
     Args:
         draft: the tree, with the packages that it imports.
         apis: dotted modules; `mypkg.*` for those below `mypkg`.
+        below: gives the modules in the folder of a package outside the tree.
 
     Returns:
         Each name once, by its public name, sorted.
     """
     found: dict[str, PublicName] = {}
-    for module, path in _modules(draft, apis).items():
+    for module, path in _modules(draft, apis, below).items():
         for name in exported(draft, path):
             for entry in _described(draft, Spot(module, path, name)):
                 found.setdefault(entry.name, entry)
     return tuple(found[name] for name in sorted(found))
 
 
-def unknown_modules(draft: Draft, apis: Iterable[str]) -> tuple[str, ...]:
+def unknown_modules(draft: Draft, apis: Iterable[str], below: Listed = lambda _: ()) -> tuple[str, ...]:
     """Give the entries of the setting `apis` for which no file is known."""
-    return tuple(api for api in apis if not _modules(draft, [api]))
+    return tuple(api for api in apis if not _modules(draft, [api], below))
 
 
 def mentioned(surveys: Iterable[Survey]) -> dict[str, int]:
@@ -72,12 +75,12 @@ def _ends(name: str) -> Iterator[int]:
     yield len(name)
 
 
-def _modules(draft: Draft, apis: Iterable[str]) -> dict[str, str]:
+def _modules(draft: Draft, apis: Iterable[str], below: Listed) -> dict[str, str]:
     """Find the files of modules."""
     found: dict[str, str] = {}
     for api in apis:
         target = None if "*" in api else _file(draft, api)
-        found |= {api: target} if target else dict(_matching(draft, api)) if "*" in api else {}
+        found |= {api: target} if target else dict(_matching(draft, api, below)) if "*" in api else {}
     return found
 
 
@@ -89,7 +92,13 @@ def _file(draft: Draft, module: str) -> str | None:
     return draft.names.target("", module) or min(below, key=len, default=None)
 
 
-def _matching(draft: Draft, pattern: str) -> Iterator[tuple[str, str]]:
+def _matching(draft: Draft, pattern: str, below: Listed) -> Iterator[tuple[str, str]]:
+    """Find the modules whose names fit a pattern; one of the tree comes behind, and so before, a file of a package of the same name."""
+    package = pattern.partition("*")[0].rpartition(".")[0].replace(".", "/")
+    for path in below(package) if package else ():
+        name = module_name(path.removeprefix(PACKAGES), lambda _: True)
+        if fnmatchcase(name, pattern):
+            yield name, path
     for path in draft.modules:
         if path.endswith((".py", ".pyi")):
             name = module_name(path, draft.modules.__contains__)

@@ -7,6 +7,7 @@ import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from rankbook.dotted import is_private
 from rankbook.model import PACKAGES, Module
 from rankbook.sources.parse import parse_bytes
 
@@ -25,6 +26,9 @@ class Packages(Mapping[str, Module]):
         self._starts = [f"{folder}/" for folder in folders]
         self._files: dict[str, Path | None] = {}
         self._modules: dict[str, Module] = {}
+        self._below: dict[str, list[str]] = {}
+        self.listed: list[str] = []
+        """Folders of which it was asked what is in them, whether or not they are there."""
 
     def __contains__(self, path: object) -> bool:
         return bool(self._starts) and isinstance(path, str) and self._file(path) is not None
@@ -58,6 +62,25 @@ class Packages(Mapping[str, Module]):
         if path not in self._files:
             self._files[path] = self._find(path) if path.startswith(PACKAGES) else None
         return self._files[path]
+
+    def below(self, package: str) -> list[str]:
+        """Give the modules of a package and of those in it, by their paths; private ones, and what no import finds, are left out.
+
+        Args:
+            package: folder of the package, below the folder that holds it.
+        """
+        if package not in self._below:
+            start = next((start for start in self._starts if Path(start, package).is_dir()), "")
+            self.listed += [f"{place}{package}" for place in self._starts] if not start else []
+            self._below[package] = sorted(self._walk(start, package)) if start else []
+        return self._below[package]
+
+    def _walk(self, start: str, package: str) -> Iterator[str]:
+        for folder, folders, files in os.walk(f"{start}{package}"):
+            self.listed.append(folder)
+            folders[:] = sorted(name for name in folders if name.isidentifier() and not is_private(name) and name != "__pycache__")
+            modules = (name for name in files if name.endswith(".py") and name[:-3].isidentifier() and not is_private(name))
+            yield from (f"{PACKAGES}{folder.removeprefix(start)}/{name}" for name in modules)
 
     def is_own(self, path: str) -> bool:
         """Tell whether a file of a package is the project's own, and not one that is installed."""
