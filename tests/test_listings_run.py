@@ -326,6 +326,31 @@ def test_a_command_starts_where_the_files_are_that_it_names(tmp_path):
     assert {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "examples").rglob("*.*")} == files.keys() - {"pyproject.toml"}
 
 
+def test_data_is_judged_where_its_format_is_strict(tmp_path):
+    """JSON lines are parsed one by one; what has comments, or no section, by right is no code, and has no last run."""
+    loose = {
+        "x.json5": "{a: 1, /* why */}\n",
+        ".eslintrc": '{"a": 1} // why\n',
+        "tsconfig.json": '{"a": 1} // why\n',
+        ".editorconfig": "root = true\n[*]\nindent_size = 4\n",
+        ".npmrc": "a=b\n",
+        "nginx.conf": "http {\n  server { }\n}\n",
+    }
+    judged = {
+        "d.jsonl": '{"a": 1}\n\n{"a": 2}\n',
+        "wrong.jsonl": '{"a": 1}\n{"b": }\n',
+        "x.json": "[1]\n",
+        "wrong.json": "[1] // why\n",
+        "wrong.ini": "a = 1\n",
+    }
+    settings = {"pyproject.toml": "[tool.rankbook]\nsources = ['src']\nfindings = []\n"}
+    ends, done = executed(tmp_path, settings | {f"src/{name}": text for name, text in (loose | judged).items()})
+    assert ends == {name: "failed" if "wrong" in name else "passed" for name in judged}, done.output
+    assert re.search(r"wrong.jsonl_docs.md:\d+: not valid JSON: Expecting value \(column 7\)", done.output), done.output
+    for name in loose | judged:
+        assert ("## Last run" in (tmp_path / f"docs/suite/src/{name}_docs.md").read_text()) is (name in judged), name
+
+
 def test_a_source_is_executed_for_what_its_name_makes_of_it(tmp_path):
     """Python that no import finds is a program, one in a package too; a stub is parsed, and a template is no code."""
     files = {

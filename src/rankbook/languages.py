@@ -114,11 +114,12 @@ LANGUAGES: tuple[Language, ...] = (
     Language(
         "json",
         "JSON file",
-        ("json", "json-object", "json5", "jsonld", "json-ld"),
+        ("json", "json-object", "jsonld", "json-ld"),
         (".json", ".ipynb", ".jsonl", ".json5", ".webmanifest"),
         (".babelrc", ".eslintrc", "Pipfile.lock"),
         types={".ipynb": "Jupyter notebook", ".jsonl": "JSON lines"},
     ),
+    Language("json5", "JSON5 file", ("json5",)),
     Language(
         "ini",
         "INI file",
@@ -317,6 +318,10 @@ _NAME_PREFIXES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 """Names that say what a file is by how they start, each with a name that stands for it."""
 
+_LOOSE = frozenset({
+    ".json5", ".babelrc", ".eslintrc", "tsconfig.json", "jsconfig.json", ".conf", ".editorconfig", ".npmrc", ".cmakelintrc",
+})  # fmt: skip
+"""Suffixes and names of files that are written much like JSON or INI."""
 _TEMPLATE_SUFFIXES = (".in", ".template", ".tpl", ".tmpl", ".oss")
 """Ends of the names of files that become another file when they are filled in: `version.h.in` is a C++ header."""
 
@@ -363,6 +368,17 @@ def is_template(path: str) -> bool:
     """Tell whether a file becomes another one when it is filled in, so that it does not follow its language's grammar."""
     name = path.rsplit("/", 1)[-1]
     return name not in _FILENAMES and _suffix(name) in _TEMPLATE_SUFFIXES and bool(_stem(name)) and _by_start(name) is None
+
+
+def is_loose(path: str) -> bool:
+    """Tell whether a file of data may be right without following the grammar of its language: JSON with comments, settings like INI."""
+    name = path.rsplit("/", 1)[-1]
+    return name in _LOOSE or _suffix(name) in _LOOSE
+
+
+def is_of_lines(path: str) -> bool:
+    """Tell whether each line of a file of data stands for itself."""
+    return _suffix(path.rsplit("/", 1)[-1]) == ".jsonl"
 
 
 def is_stub(path: str) -> bool:

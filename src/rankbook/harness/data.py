@@ -1,4 +1,4 @@
-"""Listings of data, which must parse: JSON, TOML, YAML, XML, INI, and stubs of Python."""
+"""Listings of data, which must parse: JSON, also line by line, TOML, YAML, XML, INI, and stubs of Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xml.parsers import expat
 
 import yaml
 
-from rankbook.languages import by_fence, is_stub
+from rankbook.languages import by_fence, is_of_lines, is_stub
 from rankbook.listing import Listing, Program, Runtime
 from rankbook.syntax import syntax_tree
 
@@ -39,16 +39,25 @@ def _yaml(text: str) -> None:
         pass
 
 
+def _json_lines(text: str) -> None:
+    for number, line in enumerate(text.split("\n"), 1):
+        try:
+            json.loads(line if line.strip() else "null")
+        except json.JSONDecodeError as error:
+            raise json.JSONDecodeError(error.msg, "\n" * (number - 1) + line, number - 1 + error.pos) from error
+
+
 PARSERS: dict[str, Callable[[str], object]] = {
     "json": json.loads,
+    "json lines": _json_lines,
     "toml": tomllib.loads,
     "yaml": _yaml,
     "xml": _xml,
     "ini": _ini,
     "python": syntax_tree,
 }
-_NAMES = {"python": "Python"}
-"""Names of parsers that are no abbreviation."""
+_NAMES = {"python": "Python", "json lines": "JSON"}
+"""What data is called that is not called as its parser, in capitals."""
 
 
 def accepts(listing: Listing) -> bool:
@@ -64,7 +73,8 @@ def arguments(listing: Listing) -> Mapping[str, Any]:
 
 def _parser(listing: Listing) -> str:
     language = by_fence(listing.language)
-    return language.name if language else ""
+    name = language.name if language else ""
+    return "json lines" if name == "json" and listing.about is not None and is_of_lines(listing.about.source) else name
 
 
 def run(program: Program, runtime: Runtime) -> int:

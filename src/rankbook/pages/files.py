@@ -11,7 +11,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rankbook.embedding import Embedding
-from rankbook.languages import LANGUAGES, STRUCTURED, by_fence, is_template
+from rankbook.languages import LANGUAGES, STRUCTURED, by_fence, is_loose, is_template
 from rankbook.model import (
     Class,
     Constant,
@@ -156,7 +156,7 @@ class FileView:
     @property
     def is_executed(self) -> bool:
         """Whether running the book executes it, or listings inside it."""
-        return not is_template(self.path) and is_executed(self.fence_word, self.text or "")
+        return not (is_template(self.path) or is_loose(self.path)) and is_executed(self.fence_word, self.text or "")
 
     @cached_property
     def tests_by_class(self) -> Mapping[str, tuple[TestRow, ...]]:
