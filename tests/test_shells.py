@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from ledgers import rankbook
 from proving import prove
+from rankbook.languages import shell_of
 from rankbook.ledger import Ledger
 from tiny_site import write_project
 
@@ -79,6 +81,43 @@ def test_a_shell_listing_without_bash(tmp_path):
         pytest.skip("bash lies beside this interpreter")
     assert outcomes(result) == {"one": "skipped", "two": "skipped", "three": "passed"}, result.output
     assert "Skipped: needs bash, which is not on PATH" in str([report["longrepr"] for report in result.reports])
+
+
+def test_a_script_is_run_by_the_shell_that_it_names(tmp_path):
+    """What is written for another shell than bash is run by that one, and skipped where it is not there."""
+    (tmp_path / "bin").mkdir()
+    other = tmp_path / "bin/zsh"
+    other.write_text('#!/bin/sh\n[ "$1 $2 $3" = "-eu -o pipefail" ] && grep -q setopt "$4"\n')
+    text = "#!/bin/zsh\nsetopt null_glob"
+    write(tmp_path, listing("zsh {name=word}", "setopt"), listing("bash {name=line}", text), listing("zsh {name=wrong}", "true"))
+    other.chmod(0o755)
+    path = os.pathsep.join((str(other.parent), os.environ["PATH"]))
+    result = prove(tmp_path, "docs", env={"PATH": path})
+    assert outcomes(result) == {"word": "passed", "line": "passed", "wrong": "failed"}, result.output
+    if shutil.which("ksh") is None:
+        write(tmp_path, listing("ksh {name=one}", "true"), listing("bash {name=two}", "#!/usr/bin/env ksh\ntrue"))
+        result = prove(tmp_path, "docs")
+        assert outcomes(result) == {"one": "skipped", "two": "skipped"}, result.output
+        assert "Skipped: needs ksh, which is not on PATH" in str([report["longrepr"] for report in result.reports])
+
+
+@pytest.mark.parametrize(
+    ("word", "path", "line", "shell"),
+    [
+        ("bash", "a/z.zsh", "", "zsh"),
+        ("bash", "a/.zshrc", "", "zsh"),
+        ("bash", "k.ksh", "#!/bin/ksh -e", "ksh"),
+        ("bash", "run", "#! /usr/bin/env -S zsh", "zsh"),
+        ("bash", "a.sh", "#!/bin/zsh", "zsh"),
+        ("bash", "z.zsh", "#!/bin/bash", "bash"),
+        ("bash", "a.sh", "#!/bin/dash", "bash"),
+        ("zsh", "", "", "zsh"),
+        ("sh", "", "true", "bash"),
+    ],
+)
+def test_which_shell_a_script_is_for(word, path, line, shell):
+    """Its first line counts before the name of its file, and that before the word of its fence."""
+    assert shell_of(word, path, line) == shell
 
 
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

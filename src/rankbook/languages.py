@@ -381,6 +381,24 @@ def is_of_lines(path: str) -> bool:
     return _suffix(path.rsplit("/", 1)[-1]) == ".jsonl"
 
 
+def shell_of(word: str, path: str = "", first_line: str = "") -> str:
+    """Name the shell that a script is for: by its `#!` line, else by the name of its file, else by the word of its fence.
+
+    Args:
+        word: that its fence carries.
+        path: path or name of its file; empty when it has none.
+        first_line: its first line.
+
+    Returns:
+        `bash`, which runs what is written for `sh` too, or a shell that understands other things.
+    """
+    name = path.rsplit("/", 1)[-1]
+    said = (_program(first_line), "zsh" if name == ".zshrc" else _suffix(name)[1:], word)
+    shells = next(language for language in LANGUAGES if language.name == "bash").interpreters
+    found = next((one for one in said if one in shells), "bash")
+    return found if found in ("zsh", "ksh") else "bash"
+
+
 def is_stub(path: str) -> bool:
     """Tell whether a file of Python only declares what another one defines: it is read, and never run."""
     return _suffix(path.rsplit("/", 1)[-1]) == ".pyi"
@@ -413,9 +431,14 @@ def _by_start(name: str) -> Language | None:
 def _by_shebang(line: str) -> Language | None:
     if not line.startswith("#!"):
         return None
-    words = [word.rsplit("/", 1)[-1] for word in line[2:].split() if not word.startswith("-")]
-    program = words[1] if len(words) > 1 and words[0] == "env" else words[0] if words else ""
+    program = _program(line)
     return _INTERPRETERS.get(program) or _INTERPRETERS.get(program.rstrip("0123456789."))
+
+
+def _program(line: str) -> str:
+    """Give the program that a `#!` line names; empty for any other line."""
+    words = [word.rsplit("/", 1)[-1] for word in line[2:].split() if not word.startswith("-")] if line.startswith("#!") else []
+    return words[1] if len(words) > 1 and words[0] == "env" else words[0] if words else ""
 
 
 def _suffix(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Shell listings: `bash` and `sh` run as one script, `console` as commands with the output that must follow each."""
+"""Shell listings: `bash`, `sh` and other shells run as one script, `console` as commands with the output that must follow each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from rankbook.harness import outputs, script
-from rankbook.languages import by_fence
+from rankbook.languages import by_fence, shell_of
 from rankbook.listing import Listing, Program, Runtime
 
 LANGUAGES = frozenset({"bash", "console"})
@@ -34,11 +34,14 @@ def accepts(listing: Listing) -> bool:
 
 
 def arguments(listing: Listing) -> Mapping[str, Any]:
-    """Say whether the listing shows prompts."""
+    """Say whether the listing shows prompts, and which shell it is for where that is not bash."""
     language = by_fence(listing.language)
     prompts = language is not None and language.name == "console"
-    said = {"hidden": listing.first_line - listing.hidden[0][0]} if listing.hidden else {}
-    return {"console": prompts or listing.text.lstrip().startswith("$ "), **said, **outputs.arguments(listing)}
+    said: dict[str, Any] = {"hidden": listing.first_line - listing.hidden[0][0]} if listing.hidden else {}
+    shown = prompts or listing.text.lstrip().startswith("$ ")
+    shell = shell_of(listing.language, listing.about.source if listing.about is not None else "", listing.text.partition("\n")[0])
+    said |= {"shell": shell} if shell != "bash" and not shown else {}
+    return {"console": shown, **said, **outputs.arguments(listing)}
 
 
 _PATH = re.compile(r"(?<![\w./-])(cd +)?(?:\./)?([\w-][\w.-]*(?:/[\w.-]+)*)")
@@ -107,15 +110,17 @@ def _own(words: list[str], source: str) -> OwnRun | None:
 
 
 def run(program: Program, runtime: Runtime) -> int:
-    """Run the listing with bash, in the mirror tree: at its root, or in the folder that `arguments` names."""
+    """Run the listing with its shell, in the mirror tree: at its root, or in the folder that `arguments` names."""
     path = Path(program.root) / program.path
     os.chdir(Path(program.root, program.arguments.get("folder", "")))
     os.environ |= environment()
-    if shutil.which("bash") is None:
-        runtime.emit({"type": "report", "id": "", "when": "call", "outcome": "skipped", "reason": "needs bash, which is not on PATH"})
+    shell = program.arguments.get("shell", "bash")
+    if shutil.which(shell) is None:
+        reason = f"needs {shell}, which is not on PATH"
+        runtime.emit({"type": "report", "id": "", "when": "call", "outcome": "skipped", "reason": reason})
         return 0
     comparison = outputs.Comparison.of(program.arguments)
-    wrong = _console(path, program.arguments.get("hidden", 0)) if program.arguments.get("console") else _script(path, comparison)
+    wrong = _console(path, program.arguments.get("hidden", 0)) if program.arguments.get("console") else _script(path, comparison, shell)
     failure = {"outcome": "failed", **wrong} if wrong else None
     report = {"type": "report", "id": "", "when": "call", "outcome": "passed", **comparison.judged(failure)}
     runtime.emit(report)
@@ -136,16 +141,17 @@ def environment() -> dict[str, str]:
     return found
 
 
-def _script(path: Path, comparison: outputs.Comparison) -> dict[str, Any] | None:
+def _script(path: Path, comparison: outputs.Comparison, shell: str) -> dict[str, Any] | None:
     errors = Tee(2) if LAUNCHER.search(path.read_text(encoding="utf-8", errors="replace")) else None
     traps = "; ".join(f"trap {shlex.quote(_NOTE + shlex.quote(f'{path}.{signal}'))} {signal}" for signal in ("ERR", "EXIT"))
     command = f"{traps}; set -E; . {shlex.quote(str(path))}"
+    words = ["-c", command, path] if shell == "bash" else [path]
     with comparison.capture():
-        done = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", command, path], check=False, stderr=errors.end if errors else None)
+        done = subprocess.run([shell, "-eu", "-o", "pipefail", *words], check=False, stderr=errors.end if errors else None)
     said, status = errors.close() if errors else "", done.returncode
     if status == 0:
         return None
-    told, line = _failed(path, status)
+    told, line = _failed(path, status) if shell == "bash" else ("", None)
     reason = "; ".join((f"exit status {status}{told and f': {told}'}", *dead_rank(said)))
     return {"reason": reason, "text": reason, "line": line}
 
