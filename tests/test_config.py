@@ -45,7 +45,7 @@ def test_file_and_flags(tmp_path):
         ("[tool.rankbook]\ndebt-days = -1\n", "setting 'debt-days' is -1"),
         ("[tool.rankbook]\nlisting-timeout = 0\n", "setting 'listing-timeout' is 0.0"),
         ("[tool.rankbook]\nlisting-timeout = nan\n", "setting 'listing-timeout' is nan"),
-        ("[tool.rankbook]\nout = ''\n", "setting 'out' is empty"),
+        ("[tool.rankbook]\nout = ''\n", "setting 'out' is empty; name a folder other than the root"),
         ("[tool.rankbook]\nsources = ['']\n", "setting 'sources' is empty"),
         ("[tool.rankbook]\npack = '/etc'\n", "setting 'pack' is '/etc'"),
         ('[tool.rankbook]\nout = "a\\u0000"\n', "setting 'out' holds a null character"),

@@ -345,7 +345,7 @@ def _is_share(text: str) -> bool:
 
 _RANGES: Mapping[str, tuple[Callable[[Any], object], str]] = {
     "sources": (bool, "name files or folders below the root, '.' for the root itself"),
-    "out": (bool, "name a folder, '.' for the root itself"),
+    "out": (bool, "name a folder other than the root, 'docs' say"),
     "ledger": (bool, "name a file"),
     "pack": (lambda value: value == PurePath(value).name != "", "write the name of a pack: a folder in `templates`"),
     "listing_timeout": (lambda value: 0 < value < math.inf, "write a number of seconds above 0"),
