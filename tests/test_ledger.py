@@ -532,6 +532,19 @@ def test_a_test_stands_for_its_cases(book):
             assert "nothing was recorded" in rankbook("ledger", "show", f"{node}::{case}", cwd=book, status=1), case
 
 
+def test_an_export_leaves_out_what_is_empty(tmp_path):
+    """A listing of a page that people wrote has no source, and an imported run may have no kind and no line; both are taken back."""
+    bare = {"page": "p.md", "node_id": "p.md::a", "outcome": "passed", "id": "0" * 32}
+    ledger, other = Ledger(tmp_path / "one.sqlite"), Ledger(tmp_path / "other.sqlite")
+    ledger.record([run("docs/q.md::first", source="")])
+    ledger.add([checked(bare)])
+    found = [json.loads(line) for line in lines(ledger)]
+    assert not [one for one in found if {"source", "kind", "line"} & {name for name, value in one.items() if not value}]
+    assert other.add(map(checked, found)) == 2
+    assert lines(other) == lines(ledger)
+    assert other.latest() == ledger.latest()
+
+
 def test_columns_are_as_wide_as_what_is_shown(book):
     """What would steer the terminal is written out before the columns are measured."""
     Ledger(book / ".rankbook" / "ledger.sqlite").record(cases(["T::\x1b]0;zq\x07"], when="2026-11-20T10:00:00+00:00", reason="a\tb"))

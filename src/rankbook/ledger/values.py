@@ -60,7 +60,7 @@ def run_of(values: Mapping[str, Any]) -> Run:
 
 
 _NAMES = frozenset(Run.__struct_fields__)
-_ALWAYS = frozenset(Run.__struct_fields__[: -len(Run.__struct_defaults__)])
+_ALWAYS = frozenset(Run.__struct_fields__[: -len(Run.__struct_defaults__)]) - {"source", "line", "kind"}
 _EMPTY: Mapping[str, Any] = {"page": "", "node_id": "", "listing": "", "source": "", "line": 0, "kind": ""}
 
 
