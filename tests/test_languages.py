@@ -4,6 +4,7 @@ import importlib
 import json
 import re
 from itertools import pairwise
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -611,6 +612,151 @@ def test_broken_files_give_what_is_there(source, expected):
     for each in expected:
         assert any(shown(found).startswith(each) for found in module.definitions), (each, module.definitions)
     assert not {each.name for each in module.definitions} & {"if", "while", "h"}
+
+
+TORN = {
+    "branches": (
+        """\
+namespace gloo {
+template <typename T>
+#ifdef _WIN32
+std::vector<T> newBuffer(int size) {
+  return std::vector<T>(size);
+#else
+std::vector<T, aligned<T>> newBuffer(int size) {
+  return std::vector<T, aligned<T>>(size);
+#endif
+}
+
+TEST_F(FooTest, Two) {
+  int x = 1;
+}
+} // namespace gloo
+""",
+        ["namespace gloo 1-15", "function gloo::newBuffer 4-15", "test gloo::FooTest.Two 12-14"],
+        [],
+    ),
+    "calls": (
+        """\
+#include <string>
+PUSH_WARNINGS("-Wx")
+#include <httplib.h>
+POP_WARNINGS()
+
+namespace a {
+class Server {
+ public:
+  void run();
+};
+} // namespace a
+""",
+        ["namespace a 6-11", "class a::Server 7-10", "method a::Server::run 9"],
+        ["string", "httplib.h"],
+    ),
+    "types among the arguments": (
+        """\
+TEMPLATE_TEST_CASE("tt", "[t]", int, float) {
+  f();
+}
+TEST_CASE("after tt") {}
+""",
+        ["test tt 1-3", "test after tt 4"],
+        [],
+    ),
+    "a long head": (
+        """\
+template <typename T>
+#ifdef A
+int f(T x) {
+#else
+int f(int x) {
+#endif
+}
+const auto text = stringify(
+  namespace std { template <typename T> class complex; }
+);
+namespace at:: native {
+template <
+    typename T,
+    bool B = (1 > 0)>
+class Long : public Base<T> {
+  int size() { return 1; }
+};
+}
+""",
+        [
+            "function f 3",
+            "function f 5-7",
+            "namespace at::native 11-18",
+            "class at::native::Long 12-17",
+            "method at::native::Long::size 16",
+        ],
+        [],
+    ),
+    "what is no code": (
+        """\
+PUSH_WARNINGS("-Wx")
+#include <first.h>
+POP_WARNINGS()
+/*
+#include <no.h>
+TEST(A, B) {
+}
+*/
+// class No {
+#define EACH(x) \\
+TEST(Each, x) { \\
+}
+namespace a {
+const char* text = R"(
+TEST(Text, Raw) {
+class No {
+)";
+void f() {
+  const char c = '{';
+  struct Local {
+    int x;
+  };
+}
+TEST(A, Late) { struct Local { int x; }; }
+}
+""",
+        ["macro EACH 10-12", "namespace a 13-25", "constant a::text 14-17", "function a::f 18-23", "test a::A.Late 24"],
+        ["first.h"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TORN)
+def test_what_the_grammar_loses_is_found_in_the_lines(case):
+    """Tests, includes, namespaces and classes that the grammar loses are listed once, where they stand; what is no code is not."""
+    source, definitions, includes = TORN[case]
+    module = parse_bytes("a.cpp", source.encode())
+    check(module)
+    assert [shown(each) for each in module.definitions if each.kind != "macro call"] == definitions
+    assert [each.module for each in module.imports] == includes
+    named = {(each.name, each.line) for each in module.keywords if each.kind in ("namespace", "class", "test")}
+    assert named == {(each.name, each.line) for each in module.definitions if each.kind in ("namespace", "class", "test")}
+
+
+def test_pages_say_what_could_not_be_read(tmp_path):
+    """The page of a file of which the grammar loses a part says that more may stand there; that of another does not."""
+    (tmp_path / "torn.cpp").write_text(TORN["branches"][0])
+    (tmp_path / "whole.cpp").write_text(SOURCES["pool.cpp"])
+    assert main(["gen", ".", "--root", str(tmp_path), "--out", "out"]) == 0
+    said = "Parts of the file could not be read: it may hold definitions that are not listed."
+    assert said in (tmp_path / "out/torn.cpp_docs.md").read_text()
+    assert said not in (tmp_path / "out/whole.cpp_docs.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "piece", ["{", "#if A\n{\n#else\n{\n", "namespace a {\n", "class A :\n", "TEST(a, (", "class A { } }\n", "}\n#if\n"]
+)
+def test_torn_files_are_bounded(piece):
+    """Whatever a file with errors repeats, its lines are read in bounded time."""
+    start = process_time()
+    check(parse_bytes("a.cpp", (piece * 20_000 + "\n").encode()))
+    assert process_time() - start < 20
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.cpp", "a.yaml", "a.js", "a.rs", "a.java", "a.cu", "CMakeLists.txt", "a.sh", "a.py", "a.rst"])

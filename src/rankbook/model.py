@@ -249,6 +249,8 @@ class Module(Struct, frozen=True):
     """Definitions that were found and are not among `definitions`, because a file has too many."""
     is_cut: bool = False
     """Whether the file is too long to be looked at to its end, so that it may define still more."""
+    is_torn: bool = False
+    """Whether parts of the file do not fit its language's grammar, so that it may define still more."""
     guards: tuple[Expression, ...] = ()
     """Conditions under which the module ends early (`sys.exit`, `pytest.skip`, `raise SkipTest`), as written."""
     gpu_calls: tuple[Expression, ...] = ()

@@ -330,7 +330,9 @@ class FileView:
         if module.left_out:
             least = "at least " if module.is_cut else ""
             return f"Only the first {listed:,} of {least}{listed + module.left_out:,} {noun} are listed."
-        return f"The file is too long to be read to its end: it may hold {noun} that are not listed." if module.is_cut else ""
+        if module.is_cut:
+            return f"The file is too long to be read to its end: it may hold {noun} that are not listed."
+        return f"Parts of the file could not be read: it may hold {noun} that are not listed." if module.is_torn else ""
 
     @property
     def is_structured(self) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 from tree_sitter import Node
 
+from rankbook.sources import c_tests, grammars, torn
 from rankbook.sources.outline import TYPES, Grammar, Handler, Place, Walk, inside
 
 _EXPORT = re.compile(rb"_(?:API|EXPORT|INLINE|DEVICE|HOST|HIDDEN|IMPORT|PUBLIC)(?=[ \t]+[A-Za-z_:~])")
@@ -20,11 +21,6 @@ _UPPER = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _DIRECTIVES = (b"define ", b"ifdef ", b"ifndef ", b"defined ", b"undef ")
 _METAL = re.compile(rb"\b(?:kernel|vertex|fragment)(?=\s+void\b)|\b(?:device|constant|threadgroup|thread)\b(?=[ \t]+[A-Za-z_])")
 """Words of Metal that C++ does not have."""
-_TEST_MACROS = frozenset({
-    "TEST", "TEST_F", "TEST_P", "TYPED_TEST", "TYPED_TEST_P", "TEST_CASE", "TEST_CASE_METHOD", "TEMPLATE_TEST_CASE", "SCENARIO",
-    "BOOST_AUTO_TEST_CASE", "BOOST_FIXTURE_TEST_CASE",
-})  # fmt: skip
-"""Macros of GoogleTest, Catch2, doctest and Boost.Test that define a test."""
 _MACRO = re.compile(r"[A-Z][A-Z0-9_]{2,}")
 _CONSTANT = frozenset({"const", "constexpr", "constinit", "__constant__"})
 _QUALIFIERS = frozenset({"type_qualifier", "storage_class_specifier", "__constant__"})
@@ -35,7 +31,6 @@ _DECLARATORS = frozenset({
     "pointer_declarator", "reference_declarator", "init_declarator", "array_declarator", "attributed_declarator",
     "parenthesized_declarator", "function_declarator",
 })  # fmt: skip
-_NOT_LINE_END = re.compile(rb"[^\n]")
 _SPACED = re.compile(r"\s*(::|<|>|,)\s*")
 _MOST_DECLARATORS = 32
 """Declarators within each other that are looked through."""
@@ -62,7 +57,7 @@ def _macro(walk: Walk, at: Place) -> None:
 
 def _namespace(walk: Walk, at: Place) -> None:
     body = at.node.child_by_field_name("body")
-    name = walk.text(at.node.child_by_field_name("name"))
+    name = _SPACED.sub(r"\1", walk.text(at.node.child_by_field_name("name")))
     walk.define("namespace", name, at, body=body.children if body is not None else ())
 
 
@@ -107,8 +102,8 @@ def _function(walk: Walk, at: Place) -> None:
         _misread(walk, at, kind)
         return
     name = _callee(walk, declarator)
-    if kind is None and name in _TEST_MACROS:
-        walk.define("test", ".".join(_arguments(walk, declarator)[:2]), at)
+    if kind is None and name in c_tests.MACROS:
+        walk.define("test", c_tests.name_of(name, _arguments(walk, declarator)), at)
     elif name in _STATEMENTS:
         return
     elif kind is None and _MACRO.fullmatch(name):
@@ -170,9 +165,8 @@ def _statement(walk: Walk, at: Place) -> None:
     name = walk.text(call.child_by_field_name("function"))
     given = call.child_by_field_name("arguments")
     arguments = [walk.text(each) for each in given.named_children if each.type != "comment"] if given is not None else []
-    if name in _TEST_MACROS:
-        strings = [each.strip('"') for each in arguments if each.startswith('"')]
-        walk.define("test", strings[0] if strings else ".".join(arguments[:2]), at)
+    if name in c_tests.MACROS:
+        walk.define("test", c_tests.name_of(name, arguments), at)
     elif _MACRO.fullmatch(name):
         walk.define("macro call", f"{name}({', '.join(arguments)})", at, word=name)
 
@@ -296,19 +290,11 @@ def without_exports(data: bytes) -> bytes:
             start -= 1
         if not data.endswith(_DIRECTIVES, 0, start):
             spans.append((start, match.end()))
-    return blanked(data, spans) if spans else data
+    return grammars.blanked(data, spans) if spans else data
 
 
 def _without_metal(data: bytes) -> bytes:
-    return without_exports(blanked(data, (match.span() for match in _METAL.finditer(data))))
-
-
-def blanked(data: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
-    """Write spaces in some places, and leave the lines as they are."""
-    written = bytearray(data)
-    for start, end in spans:
-        written[start:end] = _NOT_LINE_END.sub(b" ", written[start:end])
-    return bytes(written)
+    return without_exports(grammars.blanked(data, (match.span() for match in _METAL.finditer(data))))
 
 
 CPP = Grammar(
@@ -319,6 +305,7 @@ CPP = Grammar(
     preamble=_PREAMBLE,
     statements=frozenset({"preproc_include"}),
     prepare=without_exports,
+    mend=torn.mend,
 )
 C = replace(CPP, name="c")
 CUDA = replace(CPP, name="cuda")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from time import thread_time
@@ -30,6 +32,7 @@ GRAMMARS: dict[str, tuple[str, str]] = {
 _MOST_BYTES = {"json": 2_000_000, "yaml": 2_000_000, "toml": 2_000_000}
 _MOST_BYTES_OF_CODE = 5_000_000
 """Size up to which a file is parsed: larger ones are data, or were generated."""
+_NOT_LINE_END = re.compile(rb"[^\n]")
 _PIECE = 65_536
 """Bytes that a parser is given at a time."""
 _MOST_SECONDS = 2.0
@@ -87,6 +90,14 @@ def bytes_of(text: str) -> bytes:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text.encode(errors="replace")
+
+
+def blanked(data: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
+    """Write spaces in some places, and leave the lines as they are."""
+    written = bytearray(data)
+    for start, end in spans:
+        written[start:end] = _NOT_LINE_END.sub(b" ", written[start:end])
+    return bytes(written)
 
 
 @cache

@@ -39,7 +39,7 @@ def read(grammar: Grammar) -> Callable[[bytes, Source, str], Module]:
 
 def _without_objects(data: bytes) -> bytes:
     spans = [(head.start(), end) for head, end in _blocks(data)]
-    return c_family.blanked(data, [*spans, *(match.span() for match in _FORWARD.finditer(data))])
+    return grammars.blanked(data, [*spans, *(match.span() for match in _FORWARD.finditer(data))])
 
 
 def _blocks(data: bytes) -> Iterator[tuple[re.Match[bytes], int]]:

@@ -99,6 +99,8 @@ class Grammar(Struct, frozen=True):
     """Types of node that stand between a comment and the definition that both are about."""
     prepare: Callable[[bytes], bytes] | None = None
     """Makes the text readable to the grammar, byte for byte in its place."""
+    mend: Callable[[Walk, bytes], None] | None = None
+    """Adds to a walk over a tree with errors what the text shows without the grammar."""
 
 
 def read(grammar: Grammar, source: Source, text: str) -> Module:
@@ -110,13 +112,16 @@ def read(grammar: Grammar, source: Source, text: str) -> Module:
         text: its text.
     """
     data = grammars.bytes_of(text)
+    prepared = grammar.prepare(data) if grammar.prepare else data
     try:
-        root = grammars.parse(grammar.name, grammar.prepare(data) if grammar.prepare else data)
+        root = grammars.parse(grammar.name, prepared)
     except grammars.NoGrammarError as error:
         return Module(source, unread=str(error))
     walk = Walk(grammar, source, data)
     with uncollected():
         walk.run(root)
+        if grammar.mend is not None and root.has_error:
+            grammar.mend(walk, prepared)
         return walk.module(_leading_comment(grammar, walk, root))
 
 
@@ -136,6 +141,8 @@ class Walk:
         """Definitions that are not listed."""
         self.is_cut = False
         """Whether there is more that was not looked at."""
+        self.is_torn = False
+        """Whether there is more that the grammar did not understand."""
         self._stack: list[tuple[Handler, Place]] = []
 
     def run(self, root: Node) -> None:
@@ -214,7 +221,10 @@ class Walk:
             names: what is taken from it.
             separator: between both, in the index.
         """
-        line = node.start_point.row + 1
+        self.take_at(module, node.start_point.row + 1, names, separator=separator)
+
+    def take_at(self, module: str, line: int, names: Iterable[str] = (), *, separator: str = "") -> None:
+        """Note an import in a line."""
         for name in tuple(names) or ("",):
             if module or name:
                 self.imports.append(Import(module, name or None, None, line))
@@ -231,6 +241,7 @@ class Walk:
             definitions=definitions_of(self.definitions),
             left_out=self.left_out,
             is_cut=self.is_cut,
+            is_torn=self.is_torn,
             environment=keywords_of(environment),
         )
 
