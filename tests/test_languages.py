@@ -739,6 +739,28 @@ def test_what_the_grammar_loses_is_found_in_the_lines(case):
     assert named == {(each.name, each.line) for each in module.definitions if each.kind in ("namespace", "class", "test")}
 
 
+MACROS = """\
+TEST_CASE("") { f(); }
+TEST_CASE("one "
+          "two") { f(); }
+TEST_CASE("says \\"hi\\"", "[x]") { f(); }
+TEST_CASE_METHOD(Fixture, "three") { f(); }
+GTEST_TEST(A, B) { f(); }
+BOOST_AUTO_TEST_CASE(plain) { f(); }
+BOOST_FIXTURE_TEST_CASE(adds, Fixture) { f(); }
+BOOST_AUTO_TEST_CASE_TEMPLATE(each, T, types) { f(); }
+BOOST_DATA_TEST_CASE(sums, data::make(1, 2), x) { f(); }
+"""
+
+
+@pytest.mark.parametrize("broken", ["", 'TEMPLATE_TEST_CASE("tt", "[t]", int, float) {\n  f();\n}\n'])
+def test_names_of_tests(broken):
+    """A test is called what its framework calls it, also behind one that no grammar reads."""
+    names = [each.name for each in parse_bytes("a.cpp", (broken + MACROS).encode()).definitions if each.kind == "test"]
+    expected = ['""', "one two", 'says "hi"', "three", "A.B", "plain", "adds", "each", "sums"]
+    assert names == (["tt", *expected] if broken else expected)
+
+
 def test_pages_say_what_could_not_be_read(tmp_path):
     """The page of a file of which the grammar loses a part says that more may stand there; that of another does not."""
     (tmp_path / "torn.cpp").write_text(TORN["branches"][0])
