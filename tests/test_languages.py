@@ -505,12 +505,16 @@ def test_definitions_nest_on_the_page(tmp_path):
 
 
 def test_includes_lead_to_files_of_the_tree():
-    """An include names a file beside it, below the root, or the nearest whose path ends so; not a system header of a common name."""
+    """An include names a file beside it, below the root, or the nearest whose path ends so; one in `<>` none beside it."""
     tree = {
         "core/include/net/rank.h": "int rank();\n",
         "other/include/net/rank.h": "int rank();\n",
         "core/src/a.cpp": '#include <net/rank.h>\n#include "b.h"\n#include <string.h>\n',
         "core/src/b.h": "",
+        "core/src/c.cpp": '#include <math.h>\n#include "b.h"\n#include <top.h>\n#include <../src/b.h>\n',
+        "core/src/d.cpp": '#include "math.h"\n',
+        "core/src/math.h": "",
+        "top.h": "",
         "lib/string.h": "",
         "web/a.js": 'import x from "./b";\n',
         "web/b.js": "",
@@ -531,6 +535,8 @@ def test_includes_lead_to_files_of_the_tree():
     found = {path: sorted(survey.imports.values()) for path, survey in project.surveys.items() if survey.imports}
     assert found == {
         "core/src/a.cpp": ["core/include/net/rank.h", "core/src/b.h"],
+        "core/src/c.cpp": ["core/src/b.h", "top.h"],
+        "core/src/d.cpp": ["core/src/math.h"],
         "web/a.js": ["web/b.js"],
         "run.sh": ["lib/common.sh"],
         "org/a/Main.java": ["org/a/Ring.java"],

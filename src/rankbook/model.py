@@ -97,6 +97,8 @@ class Import(NamedTuple):
     line: int
     level: int = 0
     """Leading dots."""
+    is_system: bool = False
+    """Whether C writes it `<...>`, so that it is not looked for beside the file."""
 
     @property
     def bound(self) -> str:

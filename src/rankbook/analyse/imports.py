@@ -21,7 +21,7 @@ def targets(draft: Draft, path: str) -> Iterator[tuple[str, str, int]]:
     module = draft.modules[path]
     if module.source.language != "python":
         for entry in module.imports:
-            found = draft.includes.target(path, module.source.language, entry.module)
+            found = draft.includes.target(path, module.source.language, entry.module, is_system=entry.is_system)
             if found is not None and found != path:
                 yield entry.module, found, entry.line
         return

@@ -69,19 +69,20 @@ class Includes:
         self._reads = reads
         self._by_name: dict[str, list[str]] = {}
 
-    def target(self, path: str, language: str, written: str) -> str | None:
+    def target(self, path: str, language: str, written: str, *, is_system: bool = False) -> str | None:
         """Find the file that an include names: below the folder of the file, below the root, then the nearest whose path ends so.
 
         Args:
             path: file that includes.
             language: its language.
             written: what it includes, as written.
+            is_system: whether it is not looked for below the folder of the file: `#include <x>`.
         """
         spell = _SPELLINGS.get(language)
         folder = path.rpartition("/")[0]
         for spelling in spell(written) if spell else ():
             self._reads.ask(spelling.rpartition("/")[2].rpartition(".")[0])
-            for place in _places(folder, spelling):
+            for place in _places("" if is_system else folder, spelling):
                 if place in self._paths:
                     return place
             found = None if "/" not in spelling or spelling.startswith(".") else self._nearest(folder, spelling)

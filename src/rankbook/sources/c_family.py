@@ -37,15 +37,18 @@ _MOST_DECLARATORS = 32
 
 
 def _include(walk: Walk, at: Place) -> None:
-    path = at.node.child_by_field_name("path")
-    if path is not None:
-        walk.take(walk.text(path).strip('"<>'), at.node)
+    _take(walk, at, at.node.child_by_field_name("path"))
 
 
 def _directive(walk: Walk, at: Place) -> None:
     """Handle `#import` of Objective-C; other directives name no file."""
     if walk.text(at.node.child_by_field_name("directive")) == "#import":
-        walk.take(walk.text(at.node.child_by_field_name("argument")).strip('"<>'), at.node)
+        _take(walk, at, at.node.child_by_field_name("argument"))
+
+
+def _take(walk: Walk, at: Place, path: Node | None) -> None:
+    written = walk.text(path)
+    walk.take_at(written.strip('"<>'), at.node.start_point.row + 1, is_system=written.startswith("<"))
 
 
 def _macro(walk: Walk, at: Place) -> None:

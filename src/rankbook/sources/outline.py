@@ -223,11 +223,11 @@ class Walk:
         """
         self.take_at(module, node.start_point.row + 1, names, separator=separator)
 
-    def take_at(self, module: str, line: int, names: Iterable[str] = (), *, separator: str = "") -> None:
+    def take_at(self, module: str, line: int, names: Iterable[str] = (), *, separator: str = "", is_system: bool = False) -> None:
         """Note an import in a line."""
         for name in tuple(names) or ("",):
             if module or name:
-                self.imports.append(Import(module, name or None, None, line))
+                self.imports.append(Import(module, name or None, None, line, is_system=is_system))
                 self.keywords.append(Keyword("import", f"{module}{separator}{name}" if name else module, line))
 
     def module(self, docstring: str | None) -> Module:

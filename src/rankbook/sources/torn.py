@@ -96,7 +96,8 @@ def mend(walk: Walk, data: bytes) -> None:
             spans.append(match.span())
             remarks += [match.span()] if match["remark"] or match["macro"] else []
         elif line(match.start("include")) not in known:
-            walk.take_at(match["include"][1:-1].decode(errors="replace"), line(match.start("include")))
+            written = match["include"].decode(errors="replace")
+            walk.take_at(written[1:-1], line(match.start("include")), is_system=written.startswith("<"))
     scan = _Scan(grammars.blanked(walk.data, remarks), grammars.blanked(data, spans))
     scan.run()
     mending = _Mending(walk, data, line)
