@@ -54,6 +54,8 @@ _FARTHEST = 5_000
 """Bytes in which a bracket that opens is looked for."""
 _MOST_BRACKETS = 400
 """Brackets and commas in the arguments of a macro."""
+_MOST_LOST = 200_000
+"""The same of all macros of a file whose arguments have no end."""
 _MOST_BYTES = 2_000_000
 """Bytes that are parsed once more, all of a file together."""
 _MOST_SCOPES = 200
@@ -122,6 +124,8 @@ class _Scan:
         self._written = written
         self._bare = bare
         self._top: _Block | None = None
+        self._lost = 0
+        """Brackets and commas of macros whose arguments have no end."""
         self._branches: list[tuple[_Block | None, list[_Block | None]]] = []
         """Of each `#if` around: the block that it stands in, and the one in which its first branch ends."""
 
@@ -223,7 +227,7 @@ class _Scan:
     def _arguments(self, start: int) -> tuple[list[str], int]:
         """Give the arguments of a call with the place behind it; -1 when that is not found."""
         found, depth, position = [], 0, start
-        for _ in range(_MOST_BRACKETS):
+        for _ in range(_MOST_BRACKETS if self._lost < _MOST_LOST else 0):
             match = _BRACKET.search(self._bare, position)
             if match is None:
                 break
@@ -235,6 +239,7 @@ class _Scan:
                 depth += 1 if match[0] in b"([{" else -1
             if depth < 0:
                 return [each for each in found if each], position
+        self._lost += _MOST_BRACKETS
         return [], -1
 
 
