@@ -587,6 +587,13 @@ void start(T* x) {
 """
 
 
+def test_kernels_of_a_header():
+    """A header that holds a kernel is read as CUDA, whatever its suffix."""
+    for name in ("a.h", "a.cuh"):
+        definitions = parse_bytes(name, b"__global__ void k(int x) {}\n__device__ int f(int x) { return x; }\n").definitions
+        assert [shown(each) for each in definitions] == ["kernel k 1", "function f 2"]
+
+
 def test_kernels_whose_heads_are_torn():
     """A kernel is one whatever stands in its head or in its body that no grammar reads; what stands behind it is none."""
     found = {each.name: each.kind for each in parse_bytes("a.cu", KERNELS.encode()).definitions if each.kind != "macro call"}
@@ -897,6 +904,9 @@ def test_without_a_grammar_the_page_says_so(tmp_path, monkeypatch, name):
         ("a.h", "@interface A\n@end\n", "Objective-C header"),
         ("a.h", "namespace a {}\n", "C++ header"),
         ("a.h", "int f(void);\n", "C or C++ header"),
+        ("a.h", "namespace a {\n__global__ void k(int x);\n}\n", "CUDA header"),
+        ("a.h", "template <int N>\n__device__\nint f(int x);\n", "CUDA header"),
+        ("a.h", "#ifndef __device__\n#define __device__\n#endif\nint f(void);\n", "C or C++ header"),
         ("third_party/eigen.BUILD", "x = 1\n", "Bazel build file"),
         ("requirements-dev.txt", "x\n", "Python requirements list"),
         ("tools/requirements.in", "x\n", "Python requirements list"),

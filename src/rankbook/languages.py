@@ -301,6 +301,7 @@ BINARY_TYPES: Mapping[str, str] = {
 
 _HEADER_SIGNS: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (re.compile(r"^[ \t]*(?:@(?:interface|protocol|class|import)\b|#import\b)", re.MULTILINE), "objective-c++", "Objective-C header"),
+    (re.compile(r"__(?:global|device)__\s+\w"), "cuda", "CUDA header"),
     (
         re.compile(
             r"^[ \t]*(?:inline |constexpr )?(?:namespace\b|template\b|class\b|using\b|constexpr\b|(?:public|private):)|\bstd::",
