@@ -938,6 +938,34 @@ def test_notebooks_show_their_headings():
     assert parse_bytes("b.ipynb", b'{"cells": 3}').headings == ()
 
 
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("whole", [True, False])
+def test_headings_of_notebooks_stand_in_their_own_lines(ascii_only, whole):
+    """A heading is found at its cell, whatever its letters, and whatever code and other cells say the same."""
+    cells = [
+        ("markdown", "# Étape 1\n\nTexte."),
+        ("code", "# Setup of the ranks"),
+        ("markdown", "## Étape 2 → fin"),
+        ("code", "# Train"),
+        ("markdown", "# Train"),
+        ("markdown", "# Train"),
+        ("markdown", "# Setup"),
+    ]
+    written = [{"cell_type": kind, "source": text if whole else text.splitlines(keepends=True)} for kind, text in cells]
+    source = json.dumps({"cells": written}, indent=1, ensure_ascii=ascii_only)
+    found = parse_bytes("a.ipynb", source.encode()).headings
+    assert [each.text for each in found] == ["Étape 1", "Étape 2 → fin", "Train", "Train", "Setup"]
+    lines = source.split("\n")
+    rows = [row for row, line in enumerate(lines, 1) if line.strip().removeprefix('"source": ').startswith('"#')]
+    assert [each.line for each in found] == [rows[index] for index in (0, 2, 4, 5, 6)]
+
+
+def test_a_cell_without_text_says_nothing():
+    """A text cell whose source is null gives the page no description."""
+    module = parse_bytes("a.ipynb", b'{"cells": [{"cell_type": "markdown", "source": null}]}')
+    assert module.docstring is None and module.headings == ()
+
+
 BROKEN_PYTHON = {
     "two": """\
 import os

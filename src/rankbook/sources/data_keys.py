@@ -21,6 +21,10 @@ _DEEPEST = 3
 _MOST_KEYS = 400
 """Different keys of a file that are listed."""
 _MOST_CELLS = 2000
+_MOST_MISSES = 100
+"""Strings of a notebook that are looked for and not found."""
+_PARTS = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+"""A line of a cell's text."""
 _BARE = re.compile(r"[\w-]+", re.ASCII)
 """A part of a dotted key that needs no quotes."""
 _BREAK = re.compile(r"[ \t]*(?:\r?\n[ \t]*)+")
@@ -161,40 +165,60 @@ def read_json(source: Source, text: str) -> Module:
 def _notebook(module: Module, text: str) -> Module:
     try:
         cells = json.loads(text)["cells"][:_MOST_CELLS]
-        written = [(_lines(cell["source"]), cell["cell_type"]) for cell in cells]
+        written = [(_pieces(cell["source"]), cell["cell_type"]) for cell in cells]
     except (ValueError, LookupError, TypeError, RecursionError):
         return module
     found: list[Heading] = []
     about = None
     numbers = _Numbers(text)
-    for lines, kind in written:
+    for pieces, kind in written:
+        lines = numbers.of_cell(pieces)
         if kind == "markdown":
-            inner = prose.read_markdown(b"", module.source, "".join(lines))
+            inner = prose.read_markdown(b"", module.source, "".join(pieces))
             about = about or (inner.docstring if inner.docstring and "<" not in inner.docstring else None)
-            found += [replace(each, line=numbers.of(lines[each.line - 1])) for each in inner.headings if each.line <= len(lines)]
+            found += [replace(each, line=lines[each.line - 1]) for each in inner.headings if each.line <= len(lines)]
     keywords = tuple(Keyword("section", each.text, each.line) for each in found)
     return replace(
         module, docstring=about, headings=tuple(found), keywords=outline.keywords_of(keywords), definitions=(), left_out=0, is_cut=False
     )
 
 
-def _lines(written: Any) -> list[str]:
-    lines = written if isinstance(written, list) else str(written).splitlines(keepends=True)
-    return [str(line) for line in lines]
+def _pieces(written: Any) -> list[str]:
+    """Give the strings of which the text of a cell is made."""
+    pieces = written if isinstance(written, list) else [] if written is None else [written]
+    return [str(piece) for piece in pieces]
 
 
 class _Numbers:
-    """Finds the line of a notebook's file that holds a line of a cell, from top to bottom."""
+    """Finds the lines of a notebook's file that hold the text of its cells, from top to bottom."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
         self._line = 1
+        self._misses = 0
 
-    def of(self, line: str) -> int:
-        """Give the number of the next line that holds a text."""
-        position = self._text.find(json.dumps(line)[1:-1], self._at)
-        if position >= 0:
-            self._line += self._text.count("\n", self._at, position)
-            self._at = position
+    def of_cell(self, pieces: list[str]) -> list[int]:
+        """Give for each line of the next cell the number of the line of the file that holds it."""
+        found: list[int] = []
+        is_new = True
+        for piece in pieces:
+            number = self._of(piece)
+            for part in _PARTS.findall(piece):
+                found += [number] if is_new else []
+                is_new = part.endswith(("\n", "\r"))
+        return found
+
+    def _of(self, piece: str) -> int:
+        """Give the number of the line that holds the next string of a text, and go on behind it."""
+        if self._misses < _MOST_MISSES:
+            position, written = -1, ""
+            for written in dict.fromkeys((json.dumps(piece, ensure_ascii=False), json.dumps(piece))):
+                position = self._text.find(written, self._at)
+                if position >= 0:
+                    break
+            self._misses += position < 0
+            if position >= 0:
+                self._line += self._text.count("\n", self._at, position)
+                self._at = position + len(written)
         return self._line
