@@ -224,7 +224,12 @@ ALLOWED: Mapping[str, Mapping[str, re.Pattern[str]]] = {
         "data-commit": _FORGE,
     },
     "img": {"src": re.compile(r"imports\.svg"), "alt": _ANY},
-    "div": {"data-rankbook": _WORDS, "data-folder": re.compile(r"[\w@%+=:,./-]+/", re.ASCII), **_ENGLISH},
+    "div": {
+        "data-rankbook": _WORDS,
+        "data-folder": re.compile(r"[\w@%+=:,./-]+/", re.ASCII),
+        "class": re.compile(r"language-objective-c\+\+ highlight rankbook-source"),
+        **_ENGLISH,
+    },
     **dict.fromkeys(("svg", "g", "line", "text", "title", "path", "circle"), _SVG),
 }
 """Elements that a page may hold, with the attributes that each may have besides those of all, and what these may say."""
