@@ -1078,3 +1078,41 @@ def test_mutated_sources_never_fail(name, data):
 def test_no_bytes_make_a_reader_fail(name, data):
     """Any bytes under any name give a module whose definitions lie within its lines."""
     check(parse_bytes(name, data))
+
+
+def test_tests_of_javascript_however_they_are_to_run():
+    """Modifiers of a test, and calls that make many of it, leave it a test; groups hold theirs; quotes within a name stay."""
+    text = (
+        """it("says 'hi'", () => {});\ntest.skip("skipped", () => {});\nit.each([1, 2])("each %d", () => {});\n"""
+        """describe.only("only", () => {\n  it("inner", () => {});\n  test.todo("later");\n});\n"""
+        """test.describe.serial("group", () => { test("in it", async () => {}); });\n"""
+        """test.use("no test", () => {});\nother.test("none", () => {});\nit.each([3]);\nexpect(it("x")).toBe("y");\n"""
+    )
+    for path in ("a.test.ts", "a.test.js"):
+        module = parse_bytes(path, text.encode())
+        found = [(each.kind, each.name, each.line) for each in module.definitions]
+        assert found == [
+            ("test", "says 'hi'", 1), ("test", "skipped", 2), ("test", "each %d", 3), ("test", "only", 4), ("test", "inner", 5),
+            ("test", "later", 6), ("test", "group", 8), ("test", "in it", 8),
+        ], path  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# A\n\ntext\n\n##\n\n## B\n", [(1, "A", 1), (2, "B", 7)]),
+        ("Title that\nspans lines\n===\nbody\n", [(1, "Title that spans lines", 1)]),
+        ("One\n---\nbody\n\n---\n", [(2, "One", 1)]),
+        ("text\n- item\n---\n", []),
+        ("> quote\nmore\n===\n", []),
+    ],
+)
+def test_headings_of_markdown(text, expected):
+    """A heading without a text is none, and one above a rule is all of its paragraph, as CommonMark has it."""
+    module = parse_bytes("a.md", text.encode())
+    assert [(each.level, each.text, each.line) for each in module.headings] == expected
+
+
+def test_a_heading_of_two_lines_is_no_paragraph():
+    """What describes a file begins below it."""
+    assert parse_bytes("a.md", b"Title that\nspans lines\n===\nbody\n").docstring == "body"

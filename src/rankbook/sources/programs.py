@@ -13,7 +13,15 @@ from rankbook.sources import outline
 from rankbook.sources.outline import TYPES, Grammar, Handler, Place, Walk, defines, inside
 
 _FUNCTIONS = frozenset({"arrow_function", "function_expression", "function", "generator_function"})
-_JS_TESTS = frozenset({"it", "test", "describe"})
+_JS_TESTS = frozenset({"it", "test", "describe", "suite", "xit", "xtest", "xdescribe", "fit", "fdescribe"})
+_JS_GROUPS = frozenset({"describe", "suite", "xdescribe", "fdescribe"})
+_JS_WAYS = frozenset({
+    "skip", "only", "todo", "concurrent", "sequential", "failing", "fails", "each", "for", "skipIf", "runIf", "serial", "parallel",
+    "describe",
+})  # fmt: skip
+"""Properties of what defines a test that say how it is run: `test.skip("x", ...)`, `it.each([1, 2])("x %d", ...)`."""
+_MOST_WAYS = 8
+"""Properties and calls of them that are looked through."""
 _JAVA_TESTS = re.compile(r"@(?:\w+\.)*(?:Test|ParameterizedTest|RepeatedTest)\b")
 _RUST_TESTS = re.compile(r"#\[(?:\w+::)*test\b")
 _GO_TEST = re.compile(r"(?:Test|Benchmark|Fuzz|Example)(?![a-z])")
@@ -34,7 +42,10 @@ def _named(node: Node, *kinds: str) -> Iterable[Node]:
 
 
 def _unquoted(walk: Walk, node: Node | None) -> str:
-    return walk.text(node).strip("\"'`")
+    """Give the text of a string without its quotes."""
+    text = walk.text(node)
+    quotes = 3 if text[:3] in ('"""', "'''") else 1
+    return text[quotes:-quotes] if len(text) >= 2 * quotes and text[0] in "\"'`" and text.endswith(text[:quotes]) else text
 
 
 # Java
@@ -134,16 +145,38 @@ def _js_field(walk: Walk, at: Place) -> None:
 def _js_statement(walk: Walk, at: Place) -> None:
     """Handle a call that stands alone: `it("works", () => {})`; modules of TypeScript stand in a statement too."""
     first = at.node.named_children[0] if at.node.named_child_count else None
-    if first is not None and first.type == "call_expression" and walk.text(_field(first, "function")) in _JS_TESTS:
+    word = _js_word(walk, first)
+    if first is not None and word:
         arguments = _field(first, "arguments")
         given = arguments.named_children if arguments is not None else []
         bodies = [_field(each, "body") for each in given if each.type in _FUNCTIONS]
         if given and given[0].type in ("string", "template_string"):
-            body = bodies[0] if bodies and walk.text(_field(first, "function")) == "describe" else None
+            body = bodies[0] if bodies and word in _JS_GROUPS else None
             statements = [each for each in _children(body) if each.type == "expression_statement"]
             walk.define("test", _unquoted(walk, given[0]), at, body=statements)
     elif first is not None and first.type == "internal_module":
         walk.push([first], at.scope, at.comment)
+
+
+def _js_word(walk: Walk, node: Node | None) -> str:
+    """Give the word of a call that defines a test, or a group of them: `describe` of `describe.each([1])("x", () => {})`."""
+    if node is None or node.type != "call_expression":
+        return ""
+    words: list[str] = []
+    for _ in range(_MOST_WAYS):
+        if node is None:
+            break
+        if node.type == "call_expression":
+            node = _field(node, "function")
+        elif node.type == "member_expression":
+            words.append(walk.text(_field(node, "property")))
+            node = _field(node, "object")
+        else:
+            break
+    base = walk.text(node) if node is not None and node.type == "identifier" else ""
+    if base not in _JS_TESTS or not _JS_WAYS.issuperset(words):
+        return ""
+    return "describe" if "describe" in words else base
 
 
 JAVASCRIPT = Grammar(

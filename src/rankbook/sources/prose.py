@@ -24,6 +24,8 @@ _HOLDERS = frozenset({
 })  # fmt: skip
 """Types of node in which a directive can stand."""
 _MOST_NODES = 100_000
+_MOST_LINES = 20
+"""Lines of a heading."""
 _LONGEST = 120
 """Characters of a directive's name and argument."""
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -34,8 +36,9 @@ def read_markdown(_data: bytes, source: Source, text: str) -> Module:
     _, offset = front_matter.split(text)
     skipped = len(_LINE_END.findall(text[:offset]))
     lines = list(_outside_fences(_LINE_END.split(text[offset:]), skipped + 1))
-    headings = tuple(_markdown_headings(lines))
-    about = _first_paragraph(lines, {heading.line for heading in headings})
+    found = list(_markdown_headings(lines))
+    about = _first_paragraph(lines, {line for heading, last in found for line in range(heading.line, last + 1)})
+    headings = tuple(heading for heading, _ in found if heading.text)
     return Module(source, docstring=about, headings=headings, keywords=tuple(_sections(headings)))
 
 
@@ -115,18 +118,21 @@ def _outside_fences(lines: list[str], first: int) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _markdown_headings(lines: list[tuple[int, str]]) -> Iterator[Heading]:
-    before = ""
+def _markdown_headings(lines: list[tuple[int, str]]) -> Iterator[tuple[Heading, int]]:
+    """Give the headings, each with its last line; one above a rule is the whole paragraph there."""
+    paragraph: list[str] = []
     for number, line in lines:
         atx, setext = _ATX.match(line), _SETEXT.match(line)
         if atx:
-            yield Heading(len(atx[1]), (atx[2] or "").strip(), number)
-            before = ""
-        elif setext and before.strip() and not _NOT_PARAGRAPH.match(before):
-            yield Heading(1 if "=" in setext[1] else 2, before.strip(), number - 1)
-            before = ""
+            yield Heading(len(atx[1]), (atx[2] or "").strip(), number), number
+            paragraph = []
+        elif setext and 0 < len(paragraph) <= _MOST_LINES and not any(map(_NOT_PARAGRAPH.match, paragraph)):
+            yield Heading(1 if "=" in setext[1] else 2, " ".join(map(str.strip, paragraph)), number - len(paragraph)), number - 1
+            paragraph = []
+        elif line.strip() and not setext:
+            paragraph.append(line)
         else:
-            before = line
+            paragraph = []
 
 
 def _rst_headings(lines: list[str]) -> Iterator[Heading]:
