@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 
 Target = tuple[str, int, tuple[str, ...]]
 """Path, last line, other anchors."""
-Problem = tuple[str, bool]
-"""A sentence, and whether the page is there, but not the place on it."""
+Problem = tuple[str, str]
+"""A sentence, and the path of the page or file that is not there; empty where it is, but not the place on it."""
 
 
 class Facts(NamedTuple):
@@ -142,11 +142,11 @@ def dead(facts: _Known, files: Collection[str], links: Mapping[str, Iterable[Tar
             there = facts.get(to)
             if there is None:
                 if to not in files:
-                    yield f"{path} links to {to}, which is not there", False
+                    yield f"{path} links to {to}, which is not there", to
             elif line > there.lines:
-                yield f"{path} links to line {line} of {to}, whose listing has {there.lines} lines", True
+                yield f"{path} links to line {line} of {to}, whose listing has {there.lines} lines", ""
             elif others and not set(others).issubset(there.anchors):
-                yield f"{path} links to {to}#{min(set(others).difference(there.anchors))}, which is not there", True
+                yield f"{path} links to {to}#{min(set(others).difference(there.anchors))}, which is not there", ""
 
 
 def _opened(file: Path | None) -> sqlite3.Connection:

@@ -379,9 +379,11 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         except RankbookError as error:
             raise PluginError(harmless(str(error))) from error
         levels = config.validation.links
-        _tell((problem for problem, is_of_place in published.problems if not is_of_place), int(levels.not_found))
-        lost = (problem for problem, is_of_place in published.problems if is_of_place)
-        _tell((*lost, *build.lost_anchors()), int(levels.anchors))
+        docs = Path(config.docs_dir)
+        _tell((problem for problem, lost in published.problems if lost and not (docs / lost).is_file()), int(levels.not_found))
+        # As for MkDocs a page that the site leaves out is no mistake of the pages that link to it.
+        _tell((problem for problem, lost in published.problems if lost and (docs / lost).is_file()), logging.INFO)
+        _tell((*(problem for problem, lost in published.problems if not lost), *build.lost_anchors()), int(levels.anchors))
 
     def _finish_search(self, build: _Build, live: Live) -> None:
         """Bring the search up to date; what hinders that is shown, and the server lives on."""
