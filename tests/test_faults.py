@@ -684,6 +684,11 @@ def test_stacks_on_pages(proved):
         assert "leaked semaphore" not in text, name  # said of what was killed
 
 
+def test_how_far_a_console_came(proved):
+    """Of a console listing that hangs the report shows what was typed and printed."""
+    assert "$ echo begun\nbegun\n$ sleep 1000\n" in everything(proved[0].ends()["docs/hangs.md::in-a-console"])
+
+
 def test_a_rank_that_waits_for_nobody_is_ended_with_its_stacks(proved):
     """Where one has died and the other does something else, that one is given half the listing's timeout, and then tells what it does."""
     text = everything(proved[0].ends()["docs/sleeping_rank.md::sleeps-on"])

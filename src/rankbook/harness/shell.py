@@ -266,22 +266,26 @@ def _console(path: Path, hidden: int) -> dict[str, Any] | None:
     mark = secrets.token_hex(16)
     typed = Path(f"{path}.typed")
     typed.write_bytes(_typed("".join(lines[:hidden]), steps, mark).encode())
-    done = subprocess.run(
-        ["bash", "-u", "-o", "pipefail", typed],
-        check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
-    )  # fmt: skip
-    first, *parts = re.split(rf"{mark} (\d+)\n", done.stdout)
-    _show(first)
-    if hidden and not parts:
-        return {"reason": f"exit status {done.returncode} in the hidden lines", "text": "", "line": 1}
-    printed, statuses = parts[1::2], [int(status) for status in parts[2::2]]
-    for place, (step, text) in enumerate(zip(steps, printed, strict=False)):
-        _show(f"$ {step.command}\n{text}")
-        status = statuses[place] if place < len(statuses) else done.returncode
-        if wrong := _wrong(step, text, status):
+    printed, statuses = [""], []
+    with subprocess.Popen(
+        ["bash", "-u", "-o", "pipefail", typed], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace"
+    ) as shell:
+        for line in shell.stdout or ():  # shown as it comes: of one that hangs the reader sees how far it came
+            text, found, status = line.partition(f"{mark} ")
+            printed[-1] += text
+            _show(text)
+            if found:
+                statuses.append(int(status))
+            if found and len(statuses) <= len(steps):
+                printed.append("")
+                _show(f"$ {steps[len(statuses) - 1].command}\n")
+    if not statuses:
+        return {"reason": f"exit status {shell.returncode} in the hidden lines", "text": "", "line": 1}
+    for place, (step, text) in enumerate(zip(steps, printed[1:], strict=False), 1):
+        if wrong := _wrong(step, text, statuses[place] if place < len(statuses) else shell.returncode):
             return wrong
-    if len(printed) < len(steps):
-        last = steps[len(printed) - 1]
+    if len(printed) <= len(steps):
+        last = steps[len(printed) - 2]
         return {"reason": f"it left the shell before the commands below it: {last.command}", "text": "", "line": last.line}
     return None
 
