@@ -120,7 +120,7 @@ def test_what_a_setting_may_be_is_what_there_is(tmp_path):
     assert set(ENGINES) == set(engines.TAKES)
     assert set(FORGES) == set(forge.KINDS)
     known = {"engine": ENGINES, "repo-forge": FORGES, "canary": ("0%", "2.5 %", "100%"), "gpus": ("8", "2 x H200 141 GiB, 1 x T4")}
-    known |= {"repo-url": ("https://host:8443/a/b", "git@github.com:a/b.git", "ssh://git@host/a/b", "github.com:a/b")}
+    known |= {"repo-url": ("https://host:8443/a/b", "git@github.com:a/b.git", "ssh://git@host.org/a/b", "github.com:a/b")}
     for key, values in known.items():
         for value in values:
             (tmp_path / "pyproject.toml").write_text(f'[tool.rankbook]\n{key} = "{value}"\nexclude = ["[[]a]", "x[!a-c]*/[]]"]\n')
@@ -280,7 +280,12 @@ def test_clones_have_the_title_of_what_they_are_clones_of(tmp_path):
         git(tmp_path, "clone", "-q", f"{tmp_path}/{source}", f"clone{number}")
         assert main(["check", "--root", str(tmp_path / f"clone{number}")]) == 0
     clone = tmp_path / "clone0"
-    for address, name in {"git@github.com:people/token.git": "token", "https://u:secret@host/a/bell": "bell", "..": "clone0"}.items():
+    for address, name in {
+        "git@github.com:people/token.git": "token",
+        "https://u:secret@host/a/bell": "bell",
+        "gh:ring.git": "ring",
+        "..": "clone0",
+    }.items():
         git(clone, "remote", "set-url", "origin", address)
         assert main(["check", "--root", str(clone)]) == 1
         assert titled(clone) == name

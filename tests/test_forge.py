@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from html.parser import HTMLParser
@@ -251,6 +252,18 @@ def test_git_tells_remote_branch_commit_and_folder(repository):
         published(repository, url="https://codeberg.org/a/b", branch="next").forge.view("x.py")
         == "https://codeberg.org/a/b/src/branch/next/x.py"
     )
+
+
+def test_a_name_that_only_ssh_knows_leads_to_the_host_that_it_stands_for(repository, tmp_path, monkeypatch):
+    """Readers have not the settings of ssh of who builds the site; where those say nothing, there is no link."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/ssh").write_text('#!/bin/sh\ntest "$*" = "-G work" && echo hostname github.com || echo "hostname $2"\n')
+    (tmp_path / "bin/ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    git(repository, "remote", "add", "origin", "git@work:me/name.git")
+    assert published(repository).forge.view("x.py") == "https://github.com/me/name/blob/trunk/x.py"
+    git(repository, "remote", "set-url", "origin", "git@github.com-home:me/name.git")
+    assert published(repository) is None
 
 
 def test_what_is_not_as_in_the_commit_is_told_to_the_script(repository):

@@ -1007,6 +1007,12 @@ def test_an_item_is_added_to_any_list(document, plugins, style):
         ("https://git.sr.ht/~me/ring+c.x", "https://git.sr.ht/~me/ring+c.x"),
         ("https://dev.azure.com/me/My%20Ring/_git/r'&;$(x)", "https://dev.azure.com/me/My%20Ring/_git/r%27%26%3B%24%28x%29"),
         ("https://github.com/\u00e9/b", "https://github.com/%C3%A9/b"),
+        ("git@ssh.dev.azure.com:v3/me/My%20Ring/r", "https://dev.azure.com/me/My%20Ring/_git/r"),
+        ("ssh://git@ssh.dev.azure.com/v3/me/My%20Ring/r", "https://dev.azure.com/me/My%20Ring/_git/r"),
+        ("me@vs-ssh.visualstudio.com:v3/me/rings/r", "https://dev.azure.com/me/rings/_git/r"),
+        ("git@192.168.0.7:a/b.git", "https://192.168.0.7/a/b"),
+        ("git@git.xn--p1b6ci4b4b3a.xn--11b5bs3a9aj6g:a/b.git", "https://git.xn--p1b6ci4b4b3a.xn--11b5bs3a9aj6g/a/b"),
+        ("http://git:8080/a/b", "http://git:8080/a/b"),
     ],
 )
 def test_remotes(address, url):
@@ -1016,10 +1022,42 @@ def test_remotes(address, url):
 
 @pytest.mark.parametrize("address", ["/srv/git/b.git", "../b", "file:///srv/b.git", "C", "https://github.com/", "javascript://a/b/c",
      'https://github.com/o"><script>alert(10)</script>/p', "https://github.com/o%22%3E/p", 'git@github.com:o"onload="x/p', "https://a.org/`x`/p",
-     'https://evil"onload="x/o/p'])  # fmt: skip
+     'https://evil"onload="x/o/p', "gh:a/b.git", "git@github.com-work:a/b.git", "ssh://git@work:22/a/b"])  # fmt: skip
 def test_remotes_that_no_browser_opens(address):
-    """A folder, or something else, is no remote to link to."""
+    """A folder, a name of ssh's settings, or something else, is no remote to link to."""
     assert Remote.of(address) is None
+
+
+KNOWS_WORK = """\
+#!/bin/sh
+case "$*" in
+  "-G github.com-work" | "-G gh") echo user git; echo hostname ssh.github.com ;;
+  "-G azure") echo hostname ssh.dev.azure.com ;;
+  "-G "*) echo "hostname $2" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        ("git@github.com-work:people/ring.git", "https://github.com/people/ring"),
+        ("gh:people/ring.git", "https://github.com/people/ring"),
+        ("ssh://git@GH:2222/people/a%20ring", "https://github.com/people/a%20ring"),
+        ("azure:v3/people/rings/ring", "https://dev.azure.com/people/rings/_git/ring"),
+        ("git@gitlab.com-home:people/ring.git", ""),
+    ],
+)
+def test_a_remote_with_a_name_of_the_settings_of_ssh(project, tmp_path, monkeypatch, address, url):
+    """The host that ssh means by it is the one that people open; where it knows none, nothing leads there, and the forge is still told."""
+    write(tmp_path, {"bin/ssh": KNOWS_WORK})
+    (tmp_path / "bin/ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    git(project, "remote", "set-url", "origin", address)
+    said = init(project).stdout
+    assert yaml.safe_load((project / "mkdocs.yml").read_text()).get("repo_url", "") == url
+    assert ("no browser opens the address of the remote origin: the site has no links to its repository" in said) == (not url)
+    assert (project / (".gitlab-ci.yml" if "gitlab" in address else ".github")).exists()
 
 
 @pytest.mark.parametrize(
@@ -1711,11 +1749,10 @@ def test_hooks_that_would_rewrite_pages_are_named(project, settings, named):
         ("github.com", False),
         ("team.ghe.com", False),
         ("github.com-work", False),
-        ("github-work", False),
     ],
 )
 def test_a_server_of_github_is_told_to_be_older(project, host, is_told):
-    """Its actions for artifacts are of another version than those of GitHub itself, which people may call by a name of their own."""
+    """Its actions for artifacts are of another version than those of GitHub itself."""
     git(project, "remote", "set-url", "origin", f"git@{host}:people/tiny-ring.git")
     said = init(project, "--ci", "github").stdout
     assert (f"{host} is a GitHub Enterprise Server" in said) == is_told

@@ -208,7 +208,7 @@ def _name_at_origin(root: Path) -> str:
 
     url = address(root, "origin")
     remote = Remote.of(url)
-    path = remote.path if remote is not None else url.rstrip("/").removesuffix("/.git").removesuffix(".git")
+    path = remote.path if remote is not None else url.rstrip("/").removesuffix("/.git").removesuffix(".git").replace(":", "/")
     return PurePath(path).name.strip(".")
 
 

@@ -15,6 +15,8 @@ _SECONDS = 10.0
 """Time that Git may take to answer."""
 _SHORT = re.compile(r"(?:[^@/\s]+@)?([A-Za-z0-9.-]{2,}):(?!/)(\S+)")
 """An address for ssh in its short form: `git@github.com:owner/name.git`."""
+_FULL = re.compile(r"\.(?:xn--[a-z0-9-]+|[a-z0-9]+)\.?$|^\[")
+"""How the name of a host ends that others find: no top-level domain has a hyphen. Other names are those of a person's settings of ssh."""
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 _NO_PATH = re.compile(r'["<>`{}|\\^]')
 """Characters that no address may hold, and that no forge takes in a name; some would mean something to a page that shows it."""
@@ -23,14 +25,17 @@ _SAFE = "/~+@"
 _OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 """An owner whose name can be part of a host's."""
 _SCHEMES = ("http", "https", "ssh", "git", "git+ssh", "git+https")
+_AZURE = "dev.azure.com"
 _BY_SSH = {
     "ssh.github.com": "github.com",
     "altssh.gitlab.com": "gitlab.com",
     "altssh.bitbucket.org": "bitbucket.org",
-    "ssh.dev.azure.com": "dev.azure.com",
-    "vs-ssh.visualstudio.com": "dev.azure.com",
+    "ssh.dev.azure.com": _AZURE,
+    "vs-ssh.visualstudio.com": _AZURE,
 }
 """Hosts that answer to ssh alone, with those that show the same to a browser."""
+_AZURE_BY_SSH = re.compile(r"^v3/([^/]+/[^/]+)/([^/]+)$")
+"""A repository's path as Azure has it for ssh."""
 _PAGES = {"github.com": "github.io", "gitlab.com": "gitlab.io"}
 """Domains at which forges show the sites of repositories."""
 
@@ -80,30 +85,11 @@ class Remote(Struct, frozen=True):
 
     @classmethod
     def of(cls, address: str) -> Remote | None:
-        """Read a remote's address; None for one that no browser can open, such as a folder.
+        """Read a remote's address; None for one that no browser can open, such as a folder or a name of ssh's settings.
 
         What stands before the host is a name or a password, and is left out.
         """
-        address = address.strip()
-        short = None if "://" in address else _SHORT.fullmatch(address)
-        if short is not None:
-            return cls._checked("https", short[1], "", short[2])
-        try:
-            parts = urlsplit(address)
-            port = f":{parts.port}" if parts.port and parts.scheme.startswith("http") else ""
-        except ValueError:
-            return None
-        if parts.scheme not in _SCHEMES or not parts.hostname:
-            return None
-        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        return cls._checked("http" if parts.scheme == "http" else "https", host, port, unquote(parts.path))
-
-    @classmethod
-    def _checked(cls, scheme: str, host: str, port: str, path: str) -> Remote | None:
-        host = _BY_SSH.get(host.lower(), host.lower())
-        path = path.strip("/").removesuffix(".git").rstrip("/")
-        is_named = path and path.isprintable() and not _NO_PATH.search(path)
-        return cls(host + port, path, scheme) if is_named and _HOST.fullmatch(host) else None
+        return None if alias(address) else _read(address)[0]
 
     @property
     def url(self) -> str:
@@ -124,3 +110,52 @@ class Remote(Struct, frozen=True):
             return ""
         site = f"{owner.lower()}.{domain}"
         return f"https://{site}/" if name.lower() == site else f"https://{site}/{quote(name, safe=_SAFE)}/"
+
+
+def alias(address: str) -> str:
+    """Give the name by which an address for ssh calls its host, where that is none by which others find it: `work` of `git@work:a/b`."""
+    found, is_for_ssh = _read(address)
+    return found.host if found and is_for_ssh and not _FULL.search(found.host) else ""
+
+
+def resolved(address: str) -> str:
+    """Give a remote's address by the host that ssh means, where it has a name of a person's own; as it is where ssh knows no other."""
+    found, name = _read(address)[0], alias(address)
+    host = _host_of(name) if name else ""
+    return f"ssh://{host}/{quote(found.path)}" if found and host not in ("", name) else address
+
+
+def _host_of(name: str) -> str:
+    """Ask ssh which host it means by a name, which connects to nothing."""
+    try:
+        done = subprocess.run(["ssh", "-G", name], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    said = done.stdout.decode(errors="replace").splitlines()
+    return next((line.removeprefix("hostname ") for line in said if line.startswith("hostname ")), "")
+
+
+def _read(address: str) -> tuple[Remote | None, bool]:
+    """Read an address: where it leads, None for nowhere that has a host; and whether it is for ssh."""
+    address = address.strip()
+    short = None if "://" in address else _SHORT.fullmatch(address)
+    if short is not None:
+        return _checked("https", short[1], "", short[2]), True
+    try:
+        parts = urlsplit(address)
+        port = f":{parts.port}" if parts.port and parts.scheme.startswith("http") else ""
+    except ValueError:
+        return None, False
+    if parts.scheme not in _SCHEMES or not parts.hostname:
+        return None, False
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return _checked("http" if parts.scheme == "http" else "https", host, port, unquote(parts.path)), "ssh" in parts.scheme
+
+
+def _checked(scheme: str, host: str, port: str, path: str) -> Remote | None:
+    host = _BY_SSH.get(host.lower(), host.lower())
+    path = path.strip("/").removesuffix(".git").rstrip("/")
+    if host == _AZURE:
+        path = unquote(_AZURE_BY_SSH.sub(r"\1/_git/\2", path))
+    is_named = path and path.isprintable() and not _NO_PATH.search(path)
+    return Remote(host + port, path, scheme) if is_named and _HOST.fullmatch(host) else None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rankbook.remotes import address, chosen, git, submodules
+from rankbook.remotes import address, chosen, git, resolved, submodules
 from rankbook.site.forge import Forge
 
 
@@ -42,7 +42,7 @@ def checkout(folder: Path) -> Checkout | None:
     root = prefix.strip("\n").rstrip("/")
     remote = chosen(folder)
     return Checkout(
-        remote=address(folder, remote),
+        remote=resolved(address(folder, remote)),
         branch=_branch(folder, remote),
         commit=(git(folder, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip(),
         root=root,

@@ -253,11 +253,8 @@ def _plain_base(path: str) -> str | None:
 
 
 def _azure_base(path: str) -> str | None:
-    """Give a project's path: from `v3/owner/project/name`, as ssh has it, or `owner/project/_git/name`."""
-    parts = path.split("/")
-    if parts[0] == "v3" and len(parts) == 4:
-        parts = [*parts[1:3], "_git", parts[3]]
-    return _quoted("/".join(parts)) if "_git" in parts[:-1] else None
+    """Give a project's path, which is one of a repository."""
+    return _quoted(path) if "_git" in path.split("/")[:-1] else None
 
 
 def _server_base(path: str) -> str | None:

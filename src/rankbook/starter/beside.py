@@ -38,8 +38,8 @@ _FORMATTER = re.compile(r"\b(?:mdformat|prettier|markdownlint|pymarkdown|rumdl)"
 """Hooks of pre-commit that format Markdown, or refuse what is not formatted as they like it."""
 _TYPES_OF_PAGES = frozenset({"file", "text", "non-executable", "markdown"})
 """What a generated page is to pre-commit."""
-_ON_GITHUB = re.compile(r"(?:^|\.)(?:github\.com(?:-[\w-]+)?|ghe\.com)(?::\d+)?$|^[\w-]+$")
-"""Hosts of GitHub itself, and the names that people give to it in their settings of ssh."""
+_ON_GITHUB = re.compile(r"(?:^|\.)(?:github|ghe)\.com(?::\d+)?$")
+"""Hosts of GitHub itself."""
 
 
 def beside(top: Path, facts: Facts, *, is_site_ours: bool) -> Iterator[str]:

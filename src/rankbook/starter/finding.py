@@ -10,7 +10,6 @@ import yaml
 from msgspec import Struct
 
 from rankbook.errors import ConfigError
-from rankbook.remotes import Remote
 from rankbook.starter import repository, yaml_edits
 from rankbook.starter.beside import beside
 from rankbook.starter.declared import Declared, table
@@ -132,7 +131,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
     read = (*tests.sources, *(posixpath.join(folder, name) for name, folder in imported.items()))
     # What builds the project may read any file of the repository.
     needed = [""] if install.builds else [_normal(posixpath.join(below, path)) for path in read]
-    chosen = wishes.forges or tuple(_forges(top, remote))
+    chosen = wishes.forges or tuple(_forges(top, repository.host(root)))
     facts = Facts(
         root=root,
         below=below,
@@ -197,9 +196,9 @@ def _imported(root: Path, tests: Sources, demands: Demands, folders: Sequence[st
     }
 
 
-def _forges(top: Path, remote: Remote | None) -> Iterator[str]:
+def _forges(top: Path, host: str) -> Iterator[str]:
     for forge, paths in _CI.items():
-        if (remote is not None and remote.forge == forge) or any((top / path).exists() for path in paths):
+        if forge in host or any((top / path).exists() for path in paths):
             yield forge
 
 

@@ -29,13 +29,19 @@ def refusal(root: Path) -> str:
 
 def remote(root: Path) -> Remote | None:
     """Find where the repository is published: at `origin`, else at its first remote; None where no browser can open that."""
-    found = Remote.of(remotes.address(root, remotes.chosen(root)))
+    found = Remote.of(remotes.resolved(remotes.address(root, remotes.chosen(root))))
     return found if found and "/" in found.path else None
 
 
 def remote_name(root: Path) -> str:
     """Name the remote at which the repository is published, whatever its address is; empty without any."""
     return remotes.chosen(root)
+
+
+def host(root: Path) -> str:
+    """Name the host of the repository's remote; also one whose name only a person's settings of ssh know. Empty without any."""
+    found = remote(root)
+    return found.host if found else remotes.alias(remotes.address(root, remotes.chosen(root)))
 
 
 def default_branch(root: Path) -> str:
