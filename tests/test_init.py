@@ -799,6 +799,39 @@ def test_what_cannot_be_added_to_a_site_is_told(project, settings, base, left):
     assert (project / "mkdocs.yml").read_text() == after
 
 
+def test_a_file_in_the_place_of_the_folder_of_pages(project):
+    """Where `docs` is a file, it belongs to another tool, and the book gets its own folder."""
+    write(project, {"docs": "x\n"})
+    assert init(project).returncode == 0
+    assert yaml.safe_load((project / "mkdocs.yml").read_text())["docs_dir"] == "book"
+    assert (project / "docs").read_text() == "x\n"
+    assert "1 source, " in run(project, "rankbook", "gen")
+
+
+@pytest.mark.parametrize(
+    ("files", "taken"),
+    [
+        ({"docs": "", "book": "", "rankbook-docs": ""}, "rankbook-docs"),
+        ({"docs": "", "mkdocs.yml": "site_name: a\n"}, "docs"),
+    ],
+)
+def test_without_a_folder_for_pages_nothing_is_written(project, files, taken):
+    """A file that leaves no place for them is named before anything is written."""
+    write(project, files)
+    before = texts(project)
+    done = init(project)
+    assert (done.returncode, texts(project)) == (2, before)
+    assert done.stderr.endswith(f"{project / taken}: the folder of the site's pages is a file; move it\n")
+
+
+def test_a_file_in_the_place_of_a_folder_for_ci(project):
+    """What cannot be written is left, and all else is written."""
+    write(project, {".github": "x\n"})
+    done = init(project)
+    assert "left      .github/workflows/book.yml: a file stands where its folder is to be\n" in done.stdout
+    assert (done.returncode, (project / "mkdocs.yml").is_file()) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("built", "lines"),
     [("public", {"/public/"}), ("out/html/", {"/out/html/"}), ("../elsewhere", set()), ("!ENV [SITE, public]", {"/site/"})],

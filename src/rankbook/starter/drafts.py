@@ -104,6 +104,8 @@ def _read(file: Path, top: Path) -> tuple[str, str]:
         return "", "it is a symbolic link"
     if not file.parent.resolve().is_relative_to(top.resolve()):
         return "", "it lies outside of the repository"
+    if not next(folder for folder in file.parents if folder.exists()).is_dir():
+        return "", "a file stands where its folder is to be"
     try:
         return (file.read_bytes().decode("utf-8"), "") if file.exists() else ("", "")
     except (OSError, UnicodeDecodeError):

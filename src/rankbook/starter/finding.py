@@ -54,7 +54,7 @@ def find_docs(declared: Declared) -> Docs:
     """Find the site's settings and its folders; where there are none, choose them so that they meet nothing that is there.
 
     Raises:
-        ConfigError: the settings that are there have the pages outside of the project, or in its own folder.
+        ConfigError: the settings that are there have the pages outside of the project, in its own folder, or where a file is.
     """
     root, out = declared.root, _out(declared)
     config = next((name for name in _CONFIGS if (root / name).is_file()), "")
@@ -64,12 +64,15 @@ def find_docs(declared: Declared) -> Docs:
         if not folder:
             raise ConfigError("docs_dir is no folder below the project", where=root / config, right="give the pages one: docs_dir: docs")
         out, built = out or f"{folder}/suite", _folder_of(text, "site_dir", "site", root)
-        return Docs(config, text.startswith(WRITTEN_BY), folder, out, built, _is_ours(root / folder, out))
-    names = [_normal(out).rpartition("/")[0]] if "/" in _normal(out) else ["docs", "book", "rankbook-docs"]
-    folder = next(name for name in names if name == names[-1] or _is_ours(root / name, out))
-    return Docs(
-        _CONFIGS[0], is_config_ours=True, folder=folder, out=out or f"{folder}/suite", built="site", is_new=_is_ours(root / folder, out)
-    )
+        found = Docs(config, text.startswith(WRITTEN_BY), folder, out, built, _is_ours(root / folder, out))
+    else:
+        names = [_normal(out).rpartition("/")[0]] if "/" in _normal(out) else ["docs", "book", "rankbook-docs"]
+        folder = next(name for name in names if name == names[-1] or _is_ours(root / name, out))
+        is_new = _is_ours(root / folder, out)
+        found = Docs(_CONFIGS[0], is_config_ours=True, folder=folder, out=out or f"{folder}/suite", built="site", is_new=is_new)
+    if (root / folder).is_file():
+        raise ConfigError("the folder of the site's pages is a file", where=root / folder, right="move it")
+    return found
 
 
 def _out(declared: Declared) -> str:
@@ -82,7 +85,8 @@ def _is_ours(folder: Path, out: str) -> bool:
     """Say whether a folder is missing or empty, or holds only what `rankbook init` and `rankbook gen` write."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     made = {out.rpartition("/")[2] or "suite"}
-    return not folder.exists() or names <= made or (names <= {*made, "index.md"} and _is_marked(folder / "index.md"))
+    is_made = names <= made or (names <= {*made, "index.md"} and _is_marked(folder / "index.md"))
+    return is_made and (folder.is_dir() or not folder.exists())
 
 
 def _is_marked(page: Path) -> bool:
