@@ -1490,26 +1490,38 @@ def test_pipeline_of_gitlab_runs(project, tmp_path, environment):
     git(project, "remote", "set-url", "origin", "git@gitlab.com:people/tiny-ring.git")
     run = Run(committed(project), tmp_path / "run", environment)
     run.pipeline((project / ".gitlab/book.gitlab-ci.yml").read_text(), "main")
-    assert run.results == {"book-drift": "success", "book-cpu": "success", "book-site": "skipped", "pages": "success"}, run.log
+    assert run.results == {"book-drift": "success", "book-cpu": "success", "book-site": "success", "pages": "success"}, run.log
     assert "passed" in first_paragraph_of_badges(run.published)
 
 
-def test_pipeline_of_gitlab_builds_the_site_of_a_branch(project, tmp_path, environment):
-    """On another branch the site is built strictly, too, and nothing is published: a page that leads nowhere fails there."""
+@pytest.mark.parametrize("branch", ["other", ""], ids=["branch", "merge request"])
+def test_pipeline_of_gitlab_builds_the_site_of_a_change(project, tmp_path, environment, branch):
+    """On another branch, and for a merge request, the site is built strictly, too, and not published: a page that leads nowhere fails."""
     git(project, "remote", "set-url", "origin", "git@gitlab.com:people/tiny-ring.git")
     committed(project)
     text = (project / ".gitlab/book.gitlab-ci.yml").read_text()
     run = Run(project, tmp_path / "run", environment)
-    run.pipeline(text, "other")
+    run.pipeline(text, branch)
     assert run.results == {"book-drift": "success", "book-cpu": "success", "book-site": "success", "pages": "skipped"}, run.log
     assert run.published is None
-    assert "passed" in first_paragraph_of_badges(tmp_path / "run/book-site/site")
+    assert "passed" in first_paragraph_of_badges(tmp_path / "run/book-site/book-site")
     with (project / "docs/index.md").open("a") as file:
         file.write("[A page](missing.md)\n")
     git(project, "commit", "--quiet", "--all", "--message", "A mistake")
     broken = Run(project, tmp_path / "broken", environment, only=("book-site",))
-    broken.pipeline(text, "other")
+    broken.pipeline(text, branch)
     assert broken.results["book-site"] == "failure", broken.log
+
+
+def test_jobs_of_gitlab_make_no_pipeline_of_their_own(project):
+    """Jobs without rules are part of the pipelines that the project has, be they those of branches or of merge requests."""
+    write(project, {"tests/test_gpus.py": GPU_TEST})
+    init(project, "--ci", "gitlab")
+    jobs = yaml.safe_load((project / ".gitlab/book.gitlab-ci.yml").read_text())
+    rules = {name: [rule["if"] for rule in job.get("rules", ())] for name, job in jobs.items() if name != ".book"}
+    default = "$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH"
+    of_default = {"book-gpu": [f'$RANKBOOK_GPUS == "true" && {default}'], "pages": [default]}
+    assert rules == {"book-drift": [], "book-cpu": [], "book-site": [], **of_default}
 
 
 def test_what_ci_puts_down_is_no_source(project, tmp_path, environment):
@@ -1521,7 +1533,7 @@ def test_what_ci_puts_down_is_no_source(project, tmp_path, environment):
     run.workflow((project / ".github/workflows/book.yml").read_text())
     pipeline = Run(project, tmp_path / "pipeline", environment)
     pipeline.pipeline((project / ".gitlab/book.gitlab-ci.yml").read_text(), "main")
-    for each, job in ((run, "site"), (pipeline, "pages")):
+    for each, job in ((run, "site"), (pipeline, "book-site")):
         assert each.results[job] == "success", each.log
         assert "ledger merge" in each.said[job], each.log
         made = (each.folder / job / "docs/suite").rglob("*_docs.md")

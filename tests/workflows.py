@@ -139,7 +139,7 @@ class Run:
     # GitLab
 
     def pipeline(self, text: str, branch: str) -> None:
-        """Run the jobs of a pipeline that belong to a branch, in their order."""
+        """Run the jobs of a pipeline that belong to a branch, or to a merge request where none is named, in their order."""
         document = yaml.safe_load(text)
         for name, job in document.items():
             if name.startswith("."):
@@ -165,8 +165,9 @@ class Run:
                 if (root / path).is_file():
                     (kept / path).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy(root / path, kept / path)
-                elif (root / path).is_dir() and name == "pages":
-                    self.published = root / path
+                elif (root / path).is_dir():
+                    shutil.copytree(root / path, kept / path)
+                    self.published = kept / path if name == "pages" else self.published
 
 
 def _matches(rule: str, variables: Mapping[str, str]) -> bool:
