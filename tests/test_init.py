@@ -348,6 +348,29 @@ def test_gpus_become_labels(project):
     assert "rankbook[torch]" not in str([workflow["jobs"][job] for job in ("drift", "site")])
 
 
+@pytest.mark.parametrize(
+    ("counts", "asked", "told"),
+    [
+        ((4, 64), 4, "1 test needs more than the 4 GPUs that CI asks a runner for, and is skipped there: rankbook query tests --gpus '>4'"),
+        ((8, 9, 64), 8, "2 tests need more than the 8 GPUs that CI asks a runner for, and are skipped there: rankbook query tests"),
+        ((16, 64), 16, "1 test needs more than the 16 GPUs"),
+        ((64, 64), 64, ""),
+    ],
+)
+def test_tests_that_need_more_gpus_than_a_machine_has(project, counts, asked, told):
+    """The runner is one that can be had, as long as it is of use, and how many tests need another is told."""
+    tests = "".join(f"\n    @skip_if_lt_x_gpu({count})\n    def test_{number}(self): ...\n" for number, count in enumerate(counts))
+    write(project, {"tests/test_gpus.py": GPU_TEST.partition("    @skip")[0] + tests})
+    said = init(project, "--ci", "github", "--ci", "gitlab").stdout
+    assert "GPUs      at most 64 for a test\n" in said
+    assert (f"note      {told}" in said) if told else ("CI asks a runner" not in said)
+    job = yaml.safe_load((project / ".github/workflows/book.yml").read_text())["jobs"]["gpu"]
+    assert job["runs-on"] == ["self-hosted", "linux", f"gpu-{asked}"]
+    assert f"--require gpu={asked}" in job["steps"][-2]["run"]
+    pipeline = yaml.safe_load((project / ".gitlab/book.gitlab-ci.yml").read_text())["book-gpu"]
+    assert (pipeline["tags"], f"--require gpu={asked}" in str(pipeline["script"])) == ([f"gpu-{asked}"], True)
+
+
 def test_nothing_stays_on_a_runner_with_gpus(project):
     """What its job installs goes with the job: the machine is the same one tomorrow, and its Python too."""
     write(project, {"tests/test_gpus.py": GPU_TEST})

@@ -62,7 +62,7 @@ def start(chosen: Namespace, root: Path, say: Say) -> int:
     project = survey_tree(_settings(root, tests))
     imports = frozenset(_imports(project))
     demands = Demands(
-        gpus=most_gpus(project),
+        gpus=tuple(_gpus(project)),
         torch="torch" in imports,
         torch_testing=_tests_as_torch(project),
         imports=imports,
@@ -79,7 +79,8 @@ def start(chosen: Namespace, root: Path, say: Say) -> int:
     _check_forced(made, forced)
     for name, value in found.said:
         say(f"{name:9} {value}")
-    for sentence in (*found.guessed, *_told_of_modules(tests), *_told_of_scripts(project)):
+    told = (*_told_of_modules(tests), *_told_of_scripts(project), *_told_of_gpus(found.facts.gpus, demands.gpus))
+    for sentence in (*found.guessed, *told):
         say(f"note      {sentence}")
     for draft in made:
         _do(draft, top, say, dry=chosen.dry_run)
@@ -121,6 +122,15 @@ def _told_of_scripts(project: Project) -> Iterator[str]:
         yield f"{plural(len(scripts), 'script')} would be executed with the book: {named}; put what must not be into the setting exclude"
 
 
+def _told_of_gpus(there: int, wanted: tuple[int, ...]) -> Iterator[str]:
+    """Say how many tests need more GPUs than the machine has on which CI executes what needs some."""
+    number = sum(count > there for count in wanted)
+    if number:
+        need, are = ("needs", "is") if number == 1 else ("need", "are")
+        named = f"rankbook query tests --gpus '>{there}'"
+        yield f"{plural(number, 'test')} {need} more than the {there} GPUs that CI asks a runner for, and {are} skipped there: {named}"
+
+
 def _tests(root: Path, named: tuple[str, ...]) -> Sources:
     """Take the tests that are named, that the settings name, or that are found; ask where there are none and a person can answer."""
     if named:
@@ -150,9 +160,9 @@ def _settings(root: Path, tests: Sources) -> Settings:
     return replace(there, sources=tests.sources, include=tests.include, package_path=packages)
 
 
-def most_gpus(project: Project) -> int:
-    """Count the GPUs that the most demanding test of a suite needs."""
-    return max((fewest_gpus(test.requirements) for survey in project.surveys.values() for test in survey.tests), default=0)
+def _gpus(project: Project) -> Iterator[int]:
+    """Count the GPUs of each test that needs some."""
+    yield from filter(None, (fewest_gpus(test.requirements) for survey in project.surveys.values() for test in survey.tests))
 
 
 def _imports(project: Project) -> Iterator[str]:

@@ -44,8 +44,8 @@ class Wishes(Struct, frozen=True):
 class Demands(Struct, frozen=True):
     """What the tests need, as a survey of them says."""
 
-    gpus: int = 0
-    """The most GPUs that a test needs."""
+    gpus: tuple[int, ...] = ()
+    """GPUs of the tests that need some, a number for each."""
     torch: bool = False
     """Whether a test imports torch."""
     torch_testing: bool = False
@@ -93,7 +93,7 @@ class Facts(Struct, frozen=True):
     """What pip is told to install for rankbook."""
     needs_torch: bool
     gpus: int
-    """The most GPUs that a test needs."""
+    """GPUs of the machine that executes what needs some; 0 for none."""
     forges: tuple[str, ...]
     """Whose files for CI are written: `github`, `gitlab`."""
     is_ignored: bool

@@ -23,6 +23,10 @@ _CI: dict[str, tuple[str, ...]] = {"github": (".github/workflows",), "gitlab": (
 """What shows that a repository uses a forge's CI."""
 
 
+_USUAL_GPUS = 8
+"""The most that one machine usually has."""
+
+
 class Docs(Struct, frozen=True):
     """The site of a project."""
 
@@ -154,7 +158,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         site=install_for_site(declared, is_ours=docs.is_config_ours),
         rankbook=rankbook,
         needs_torch=demands.torch or any(project.names_torch for project in each),
-        gpus=demands.gpus,
+        gpus=max((count for count in demands.gpus if count <= _USUAL_GPUS), default=min(demands.gpus, default=0)),
         forges=chosen or ("github",),
         is_ignored=wishes.ignores_pages or repository.is_ignored(root, f"{docs.out}/index.md"),
         is_bytecode_kept=not repository.is_ignored(root, "__pycache__/a.pyc"),
@@ -179,7 +183,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         lacking: bool(lacking),
     }
     guessed = (*(sentence for sentence, is_lacking in lacks.items() if is_lacking), *beside(top, facts, is_site_ours=docs.is_config_ours))
-    return Found(facts, tuple(_said(facts, tests, python_said)), guessed)
+    return Found(facts, tuple(_said(facts, tests, max(demands.gpus, default=0), python_said)), guessed)
 
 
 def _told_of_site(deeper: Sequence[str], docs: Docs) -> str:
@@ -217,10 +221,10 @@ def _last_stage(config: Path) -> str:
     return str(stages[0][-1].value) if stages and stages[0] else ""
 
 
-def _said(facts: Facts, tests: Sources, python_said: str) -> Iterator[tuple[str, str]]:
+def _said(facts: Facts, tests: Sources, most: int, python_said: str) -> Iterator[tuple[str, str]]:
     taken = f", of which only {', '.join(tests.include)}" if tests.include else ""
     yield "tests", f"{', '.join(tests.sources)}{taken}" + (f" ({tests.found})" if tests.found else "")
-    yield "GPUs", f"at most {facts.gpus} for a test" if facts.gpus else "no test needs one"
+    yield "GPUs", f"at most {most} for a test" if most else "no test needs one"
     yield "title", facts.title
     if facts.remote is not None:
         yield "remote", facts.remote.url
