@@ -895,6 +895,66 @@ def test_what_was_found_for_an_existing_site(project):
     assert load(project).out == "manual/suite"
 
 
+GROUP_DOCS = '[project]\nname = "a"\nversion = "1"\n[dependency-groups]\ndocs = ["mkdocs"]\n'
+FOR_GROUPS = 'python -m pip install --upgrade "pip>=25.1"'
+BY_PIP = 'python -m pip install "$RANKBOOK"'
+TOLD = (
+    "nothing says what the plugins of mkdocs.yml need: CI asks `mkdocs get-deps`, which knows no versions, no hooks, and no plugins outside"
+)
+
+
+@pytest.mark.parametrize(
+    ("files", "commands"),
+    [
+        ({"pyproject.toml": GROUP_DOCS}, [FOR_GROUPS, "python -m pip install . --group docs", BY_PIP]),
+        (
+            {"pyproject.toml": "[dependency-groups]\ndev = []\nmkdocs = []\n"},
+            [FOR_GROUPS, "python -m pip install --group mkdocs", BY_PIP],
+        ),
+        (
+            {"pyproject.toml": GROUP_DOCS, "uv.lock": ""},
+            ["python -m pip install uv", "uv sync --frozen --group docs", 'uv pip install "$RANKBOOK"'],
+        ),
+        (
+            {"pyproject.toml": "[tool.poetry]\nname = 'a'\n[tool.poetry.group.docs.dependencies]\nmkdocs = '*'\n", "poetry.lock": ""},
+            [
+                "python -m pip install poetry",
+                "poetry config virtualenvs.in-project true --local",
+                "poetry install --no-interaction --with docs",
+                'poetry run pip install "$RANKBOOK"',
+            ],
+        ),
+        ({"pyproject.toml": PYPROJECT + "site = []\n"}, ["python -m pip install '.[site]'", BY_PIP]),
+        (
+            {"pyproject.toml": GROUP_DOCS, "docs/requirements.txt": ""},
+            ["python -m pip install --requirement docs/requirements.txt", BY_PIP],
+        ),
+        ({"pyproject.toml": "[tool.poetry.group.docs.dependencies]\n"}, [BY_PIP, "python -m pip install $(mkdocs get-deps)"]),
+        ({}, [BY_PIP, "python -m pip install $(mkdocs get-deps)"]),
+    ],
+)
+def test_how_a_site_that_was_there_is_installed(project, files, commands):
+    """What lists its requirements is taken: a file, an extra or a group; where nothing does, MkDocs guesses, and that is told."""
+    write(project, {"mkdocs.yml": "site_name: a\nplugins: [search, mkdocstrings]\n", "docs/index.md": "# A\n", **files})
+    said = init(project, "--ci", "github", "--ci", "gitlab").stdout
+    steps = yaml.safe_load((project / ".github/workflows/book.yml").read_text())["jobs"]["site"]["steps"]
+    path = ['echo "$PWD/.venv/bin" >> "$GITHUB_PATH"'] if {"uv.lock", "poetry.lock"} & set(files) else []
+    assert next(step["run"].splitlines() for step in steps if step.get("name") == "Install") == [*commands, *path]
+    script = yaml.safe_load((project / ".gitlab/book.gitlab-ci.yml").read_text())["book-site"]["script"]
+    assert script[: len(commands)] == commands
+    assert (TOLD in said) == ("get-deps" in commands[-1])
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_told"),
+    [("theme: material\n", False), ("plugins: [search, rankbook]\n", False), ("plugins: [search]\nhooks: [a.py]\n", True)],
+)
+def test_a_site_without_plugins_of_its_own_needs_no_list(project, settings, is_told):
+    """What such a site is built with comes with rankbook, or is known to MkDocs."""
+    write(project, {"mkdocs.yml": f"site_name: a\n{settings}", "docs/index.md": "# A\n"})
+    assert (TOLD in init(project).stdout) == is_told
+
+
 @pytest.mark.parametrize("named", [".", "./", "..", "../elsewhere", "/elsewhere"])
 def test_pages_that_lie_in_no_folder_of_the_project(project, named):
     """Nothing is written, and nothing beside the project or at the root of the file system is taken for the folder of the pages."""
@@ -1252,6 +1312,10 @@ setup(name="a", extras_require={"test": []}, ext_modules=[CppExtension("a.b", ["
         (
             {"pyproject.toml": '[project]\nname = "a"\n[dependency-groups]\ndev = []\n', "uv.lock": ""},
             ["python -m pip install uv", "uv sync --frozen --group dev"],
+        ),
+        (
+            {"pyproject.toml": "[tool.poetry]\nname = 'a'\n[build-system]\n[tool.poetry.group.test.dependencies]\n"},
+            ["python -m pip install --editable ."],
         ),
         (
             {"pyproject.toml": "[tool.poetry]\nname = 'a'\n[tool.poetry.group.test.dependencies]\npytest = '*'\n", "poetry.lock": ""},

@@ -84,8 +84,9 @@ class Declared(Struct, frozen=True, dict=True):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Names of its groups of requirements for development."""
-        return tuple(dict.fromkeys((*table(self.pyproject, "dependency-groups"), *table(self._poetry, "group"))))
+        """Names of its groups of requirements for development; those of Poetry only where its lock file has Poetry install them."""
+        of_poetry = table(self._poetry, "group") if (self.root / "poetry.lock").is_file() else ()
+        return tuple(dict.fromkeys((*table(self.pyproject, "dependency-groups"), *of_poetry)))
 
     @property
     def built_with(self) -> tuple[str, ...]:

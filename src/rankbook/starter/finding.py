@@ -14,7 +14,7 @@ from rankbook.starter import repository, yaml_edits
 from rankbook.starter.beside import beside
 from rankbook.starter.declared import Declared, table
 from rankbook.starter.facts import WRITTEN_BY, Demands, Facts, Wishes
-from rankbook.starter.installing import install_for_site, install_for_tests, modules_beside, python_for, rankbook_requirement
+from rankbook.starter.installing import GET_DEPS, install_for_site, install_for_tests, modules_beside, python_for, rankbook_requirement
 from rankbook.starter.suites import Sources, folders_of_modules, projects_of
 from rankbook.starter.yaml_edits import CannotEdit
 
@@ -25,6 +25,12 @@ _CI: dict[str, tuple[str, ...]] = {"github": (".github/workflows",), "gitlab": (
 
 _USUAL_GPUS = 8
 """The most that one machine usually has."""
+
+
+_ASKS = (
+    f"CI asks `{GET_DEPS}`, which knows no versions, no hooks, and no plugins outside of MkDocs' catalogue; "
+    "list them in docs/requirements.txt, or in a group of requirements that is called docs"
+)
 
 
 class Docs(Struct, frozen=True):
@@ -97,6 +103,17 @@ def _is_marked(page: Path) -> bool:
     return "<!-- rankbook:proof -->" in _text(page)
 
 
+def _has_plugins(config: Path) -> bool:
+    """Say whether a site has hooks, or plugins besides those that come with rankbook."""
+    try:
+        return "hooks" in yaml_edits.names(_text(config)) or not _BROUGHT.issuperset(yaml_edits.words(_text(config), ("plugins",)))
+    except CannotEdit:
+        return False
+
+
+_BROUGHT = frozenset({"rankbook", "search", "material/search"})
+
+
 def _folder_of(text: str, key: str, usual: str, root: Path) -> str:
     """Read a folder of MkDocs' settings without obeying their tags; empty for one outside of the project."""
     try:
@@ -140,6 +157,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
     # What builds the project may read any file of the repository.
     needed = [""] if install.builds else [_normal(posixpath.join(below, path)) for path in read]
     chosen = wishes.forges or tuple(_forges(top, repository.host(root)))
+    site = install_for_site(declared, is_ours=docs.is_config_ours)
     facts = Facts(
         root=root,
         below=below,
@@ -155,7 +173,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         branch=branch or "main",
         python=python or "3.11",
         install=install,
-        site=install_for_site(declared, is_ours=docs.is_config_ours),
+        site=site,
         rankbook=rankbook,
         needs_torch=demands.torch or any(project.names_torch for project in each),
         gpus=max((count for count in demands.gpus if count <= _USUAL_GPUS), default=min(demands.gpus, default=0)),
@@ -179,6 +197,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         f"no browser opens the address of the remote {named}: the site has no links to its repository": remote is None and bool(named),
         "nothing says which CI is used: GitHub Actions is taken; --ci gitlab takes the other": not chosen,
         f"Git ignores the pages in {docs.out}/: CI generates them, and looks for no drift": facts.is_ignored and not wishes.ignores_pages,
+        f"nothing says what the plugins of {docs.config} need: {_ASKS}": site.found == GET_DEPS and _has_plugins(root / docs.config),
         _told_of_site(deeper, docs): bool(deeper),
         lacking: bool(lacking),
     }

@@ -48,9 +48,15 @@ _RUN_FILES = ("requirements.txt", "requirements/requirements.txt", "requirements
 """What a project that is no package needs to run, its tests included."""
 _FOLDERS_OF_TESTS = ("test", "tests")
 """What tests import of these, they import of each other."""
-_DOCS_WORDS = ("docs", "doc", "documentation")
+_DOCS_WORDS = ("docs", "doc", "documentation", "mkdocs", "site")
+"""Usual names of extras and groups for the site; the first one there is taken."""
 _DOCS_FILES = ("requirements-docs.txt", "requirements/docs.txt", "requirements/doc.txt", "docs/requirements.txt", "doc/requirements.txt")
+GET_DEPS = "mkdocs get-deps"
+"""Names the packages of a site's plugins, as far as MkDocs' catalogue has them."""
 _PIP = "python -m pip install"
+_PIP_FOR_GROUPS = f'{_PIP} --upgrade "pip>=25.1"'
+_LOCAL = ".venv/bin"
+"""Programs of the environment that is made by a lock file."""
 _RANKBOOK = '"$RANKBOOK"'
 """What the files for CI call rankbook: a variable that stands once, at their top."""
 _WITH_TORCH = '"rankbook[torch]"'
@@ -135,6 +141,27 @@ class _Part(Struct, frozen=True):
         return f"{self.folder}/{name}" if self.folder else name
 
 
+class _Locked(Struct, frozen=True):
+    """How a project is installed by its lock file."""
+
+    lock: str
+    commands: tuple[str, ...]
+    run: str
+    """What stands before `pip` where more is installed besides."""
+
+
+def _locked(root: Path, extra: str, group: str) -> _Locked | None:
+    """Say how a project is installed by its lock file, with an extra and a group, which may be empty; None where there is none."""
+    if (root / "uv.lock").is_file():
+        options = [*(["--extra", extra] if extra else []), *(["--group", group] if group else [])]
+        return _Locked("uv.lock", (f"{_PIP} uv", shlex.join(["uv", "sync", "--frozen", *options])), "uv ")
+    if (root / "poetry.lock").is_file():
+        options = [*(["--extras", extra] if extra else []), *(["--with", group] if group else [])]
+        installed = shlex.join(["poetry", "install", "--no-interaction", *options])
+        return _Locked("poetry.lock", (f"{_PIP} poetry", "poetry config virtualenvs.in-project true --local", installed), "poetry run ")
+    return None
+
+
 def install_for_tests(
     declared: Declared,
     imports: Collection[str] = (),
@@ -156,17 +183,10 @@ def install_for_tests(
     root = declared.root
     own, parts = _Part.of(declared), [_Part.of(Declared(root / name), name) for name in projects]
     run, folder = "python -m ", ""
-    if (root / "uv.lock").is_file():
+    locked = _locked(root, own.extra, own.group)
+    if locked:
         own = replace(own, listed=())
-        options = [*(["--extra", own.extra] if own.extra else []), *(["--group", own.group] if own.group else [])]
-        commands, said = [f"{_PIP} uv", shlex.join(["uv", "sync", "--frozen", *options])], ["uv.lock"]
-        run, folder = "uv ", ".venv/bin"
-    elif (root / "poetry.lock").is_file():
-        own = replace(own, listed=())
-        options = [*(["--extras", own.extra] if own.extra else []), *(["--with", own.group] if own.group else [])]
-        installed = shlex.join(["poetry", "install", "--no-interaction", *options])
-        commands, said = [f"{_PIP} poetry", "poetry config virtualenvs.in-project true --local", installed], ["poetry.lock"]
-        run, folder = "poetry run ", ".venv/bin"
+        commands, said, run, folder = [*locked.commands], [locked.lock], locked.run, _LOCAL
     else:
         commands, said, parts = [], [], [own, *parts]
     commands += _by_pip(f"{run}pip install", parts)
@@ -205,7 +225,7 @@ def _by_pip(pip: str, parts: Sequence[_Part]) -> list[str]:
     # Where `setup.py` imports torch, a project is built beside the torch that its tests get, and not beside none.
     built = [part for part in parts if part.declared.built_with]
     words = [word for part in parts if part not in built for word in part.words]
-    commands = [f'{_PIP} --upgrade "pip>=25.1"'] if pip == _PIP and any(part.group for part in parts) else []
+    commands = [_PIP_FOR_GROUPS] if pip == _PIP and any(part.group for part in parts) else []
     commands += [f"{pip} {shlex.join(words)}"] if words else []
     for part in built:
         commands += [f"{pip} {shlex.join(part.declared.built_with)}", f"{pip} --no-build-isolation {shlex.join(part.words)}"]
@@ -232,10 +252,16 @@ def install_for_site(declared: Declared, *, is_ours: bool) -> Install:
     listed = _there(declared.root, _DOCS_FILES)
     if listed:
         return Install((f"{_PIP} --requirement {listed}", rankbook), listed)
-    extra = _first(_DOCS_WORDS, declared.extras)
-    if extra and declared.is_package:
-        return Install((f"{_PIP} {shlex.quote(f'.[{extra}]')}", rankbook), f"the extra {extra}")
-    return Install((rankbook, f"{_PIP} $(mkdocs get-deps)"), "mkdocs get-deps")
+    extra, group = _first(_DOCS_WORDS, declared.extras) if declared.is_package else "", _first(_DOCS_WORDS, declared.groups)
+    if not extra and not group:
+        return Install((rankbook, f"{_PIP} $({GET_DEPS})"), GET_DEPS)
+    found = " and ".join([*([f"the extra {extra}"] if extra else []), *([f"the group {group}"] if group else [])])
+    locked = _locked(declared.root, extra, group)
+    if locked:
+        return Install((*locked.commands, f"{locked.run}pip install {_RANKBOOK}"), f"{locked.lock} and {found}", _LOCAL)
+    package = [f".[{extra}]" if extra else "."] if declared.is_package else []
+    installed = f"{_PIP} {shlex.join([*package, *(['--group', group] if group else [])])}"
+    return Install((*([_PIP_FOR_GROUPS] if group else []), installed, rankbook), found)
 
 
 def _there(root: Path, names: tuple[str, ...]) -> str:
