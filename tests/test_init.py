@@ -567,8 +567,8 @@ def test_a_hook_that_cannot_be_added_is_told_as_it_would_be_written(tmp_path):
     write(tmp_path, {"libs/my ring/pyproject.toml": "", "libs/my ring/tests/test_a.py": TEST, ".pre-commit-config.yaml": "repos: []\n"})
     done = init(tmp_path / "libs/my ring")
     assert done.returncode == 1
-    hint = "`repos` is no list with entries; add a local hook with the entry `rankbook check --staged --root 'libs/my ring'`"
-    assert f"left      ../../.pre-commit-config.yaml: {hint}" in done.stdout
+    hint = "add a local hook with the entry `rankbook check --staged --root 'libs/my ring'` and `always_run: true`"
+    assert f"left      ../../.pre-commit-config.yaml: `repos` is no list with entries; {hint}" in done.stdout
 
 
 def follow(root: Path, said: str) -> None:
@@ -1872,6 +1872,67 @@ def test_hooks_that_would_rewrite_pages_are_named(project, settings, named):
     assert (f"note      {named} of .pre-commit-config.yaml {note}" in said) == bool(named)
     assert (note in said) == bool(named)
     assert note not in init(project, "--dry-run", "--ignore-pages").stdout
+
+
+HOOKS = ".pre-commit-config.yaml"
+LINT = ".github/workflows/lint.yml"
+NEEDED = "note      the hook rankbook-check runs the rankbook that is installed: everybody who commits needs it"
+
+
+def hook_of(project: Path) -> dict[str, object]:
+    """Read the hook that is added."""
+    return yaml.safe_load((project / HOOKS).read_text())["repos"][-1]["hooks"][0]
+
+
+def test_the_hook_installs_what_ci_installs(project, monkeypatch):
+    """Where pip gets rankbook on every machine, pre-commit has it by itself; the hook looks at each commit, one that deletes a test too."""
+    monkeypatch.setattr(metadata, "distribution", lambda _name: Installed("https://example.org/r.git", GIT))
+    write(project, {HOOKS: "repos:\n  - repo: local\n    hooks: []\n", LINT: job("pre-commit run --all-files")})
+    done = init(project)
+    assert (done.returncode, NEEDED in done.stdout) == (0, False)
+    assert hook_of(project) == {
+        "id": "rankbook-check",
+        "name": "pages agree with their sources",
+        "entry": "rankbook check --staged",
+        "language": "python",
+        "additional_dependencies": ["rankbook @ git+https://example.org/r.git@c0ffee"],
+        "pass_filenames": False,
+        "always_run": True,
+    }
+    assert f"unchanged {HOOKS}" in init(project).stdout
+
+
+@pytest.mark.parametrize(
+    ("files", "notes"),
+    [
+        ({}, [NEEDED]),
+        ({LINT: job("pip install pre-commit", "pre-commit run --all-files")}, [f"{NEEDED}, and so does {LINT}"]),
+        (
+            {LINT: "jobs: {a: {steps: [{uses: pre-commit/action@v3}]}}\n", "tox.ini": "[a]\ncommands = prek run\n"},
+            [f"{NEEDED}, and so do {LINT} and tox.ini"],
+        ),
+        ({LINT: job("pip install pre-commit rankbook", "pre-commit run -a")}, [NEEDED]),
+        ({LINT: job("pre-commit autoupdate")}, [NEEDED]),
+    ],
+)
+def test_who_needs_rankbook_for_the_hook_is_told(project, monkeypatch, files, notes):
+    """Where others cannot have this rankbook by pip, the hook runs the one that is installed; a workflow that lacks it is named."""
+    monkeypatch.setattr(metadata, "distribution", lambda _name: Installed("https://me:secret@example.org/r.whl", {"archive_info": {}}))
+    write(project, {HOOKS: "repos:\n  - repo: local\n    hooks: []\n", **files})
+    told = [line for line in init(project).stdout.splitlines() if "rankbook-check" in line and line.startswith("note")]
+    assert told == notes
+    assert (hook_of(project)["language"], hook_of(project)["always_run"]) == ("system", True)
+    assert [line for line in init(project).stdout.splitlines() if "rankbook-check" in line] == notes
+
+
+def test_a_service_that_cannot_run_the_hook_is_told_to_skip_it(project, monkeypatch):
+    """What runs hooks for everybody installs nothing besides them."""
+    note = "note      pre-commit.ci has no rankbook: write `skip: [rankbook-check]` below `ci` in .pre-commit-config.yaml"
+    monkeypatch.setattr(metadata, "distribution", lambda _name: Installed("https://me:secret@example.org/r.whl", {"archive_info": {}}))
+    write(project, {HOOKS: "ci: {autofix_prs: false}\nrepos:\n  - repo: local\n    hooks: []\n"})
+    assert note in init(project).stdout
+    write(project, {HOOKS: (project / HOOKS).read_text().replace("false}", "false, skip: [rankbook-check]}")})
+    assert note not in init(project).stdout
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ _BRANCH = re.compile(r"""\bref:[ \t]*["']?(?:refs/heads/)?gh-pages\b|\bgit[ \t].
 """Pages' own branch, where it is checked out, or named to Git."""
 _PUBLISHES_ON_GITLAB = re.compile(r"^[ \t]+pages:", re.MULTILINE)
 """A job of any name that says so publishes."""
+_RUNS_HOOKS = re.compile(r"""\bpre-commit/action@|\bprek-action@|\b(?:pre-commit|prek)["', \t]+run\b""")
 _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _LISTED = re.compile(r"[\w./-]+\.(?:txt|in)\b")
 """Files of requirements, as a workflow names them."""
@@ -51,8 +52,8 @@ def beside(top: Path, facts: Facts, *, is_site_ours: bool) -> Iterator[str]:
         is_site_ours: whether nobody else has written the site's settings.
     """
     texts = dict(_found(top, _WORKFLOWS))
-    building = [name for name, text in (texts | dict(_found(facts.root, _SESSIONS))).items() if _BUILDS.search(text)]
-    builds = [name for name in building if not _has_rankbook(top, facts, name)]
+    lacking = {name: text for name, text in (texts | dict(_found(facts.root, _SESSIONS))).items() if not _has_rankbook(top, facts, name)}
+    builds = [name for name, text in lacking.items() if _BUILDS.search(text)]
     if builds and not is_site_ours:
         what = f"{_and(builds)} {'builds' if len(builds) == 1 else 'build'} the site of {facts.config}"
         yield f"{what}, which names the plugin rankbook now: add `{facts.rankbook}` to what is installed there"
@@ -61,7 +62,10 @@ def beside(top: Path, facts: Facts, *, is_site_ours: bool) -> Iterator[str]:
         publishes.append(_PIPELINE)
     if publishes:
         yield f"{_and(publishes)} {'publishes' if len(publishes) == 1 else 'publish'} a site on Pages as well: keep one of the two"
-    formatters = [] if facts.is_ignored else [*dict.fromkeys(_formatters(top / ".pre-commit-config.yaml", facts))]
+    hooks = {} if facts.is_ignored else _hooks(top / ".pre-commit-config.yaml")
+    if _asks_for_rankbook(hooks, facts):
+        yield from _told_of_hook(hooks, [name for name, text in lacking.items() if _RUNS_HOOKS.search(text)])
+    formatters = [*dict.fromkeys(_formatters(hooks, facts))]
     if formatters:
         what = f"{'the hook' if len(formatters) == 1 else 'the hooks'} {_and(formatters)} of .pre-commit-config.yaml"
         yield f"{what} would rewrite or refuse generated pages: write `exclude: ^{re.escape(facts.at_top(facts.out))}/` there"
@@ -92,13 +96,36 @@ def _has_rankbook(top: Path, facts: Facts, name: str) -> bool:
     return any("rankbook" in each for each in (text, *map(_text, listed))) or bool(_REQUIRED.search(_text(facts.root / "pyproject.toml")))
 
 
-def _formatters(path: Path, facts: Facts) -> Iterator[str]:
-    """Name the hooks of pre-commit that format Markdown and are given the generated pages."""
+def _hooks(path: Path) -> Mapping[str, Any]:
+    """Read the settings of pre-commit; empty where there are none, or broken ones."""
     try:
-        yaml_edits.names(text := _text(path))
-        settings = yaml.safe_load(text)
+        return yaml.safe_load(text) if yaml_edits.names(text := _text(path)) else {}
     except (CannotEdit, yaml.YAMLError, ValueError):
-        return
+        return {}
+
+
+def _asks_for_rankbook(settings: Mapping[str, Any], facts: Facts) -> bool:
+    """Tell whether a hook runs the rankbook that is installed: one that is there, or the one that is to be added."""
+    hooks = (hook for repo in _tables(settings, "repos") for hook in _tables(repo, "hooks"))
+    languages = [hook.get("language") for hook in hooks if str(hook.get("id")).startswith("rankbook")]
+    return "system" in languages if languages else bool(settings) and not facts.is_published
+
+
+def _told_of_hook(settings: Mapping[str, Any], running: list[str]) -> Iterator[str]:
+    """Say who needs rankbook for a hook that does not install it.
+
+    Args:
+        settings: of pre-commit.
+        running: names of files by which the hooks are run on machines that lack it.
+    """
+    where = f", and so {'does' if len(running) == 1 else 'do'} {_and(running)}" if running else ""
+    yield f"the hook rankbook-check runs the rankbook that is installed: everybody who commits needs it{where}"
+    if "ci" in settings and "rankbook-check" not in str(settings["ci"]):
+        yield "pre-commit.ci has no rankbook: write `skip: [rankbook-check]` below `ci` in .pre-commit-config.yaml"
+
+
+def _formatters(settings: Mapping[str, Any], facts: Facts) -> Iterator[str]:
+    """Name the hooks of pre-commit that format Markdown and are given the generated pages."""
     page = facts.at_top(f"{facts.out}/index.md")
     for repo in _tables(settings, "repos"):
         for hook in _tables(repo, "hooks"):

@@ -120,7 +120,7 @@ _ROWS = (
     _Row(
         lambda facts: ".pre-commit-config.yaml" if not facts.is_ignored and _has_hooks(facts) else "",
         add=edits.hook,
-        by_hand=lambda facts: f"add a local hook with the entry `{edits.hook_entry(facts)}`",
+        by_hand=lambda facts: f"add a local hook with the entry `{edits.hook_entry(facts)}` and `always_run: true`",
     ),
     _Row(lambda facts: ".github/workflows/book.yml" if "github" in facts.forges else "", whole="github.yml.jinja"),
     _Row(lambda facts: edits.GITLAB_JOBS if "gitlab" in facts.forges else "", whole="gitlab.yml.jinja"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Callable
@@ -239,12 +240,15 @@ def ignored(text: str, facts: Facts) -> Edit:
 
 
 def hook(text: str, facts: Facts) -> Edit:
-    """Add the drift check to the hooks of pre-commit."""
+    """Add the drift check to the hooks of pre-commit, which installs rankbook itself where it can be had."""
     if yaml_edits.has(text, ("repos",), lambda word: word.startswith("rankbook")):
         return Edit(text)
+    requirement = json.dumps(facts.rankbook.replace("[site]", "", 1))
+    language = f"python\n    additional_dependencies: [{requirement}]" if facts.is_published else "system"
+    # It is run for commits that only delete files, too.
     entry = (
         "repo: local\nhooks:\n  - id: rankbook-check\n    name: pages agree with their sources\n"
-        f"    entry: {yaml_scalar(hook_entry(facts))}\n    language: system\n    pass_filenames: false"
+        f"    entry: {yaml_scalar(hook_entry(facts))}\n    language: {language}\n    pass_filenames: false\n    always_run: true"
     )
     return Edit(yaml_edits.added(text, ("repos",), entry), "the hook rankbook-check added")
 

@@ -91,6 +91,8 @@ class Facts(Struct, frozen=True):
     """For the jobs that only generate and build."""
     rankbook: str
     """What pip is told to install for rankbook."""
+    is_published: bool
+    """Whether pip gets it by that on machines of others."""
     needs_torch: bool
     gpus: int
     """GPUs of the machine that executes what needs some; 0 for none."""

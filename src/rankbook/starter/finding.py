@@ -175,6 +175,7 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
         install=install,
         site=site,
         rankbook=rankbook,
+        is_published=not lacking,
         needs_torch=demands.torch or any(project.names_torch for project in each),
         gpus=max((count for count in demands.gpus if count <= _USUAL_GPUS), default=min(demands.gpus, default=0)),
         forges=chosen or ("github",),
