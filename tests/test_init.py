@@ -270,6 +270,16 @@ def test_without_a_repository_it_says_what_it_takes(tmp_path):
     assert load(tmp_path).sources == ("test",)
 
 
+def test_a_branch_that_nothing_calls_the_default_is_told(project):
+    """Where the remote's is not known and none has a usual name, the one that is checked out is taken, and said."""
+    note = "note      Git does not say from which branch others start: the site is published from topic, which is checked out"
+    git(project, "checkout", "--quiet", "-b", "topic")
+    assert note in init(project, "--dry-run").stdout
+    git(project, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
+    said = init(project, "--dry-run").stdout
+    assert ("branch    trunk\n" in said, note in said) == (True, False)
+
+
 def test_scripts_that_would_be_executed_are_told(project):
     """Whoever proves the book runs them: what installs packages, say."""
     assert "would be executed" not in init(project, "--dry-run").stdout

@@ -146,7 +146,8 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
     docs = find_docs(declared)
     top = repository.top(root)
     below = root.relative_to(top).as_posix() if root != top and root.is_relative_to(top) else ""
-    branch = repository.default_branch(root)
+    told = repository.default_branch(root)
+    branch = told or repository.checked_out(root)
     rankbook, lacking = rankbook_requirement()
     projects = projects_of(declared, demands.modules)
     each, folders = (declared, *(Declared(root / name) for name in projects)), folders_of_modules(root, tests, projects)
@@ -193,6 +194,9 @@ def find_facts(root: Path, tests: Sources, demands: Demands, wishes: Wishes) -> 
     lacks = {
         f"Git does not read the repository: {refused}": bool(refused),
         "no branch was found: main is taken for the one that the site is published from": not branch,
+        f"Git does not say from which branch others start: the site is published from {branch}, which is checked out": bool(
+            branch and named and not told
+        ),
         f"rankbook runs on Python 3.11 and newer, and {python_said}: 3.11 is taken for CI": not python,
         "no remote was found: the site has no address, and no links to its repository": remote is None and not named,
         f"no browser opens the address of the remote {named}: the site has no links to its repository": remote is None and bool(named),

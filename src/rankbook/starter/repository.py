@@ -51,7 +51,12 @@ def default_branch(root: Path) -> str:
         return head
     there = git(root, "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes/origin").splitlines()
     known = {name.removeprefix("origin/") for name in there}
-    return next((name for name in ("main", "master") if name in known), "") or git(root, "symbolic-ref", "--short", "HEAD")
+    return next((name for name in ("main", "master") if name in known), "")
+
+
+def checked_out(root: Path) -> str:
+    """Name the branch that is checked out; empty for none."""
+    return git(root, "symbolic-ref", "--short", "HEAD")
 
 
 def top(root: Path) -> Path:
