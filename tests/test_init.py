@@ -936,6 +936,10 @@ TOLD = (
         ),
         ({"pyproject.toml": PYPROJECT + "site = []\n"}, ["python -m pip install '.[site]'", BY_PIP]),
         (
+            {"pyproject.toml": PYPROJECT + "docs = []\n", "uv.lock": ""},
+            ["python -m pip install uv", "uv sync --frozen --extra docs", 'uv pip install "$RANKBOOK"'],
+        ),
+        (
             {"pyproject.toml": GROUP_DOCS, "docs/requirements.txt": ""},
             ["python -m pip install --requirement docs/requirements.txt", BY_PIP],
         ),
@@ -953,6 +957,17 @@ def test_how_a_site_that_was_there_is_installed(project, files, commands):
     script = yaml.safe_load((project / ".gitlab/book.gitlab-ci.yml").read_text())["book-site"]["script"]
     assert script[: len(commands)] == commands
     assert (TOLD in said) == ("get-deps" in commands[-1])
+
+
+@pytest.mark.parametrize("lock", [{}, {"uv.lock": ""}])
+def test_a_site_with_its_project_gets_torch_for_the_cpu(project, lock):
+    """The machine that builds it has no GPU; which torch a lock file means is the lock file's to say."""
+    torch = {"tests/test_sum.py": "import torch\n\n\ndef test_sum(): ...\n", "pyproject.toml": GROUP_DOCS}
+    write(project, {"mkdocs.yml": "site_name: a\n", "docs/index.md": "# A\n", **torch, **lock})
+    init(project, "--ci", "github", "--ci", "gitlab")
+    github = yaml.safe_load((project / ".github/workflows/book.yml").read_text())["jobs"]["site"].get("env", {})
+    gitlab = yaml.safe_load((project / ".gitlab/book.gitlab-ci.yml").read_text())["book-site"].get("variables", {})
+    assert list(github) == list(gitlab) == ([] if lock else ["PIP_EXTRA_INDEX_URL"])
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,7 @@ def install_for_site(declared: Declared, *, is_ours: bool) -> Install:
         return Install((*locked.commands, f"{locked.run}pip install {_RANKBOOK}"), f"{locked.lock} and {found}", _LOCAL)
     package = [f".[{extra}]" if extra else "."] if declared.is_package else []
     installed = f"{_PIP} {shlex.join([*package, *(['--group', group] if group else [])])}"
-    return Install((*([_PIP_FOR_GROUPS] if group else []), installed, rankbook), found)
+    return Install((*([_PIP_FOR_GROUPS] if group else []), installed, rankbook), found, cpu_torch=_PIP_TORCH)
 
 
 def _there(root: Path, names: tuple[str, ...]) -> str:
