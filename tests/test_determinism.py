@@ -27,3 +27,32 @@ def test_same_pages(tmp_path):
     """Two hash seeds, one process and two: identical bytes."""
     runs = [("1", "1"), ("2", "2")]
     assert len({digest(tmp_path / seed, seed, jobs) for seed, jobs in runs}) == 1
+
+
+OLDER_AND_NEWER = """\
+import sys
+gone = {"distutils", "imp", "cgi", "sre_parse", "_sha256"}
+sys.stdlib_module_names = (sys.stdlib_module_names | gone) if OLD else (sys.stdlib_module_names - gone | {"annotationlib", "_colorize"})
+"""
+
+
+def test_same_pages_whatever_modules_a_python_has(tmp_path):
+    """Python drops modules of its library and adds others: what imports them has the same page."""
+    imports = "import annotationlib\nfrom distutils.version import LooseVersion\nimport _sha256\nimport imp\n"
+    source = f"{imports}\n\ndef test_a():\n    imp.reload(imp)\n"
+    pages = []
+    for name, is_old in (("old", True), ("new", False)):
+        project = tmp_path / name / "book"
+        (project / "tests").mkdir(parents=True)
+        (project / "tests/test_a.py").write_text(source)
+        (project / "tests/test_b.py").write_text(source.replace("import annotationlib\n", "").replace("import _sha256\n", ""))
+        (project / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["tests"]\n')
+        (tmp_path / name / "python").mkdir()
+        (tmp_path / name / "python/sitecustomize.py").write_text(OLDER_AND_NEWER.replace("OLD", str(is_old)))
+        path = os.pathsep.join([str(tmp_path / name / "python"), str(ROOT / "src")])
+        command = [sys.executable, "-m", "rankbook.cli", "gen", "--root", str(project)]
+        subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": path})
+        out = project / "docs/suite"
+        pages.append({file.relative_to(out): file.read_bytes() for file in out.rglob("*") if file.is_file()})
+    assert len(pages[0]) > 5
+    assert pages[0] == pages[1]

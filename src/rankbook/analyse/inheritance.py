@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-import sys
 from collections.abc import Iterator, Sequence
 
 from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.analyse.names import Place
 from rankbook.analyse.values import dotted, parsed
 from rankbook.model import PACKAGES, Class, Constant, Descent, Expression
+from rankbook.standard_library import STANDARD_LIBRARY
 
 _Key = tuple[str, str]
 _MAKERS: dict[str, tuple[int, tuple[str, ...]]] = {"with_metaclass": (1, ()), "CoopTestCase": (0, ("TestCase",))}
@@ -162,4 +162,4 @@ def _key(ancestor: Ancestor) -> _Key:
 def _is_unknown(draft: Draft, path: str, each: Class, base: Expression) -> bool:
     ancestor = _resolve(draft, path, each, base)
     known = ancestor.harness is not None or hasattr(builtins, ancestor.name)
-    return ancestor.facts is None and not known and ancestor.name.partition(".")[0] not in sys.stdlib_module_names
+    return ancestor.facts is None and not known and ancestor.name.partition(".")[0] not in STANDARD_LIBRARY

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property
@@ -14,6 +13,7 @@ from rankbook.analyse.reads import Reads
 from rankbook.analyse.stars import Star, Stars, Walk
 from rankbook.dotted import INIT
 from rankbook.model import PACKAGES, Class, Constant, Function, Import, Module
+from rankbook.standard_library import STANDARD_LIBRARY
 from rankbook.vocabulary import BUILT_IN, Vocabulary
 
 _Answer = TypeVar("_Answer")
@@ -434,7 +434,7 @@ class Names:
         return folder
 
 
-_STANDARD = frozenset(sys.stdlib_module_names) - {"test"}
+_STANDARD = STANDARD_LIBRARY - {"test"}
 """Modules that a file of the tree does not shadow, and whose names stay as they are; `test` is a common name of a folder of tests."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 
 from rankbook.analyse.links import Links, Mentions
 from rankbook.model import Descent, Module, Relation, Survey
+from rankbook.standard_library import STANDARD_LIBRARY
 
 _MOST = 10
 """Rows of a file."""
@@ -97,7 +97,7 @@ def _by_calls(survey: Survey, links: Links, mentions: Mentions) -> Iterator[_Wei
     rare = min(RARE, max(2, mentions.importing // 4))
     shared: defaultdict[str, list[tuple[int, str, int]]] = defaultdict(list)
     for use in survey.uses:
-        if not (use.is_called and use.lines) or use.name.partition(".")[0] in sys.stdlib_module_names:
+        if not (use.is_called and use.lines) or use.name.partition(".")[0] in STANDARD_LIBRARY:
             continue
         paths = mentions.callers(use.name)
         if len(paths) <= rare:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
 from rankbook.model import Survey
+from rankbook.standard_library import STANDARD_LIBRARY
 
 _APIS = 6
 """APIs of a file that its page names."""
@@ -55,7 +55,7 @@ def elsewhere(
 
 def _is_tool(name: str) -> bool:
     parts = name.split(".")
-    return parts[0] in sys.stdlib_module_names or not _TOOLS.isdisjoint(parts)
+    return parts[0] in STANDARD_LIBRARY or not _TOOLS.isdisjoint(parts)
 
 
 def _apart(path: str, other: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -41,6 +40,7 @@ from rankbook.pages.running import OneTest, Run, how_to_run, how_to_run_one
 from rankbook.pages.test_rows import TestRow, TestTable, rows_by_class, table_of
 from rankbook.pages.text import markdown, summary
 from rankbook.requirements import Requirement
+from rankbook.standard_library import OF_ALL_VERSIONS
 
 _MOST_DEFINITIONS = 500
 """Definitions that the page of a file lists; its keyword page lists all."""
@@ -230,7 +230,7 @@ class FileView:
     def only_standard_library(self) -> bool:
         """Whether it has tests, needs nothing that is known of, and imports the standard library alone."""
         modules = (entry.module.partition(".")[0] for entry in self.dependencies)
-        return bool(self.tests) and not self.needs and all(module in sys.stdlib_module_names for module in modules)
+        return bool(self.tests) and not self.needs and all(module in OF_ALL_VERSIONS for module in modules)
 
     @cached_property
     def dependencies(self) -> tuple[Dependency, ...]:
