@@ -450,6 +450,29 @@ def test_a_template_that_changes_during_the_run_is_seen_by_the_next(tmp_path):
     assert "Changed on the way." in (tmp_path / "out/index.md").read_text()
 
 
+@pytest.mark.parametrize("way", ["back", "gone"])
+def test_a_page_that_git_brings_back_during_the_run_is_seen_by_the_next(tmp_path, way):
+    """What counts is the page as it was written, not what stands there when the run ends."""
+    suite(tmp_path)
+    document(settings(tmp_path))
+    page = tmp_path / "out/s/base.py_docs.md"
+    before = page.read_bytes()
+    with (tmp_path / "s/base.py").open("a") as source:
+        source.write("\n\ndef comes_last(): ...\n")
+
+    def meddle(step, done, _total):
+        if (step, done) == ("sweep", 0):
+            assert b"comes_last" in page.read_bytes()
+            page.unlink()
+            if way == "back":
+                page.write_bytes(before)
+
+    document(settings(tmp_path), progress=meddle)
+    document(settings(tmp_path))
+    assert b"comes_last" in page.read_bytes()
+    assert tree(tmp_path / "out") == tree_of(tmp_path)
+
+
 def test_a_run_between_two_others_is_noticed(tmp_path):
     """What one run kept does not count for another that began before it ended."""
     suite(tmp_path)

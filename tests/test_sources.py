@@ -116,7 +116,11 @@ PIECES = [
     ("r(\n    r'''x\n\\y''')", "r('x\\n\\\\y')"),
     ("f'''{\na}\n'''", "f'{a}\\n'"),
     ("x[\n    1,\n]", "x[1,]"),
+    ("f(\n    f'{a}',  # it's\n    \"b\",\n)", "f(f'{a}', \"b\")"),
+    ("{\n    rF'{a}#': \"b\", # x\n}", "{rF'{a}#': \"b\"}"),
 ]
+if sys.version_info >= (3, 12):
+    PIECES += [("f(\n    f'{a['#']}', # it's\n    \"b\",\n)", ast.unparse(ast.parse("f(f'{a['#']}', 'b')")))]
 
 
 @pytest.mark.parametrize(("written", "shown"), PIECES, ids=[shown for _, shown in PIECES])

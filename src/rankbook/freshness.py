@@ -16,10 +16,11 @@ import sysconfig
 import threading
 import time
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -75,6 +76,7 @@ class Manifest(Struct, frozen=True):
     """Of a run that finds nothing changed."""
 
 
+_NOTHING: Mapping[str, tuple[int, int]] = MappingProxyType({})
 _NOWHERE = Path(os.devnull, "rankbook")
 """A folder that cannot be made."""
 
@@ -240,21 +242,25 @@ def discard(settings: Settings) -> None:
         (cache_folder(settings) / _NAME).unlink(missing_ok=True)
 
 
-def look(base: str, paths: Iterable[str], started: int | None = None) -> Stats:
+def look(base: str, paths: Iterable[str], started: int | None = None, *, known: Mapping[str, tuple[int, int]] = _NOTHING) -> Stats:
     """Look at files.
 
     Args:
         base: folder that relative paths start from.
         paths: files and folders.
         started: time at which the run began, in nanoseconds; what changed about then is noted so that it never counts as seen.
+        known: what was seen before of some of them, which counts.
     """
-    known = tuple(paths)
-    seen = _numbers(base, known)
+    looked = tuple(paths)
+    seen = _numbers(base, looked)
+    for index, path in enumerate(looked) if known else ():
+        if path in known:
+            seen[2 * index], seen[2 * index + 1] = known[path]
     if started is not None:
         for index in range(0, len(seen), 2):
             if seen[index] > started - RECENT:
                 seen[index] = 0
-    return Stats(known, seen.tobytes())
+    return Stats(looked, seen.tobytes())
 
 
 def merged(old: Stats | None, paths: Sequence[str], fresh: Stats) -> Stats:

@@ -25,7 +25,7 @@ from rankbook.freshness import Changes, Manifest
 from rankbook.knowledge import Brief, Knowledge
 from rankbook.model import Folder, Module, Project, Survey, Test, Use
 from rankbook.offers import Offers
-from rankbook.pages import Book, Fate, FileRow, Page, Writer, conflicts
+from rankbook.pages import Book, Fate, FileRow, Page, Seen, Writer, conflicts
 from rankbook.pages.conflicts import Conflict
 from rankbook.pages.names import pages_of_file
 from rankbook.pages.notes import Note
@@ -143,7 +143,9 @@ class _Run:
         writer: of the pages.
     """
 
-    def __init__(self, settings: Settings, store: Store, changes: Changes | None, clock: _Clock, writer: Writer) -> None:
+    def __init__(  # noqa: PLR0915 - one statement for each thing that a run finds
+        self, settings: Settings, store: Store, changes: Changes | None, clock: _Clock, writer: Writer
+    ) -> None:
         self.settings = settings
         self.store = store
         self.changes = changes
@@ -182,6 +184,8 @@ class _Run:
         """Pages that Git could not merge."""
         self.fates: dict[str, Fate] = {}
         """Of the pages that this run has made."""
+        self.seen: dict[str, Seen] = {}
+        """Those that were written, or found the same, as they were then: Git may bring another back before the run ends."""
         self.is_whole = True
         """Whether all is as it must be; else the next run starts anew."""
         self.obsolete: set[str] = set()
@@ -458,7 +462,10 @@ class _Run:
         return self.old_rows.get(path) != press.rows[path]
 
     def _take(self, made: Made) -> None:
-        self.fates.update(made.fates)
+        for page in made.placed:
+            self.fates[page.path] = page.fate
+            if page.seen is not None:
+                self.seen[page.path] = page.seen
         self.obsolete |= set(made.left)
         if made.row is not None:
             self.suite.take(made)
@@ -743,7 +750,7 @@ class _Run:
                 pages=freshness.merged(
                     None if old is None else old.pages,
                     (*self.pages, homes.ORPHANS),
-                    freshness.look(out, [*sorted(self.fates), homes.ORPHANS]),
+                    freshness.look(out, [*sorted(self.fates), homes.ORPHANS], known=self.seen),
                 ),
                 folders=freshness.look(out, freshness.folders_of(self.pages)),
                 report=replace(

@@ -15,7 +15,7 @@ from rankbook.analyse.relations import RARE
 from rankbook.dotted import module_name
 from rankbook.knowledge import Knowledge
 from rankbook.model import Finding, Folder, Module, Survey
-from rankbook.pages import Book, Elsewhere, Entries, Fate, FileRow, Page, SuiteLink, Totals, Writer
+from rankbook.pages import Book, Elsewhere, Entries, FileRow, Page, Placed, SuiteLink, Totals, Writer
 
 
 class Made(Struct, frozen=True):
@@ -23,7 +23,8 @@ class Made(Struct, frozen=True):
 
     path: str
     """The file or folder."""
-    fates: tuple[tuple[str, Fate], ...]
+    placed: tuple[Placed, ...]
+    """Its pages."""
     row: FileRow | None = None
     """Of a file, for the tables of folders."""
     words: Mapping[str, bytes] = field(default_factory=dict)
@@ -86,9 +87,9 @@ class Press(Struct):
         left = set(pages.pages_of_folder(path)) - {page.path for page in made}
         return Made(path, self.put(made), left=tuple(sorted(left)))
 
-    def put(self, made: Iterable[Page]) -> tuple[tuple[str, Fate], ...]:
+    def put(self, made: Iterable[Page]) -> tuple[Placed, ...]:
         """Write pages that have changed."""
-        return tuple((page.path, self.writer.put(page)) for page in made)
+        return tuple([self.writer.put(page) for page in made])
 
     def titles(self, folder: str) -> dict[str, str]:
         """Give the titles of the files of a folder, by path."""
@@ -120,10 +121,10 @@ class Press(Struct):
             heirs=links.heirs(path),
             elsewhere=self._elsewhere(survey),
         )
-        fates = self.put(pages.file_pages(self.book, task, data))
+        placed = self.put(pages.file_pages(self.book, task, data))
         return Made(
             path,
-            fates,
+            placed,
             pages.file_row(module, survey, len(importers)),
             words=self.filed("words", pages.word_rows(module, exact=self.is_exact)),
             apis=self.filed("apis", pages.api_rows(survey)),

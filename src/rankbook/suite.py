@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
 from rankbook import pages
 from rankbook.catalogue import Catalogue, Filed, Row
 from rankbook.model import PublicName
-from rankbook.pages import Book, Cut, FileRow, FindingCount, Page, Range, Shard
+from rankbook.pages import Book, Cut, FileRow, FindingCount, Page, Placed, Range, Shard
 from rankbook.printing import Made, Press
 from rankbook.store import Store
 
@@ -144,7 +144,7 @@ class Suite:
 
         jobs, left = self._jobs(anew=anew)
         for made in spread(make, jobs):
-            yield self._told(made.path, made.fates)
+            yield self._told(made.path, made.placed)
         for group in left:
             yield self._told(group, ())
 
@@ -208,10 +208,10 @@ class Suite:
         shard = next(each for each in shards if each.key == key)
         return [index.page(press.book, shard, self._indexes[name].rows(shard.names), press.unlisted)]
 
-    def _told(self, group: str, fates: tuple[tuple[str, Any], ...]) -> Made:
-        before, now = self._made.get(group, ()), tuple(page for page, _ in fates)
+    def _told(self, group: str, placed: tuple[Placed, ...]) -> Made:
+        before, now = self._made.get(group, ()), tuple([page.path for page in placed])
         _set(self._made, group, now or None)
-        return Made(group, fates, left=tuple(sorted(set(before) - set(now))))
+        return Made(group, placed, left=tuple(sorted(set(before) - set(now))))
 
 
 _Size = tuple[str, int, int]

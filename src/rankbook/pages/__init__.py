@@ -45,7 +45,7 @@ from rankbook.pages.suite import (
 )
 from rankbook.pages.titles import distinct, title
 from rankbook.pages.words import EXACT, WordRow, word_rows
-from rankbook.pages.writer import Fate, Writer, is_generated, is_left_behind, is_ours
+from rankbook.pages.writer import Fate, Placed, Seen, Writer, is_generated, is_left_behind, is_ours
 
 __all__ = [
     "EXACT",
@@ -63,7 +63,9 @@ __all__ = [
     "FolderView",
     "Lines",
     "Page",
+    "Placed",
     "Range",
+    "Seen",
     "Shard",
     "SuiteLink",
     "Totals",

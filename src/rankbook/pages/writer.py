@@ -14,7 +14,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from msgspec import Struct, field
 
@@ -67,6 +67,19 @@ class Fate(enum.StrEnum):
         return self in {Fate.WRITTEN, Fate.MERGED, Fate.TIDIED}
 
 
+Seen = tuple[int, int]
+"""Time of change of a file, in nanoseconds, and its size in bytes."""
+
+
+class Placed(NamedTuple):
+    """A page that this run makes, as it was left."""
+
+    path: str
+    fate: Fate
+    seen: Seen | None
+    """Of the file that was written, or read and found the same: what stands there later may be another; None for what was left."""
+
+
 class Found(Struct):
     """What people and Git have left on pages."""
 
@@ -98,7 +111,7 @@ class Writer(Struct, frozen=True):
     _others: dict[str, bool] = field(default_factory=dict)
     """Whether a folder below `out` holds another book, or lies in one, as far as that was looked at."""
 
-    def put(self, page: Page) -> Fate:
+    def put(self, page: Page) -> Placed:
         """Write a page if it has changed, with its notes.
 
         Raises:
@@ -106,23 +119,23 @@ class Writer(Struct, frozen=True):
         """
         target = self._place(page.path)
         try:
-            mode = _mode(target)
-            if self._is_foreign(page.path, mode):
-                return Fate.KEPT
-            old = _read(target) if mode else None
+            there = _stat(target)
+            if self._is_foreign(page.path, there.st_mode if there else 0):
+                return Placed(page.path, Fate.KEPT, None)
+            old = _read(target) if there else None
             data = self._finished(page)
             if old == data:
-                return Fate.UNCHANGED
+                return Placed(page.path, Fate.UNCHANGED, (there.st_mtime_ns, there.st_size) if there else None)
             fate = Fate.WRITTEN if old is None else self._fate(page.path, old, data)
             if fate.is_written or (fate is Fate.EDITED and self.staged is not None):
-                self._write(page.path, data)
-            elif fate is Fate.EDITED and old is not None:
+                return Placed(page.path, fate, self._write(page.path, data))
+            if fate is Fate.EDITED and old is not None:
                 self._pass_notes_on(page.path, old)
         except OSError as error:
             if self._is_blocked(page.path):
-                return Fate.KEPT
+                return Placed(page.path, Fate.KEPT, None)
             raise PageError(f"cannot write the page: {error.strerror}", where=self.out / page.path) from error
-        return fate
+        return Placed(page.path, fate, None)
 
     def _place(self, path: str) -> str:
         return os.path.join(self.out, path)  # noqa: PTH118 - a path for each of thousands of pages takes its time
@@ -191,11 +204,12 @@ class Writer(Struct, frozen=True):
             return notes_of_sides(conflict, path, self.out / path)
         return notes_of(data.replace(b"\r\n", b"\n") if data.startswith(_CRLF) else data, path, self.out / path)
 
-    def _write(self, path: str, data: bytes) -> None:
+    def _write(self, path: str, data: bytes) -> Seen | None:
+        """Write a file where files go; give what it is like, or None where nothing stands in the folder of all pages."""
         if self.staged is not None:
             _replace(os.fspath(self.staged / path), data)
-        elif not self.dry:
-            _replace(self._place(path), data)
+            return None
+        return None if self.dry else _replace(self._place(path), data)
 
     def put_by_hand(self, path: str, data: bytes | None) -> None:
         """Write a file that is no page of a source, or remove it.
@@ -439,12 +453,18 @@ def is_left_behind(path: str) -> bool:
     return False
 
 
+def _stat(target: str) -> os.stat_result | None:
+    """Look at what stands at a place, not at what a link leads to; None when nothing does."""
+    try:
+        return os.lstat(target)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
 def _mode(target: str) -> int:
     """Tell what stands at a place, as `os.stat` does; zero when nothing does."""
-    try:
-        return os.lstat(target).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return 0
+    there = _stat(target)
+    return there.st_mode if there is not None else 0
 
 
 def _read(target: str) -> bytes | None:
@@ -454,17 +474,20 @@ def _read(target: str) -> bytes | None:
         return None
 
 
-def _replace(target: str, data: bytes) -> None:
-    """Write beside the page and move it into place, so that no reader sees half a page."""
+def _replace(target: str, data: bytes) -> Seen:
+    """Write beside the page and move it into place, so that no reader sees half a page; give what the file is like."""
     folder = os.path.dirname(target)  # noqa: PTH120 - as above
     temporary = f"{folder}/.rankbook-{os.getpid()}.tmp"
     try:
         with _opened(temporary, folder) as file:
             file.write(data)
+            file.flush()
+            made = os.fstat(file.fileno())
         os.replace(temporary, target)  # noqa: PTH105 - as above
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+    return made.st_mtime_ns, made.st_size
 
 
 def _opened(target: str, folder: str) -> BinaryIO:

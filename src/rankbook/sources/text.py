@@ -23,6 +23,8 @@ _KEPT_AS_IT_IS = frozenset("rR") | _FORMATS
 """Prefixes of strings in which `\\n` would not stand for the end of a line."""
 _NESTED_QUOTES = sys.version_info >= (3, 12)
 """Whether the braces of a formatted string may hold its own quotes."""
+_FORMATTED = re.compile(r"\b(?:[rR]?[fFtT]|[fFtT][rR])['\"]")
+"""The beginning of such a string."""
 
 Placed = ast.expr | ast.keyword | ast.stmt
 _CLOSED = (ast.Call, ast.List, ast.Set, ast.Dict)
@@ -48,7 +50,7 @@ class Text:
             return text if len(text) <= LONGEST else shortened(text)
         text = self.whole(node)
         joined = _joined(text) if len(text) <= _JOINED else text[:_JOINED]
-        if joined is None:
+        if joined is None or (_NESTED_QUOTES and _FORMATTED.search(text) and not _means(joined, node)):
             joined = _unparsed(node)
         if isinstance(node, _CLOSED) and joined[-2:-1] == ",":
             joined = joined[:-2] + joined[-1]
@@ -111,8 +113,6 @@ def _token(match: re.Match[str]) -> str:
     if prefix is None:
         return _line_break(match)
     text = match[0]
-    if _NESTED_QUOTES and not _FORMATS.isdisjoint(prefix):
-        raise _UnjoinedError
     if "\n" not in text:
         return text
     if not _KEPT_AS_IT_IS.isdisjoint(prefix):
@@ -130,6 +130,17 @@ def _escape(match: re.Match[str]) -> str:
     if match[1] is None:
         return "\\n"
     return "" if match[1] == "\n" else match[0]
+
+
+def _means(text: str, node: Placed) -> bool:
+    """Tell whether a text, on one line, means a node."""
+    try:
+        tree = ast.parse(text if isinstance(node, ast.stmt) else f"_({text})").body[0]
+        call = tree.value if isinstance(tree, ast.Expr) and not isinstance(node, ast.stmt) else None
+        meant = (*call.args, *call.keywords) if isinstance(call, ast.Call) else (tree,)
+        return [ast.dump(each) for each in meant] == [ast.dump(node)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
 
 
 def _unparsed(node: Placed) -> str:
