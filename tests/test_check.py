@@ -14,6 +14,7 @@ import yaml
 from rankbook import freshness
 from rankbook.cli import main
 from rankbook.config import load
+from rankbook.document import document
 from rankbook.pages.seals import Edited, look
 
 HOOKS = Path(__file__).parents[1] / ".pre-commit-hooks.yaml"
@@ -557,6 +558,29 @@ def test_a_commit_of_some_files_has_an_index_of_its_own(repository, tmp_path):
     assert "s/test_ring.py: not all of its changes are staged" in told.stderr
     assert git(repository, "commit", "-qam", "all").returncode == 0
     assert cloned(repository, tmp_path / "second") == 0
+
+
+def test_a_look_at_what_is_staged_begins_with_what_the_last_run_left(repository):
+    """A hook that only checks reads what has changed since the pages were made, whichever run made them, and not the whole suite."""
+    assert run(repository, "gen") == 0
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "all")
+    (repository / "s/test_scratch.py").write_text(SUITE.replace("Ring", "Scratch"))
+
+    def checked():
+        read = {}
+        chosen = load(repository, {"staged": True})
+        report = document(chosen, check=True, progress=lambda step, _done, total: read.update({step: total}))
+        return read["parse"], report.changes
+
+    assert checked() == (0, ())
+    with (repository / "s/test_ring.py").open("a") as source:
+        source.write("# more\n")
+    read, changes = checked()
+    assert read == 1
+    assert "s/test_ring.py_docs.md" in changes
+    assert run(repository, "gen", "--staged") == 0
+    assert checked() == (0, ())
 
 
 def test_what_is_staged_is_asked_of_git(project, capsys):

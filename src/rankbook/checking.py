@@ -54,7 +54,7 @@ def check(chosen: Namespace, settings: Settings, progress: Progress, say: Say, w
     Raises:
         RankbookError: a setting, a source, a template or a note is not as it must be.
     """
-    changes = freshness.compare(settings)
+    changes = freshness.compare(settings, reads=True)
     report = None if changes is None else changes.report
     if report is not None and not report.kept:
         for warning in report.warnings:

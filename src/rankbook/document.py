@@ -43,16 +43,16 @@ def document(  # noqa: PLR0913 - one argument for each thing that a door chooses
     Raises:
         RankbookError: a setting, a source, a template, a note or the folder of the pages is not as it must be.
     """
-    changes = _asked(changes or freshness.compare(settings), force=force or staged is not None)
+    changes = _asked(changes or freshness.compare(settings, reads=check), force=force or staged is not None)
     if changes is not None and changes.report is not None:
         return changes.report
     from rankbook.turns import turn
 
-    with uncollected(), turn(settings, reads=check):
+    with uncollected(), turn(settings if changes is None else changes.kept_by, reads=check):
         from rankbook.generating import generate
 
-        if changes is None or changes.manifest is not freshness.load(settings):  # another run has come between
-            changes = _asked(freshness.compare(settings), force=force or staged is not None)
+        if changes is None or changes.manifest is not freshness.load(changes.kept_by):  # another run has come between
+            changes = _asked(freshness.compare(settings, reads=check), force=force or staged is not None)
             if changes is not None and changes.report is not None:
                 return changes.report
         return generate(settings, changes, progress, check=check, force=force, staged=staged)

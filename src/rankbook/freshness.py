@@ -133,6 +133,8 @@ class Changes(Struct, frozen=True):
     pages: tuple[str, ...]
     seconds: float
     """Time that it took to look."""
+    kept_by: Settings
+    """Those of the run that left the manifest, and what it found in its cache."""
 
     @property
     def report(self) -> Report | None:
@@ -142,18 +144,20 @@ class Changes(Struct, frozen=True):
         return replace(self.manifest.report, seconds={"look": self.seconds})
 
 
-def compare(settings: Settings) -> Changes | None:
+def compare(settings: Settings, *, reads: bool = False) -> Changes | None:
     """Look for what has changed since the last run.
 
     Args:
         settings: of the run.
+        reads: whether the run writes nothing: one of what is staged then begins with what the last run of all files left, if that is later.
 
     Returns:
         What has changed; None when no run with these settings has left anything to compare with.
     """
     start = time.perf_counter()
-    manifest = load(settings)
-    if manifest is None or manifest.world != world(settings):
+    kept_by = _latest(settings) if reads and settings.staged else settings
+    manifest = load(kept_by)
+    if manifest is None or manifest.world != world(kept_by):
         return None
     root, out = os.fspath(settings.root), os.fspath(settings.below_root(settings.out))
     looked_at = (manifest.sources, manifest.surroundings, manifest.foreign, manifest.pages, manifest.folders)
@@ -162,7 +166,7 @@ def compare(settings: Settings) -> Changes | None:
     if settings.staged:  # a commit may have an index of its own
         surroundings = (*surroundings, ".")
     pages += tuple(sorted(_appeared(out, folders, manifest)))
-    return Changes(manifest, sources, surroundings, foreign, pages, time.perf_counter() - start)
+    return Changes(manifest, sources, surroundings, foreign, pages, time.perf_counter() - start, kept_by)
 
 
 def folders_of(pages: Iterable[str]) -> list[str]:
@@ -234,6 +238,18 @@ def save(settings: Settings, manifest: Manifest) -> None:
 def _identity(found: os.stat_result) -> tuple[int, int, int]:
     """Tell a file that is written anew, beside its place, from the one before."""
     return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _latest(settings: Settings) -> Settings:
+    """Give settings for what is staged, or those for all files, by whose run is the later."""
+
+    def left(settings: Settings) -> float:
+        try:
+            return (cache_folder(settings) / _NAME).stat().st_mtime
+        except OSError:
+            return 0.0
+
+    return max(settings, replace(settings, staged=False), key=left)
 
 
 def discard(settings: Settings) -> None:

@@ -8,19 +8,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
+_GROWTH = 1.5
+"""So many times the objects of when garbage was last looked for make it worth looking again."""
+_left = [0]
+"""How many objects there were then, or when the first work ended."""
+
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Work without looking for garbage."""
+    """Work without looking for garbage, until what is left of such work has grown: a server works so again and again."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
-            gc.freeze()  # and back: what was made counts as old, and is not gone through at once
+            gc.freeze()  # and back: what was made counts as old, and is not gone through at once, nor at any time by itself
+            there = gc.get_freeze_count()
             gc.unfreeze()
             gc.enable()
+            if not _left[0]:
+                _left[0] = there
+            elif there > _GROWTH * _left[0]:
+                gc.collect()
+                _left[0] = len(gc.get_objects())
 
 
 def pass_over() -> None:

@@ -76,7 +76,8 @@ def generate(  # noqa: PLR0913 - one argument for each thing that a door chooses
     writer = Writer(settings.below_root(settings.out), dry=check, staged=staged, force=force)
     if check and changes is None:
         return _documented(settings, Store(None, ""), None, progress, writer)
-    store = Store(freshness.cache_folder(settings), freshness.world(settings))
+    kept_by = settings if changes is None else changes.kept_by
+    store = Store(freshness.cache_folder(kept_by), freshness.world(kept_by))
     if changes is not None and changes.manifest.generation == store.generation:
         try:
             return _documented(settings, store, changes, progress, writer)
