@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+import yaml
 
 from browsing import DESKTOP, PHONE, served, visits
 from rankbook import searching
 from rankbook.config import load
 from rankbook.document import survey_tree
-from tiny_site import RING, build, write_project
+from tiny_site import RING, build, mkdocs, write_project
 
 pytest.importorskip("material", reason="the site needs the extra `site`")
 
@@ -70,6 +71,19 @@ import pytest
 def test_ways(way, size, shape):
     pass
 """
+SNAKES = """\
+class PythonSnakes:
+    _gauge = 3
+
+
+class PySnake(PythonSnakes):
+    gauge = 4
+
+
+class TestSnakes:
+    def test_gauge(self):
+        assert PySnake.gauge > PythonSnakes._gauge
+"""
 HOSTILE = '# Owner(s): ["<img src=x onerror=document.title=1>"]\n\n\ndef test_owned():\n    pass\n'
 
 
@@ -80,6 +94,7 @@ def project(root, *, theme=True):
     (root / "suite/test_hostile.py").write_text(HOSTILE, encoding="utf-8")
     (root / "suite/test_marked.py").write_text(MARKED, encoding="utf-8")
     (root / "suite/test_ways.py").write_text(WAYS, encoding="utf-8")
+    (root / "suite/test_snakes.py").write_text(SNAKES, encoding="utf-8")
     for path, text in SCATTERS.items():
         (root / path).write_text(text, encoding="utf-8")
     site = build(root)
@@ -157,6 +172,29 @@ def test_one_name_however_it_is_written(visit, query):
 def test_a_part_of_a_name(visit, query, first):
     """A name is found by any of its words, and by what it stands in; tests come first among equals."""
     assert ask(visit(), query)[0] == first
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("suite/test_snakes.py", ("file", "test_snakes.py", "suite/test_snakes.py")),
+        ("test_snakes.py", ("file", "test_snakes.py", "suite/test_snakes.py")),
+        ("gauge", ("test", "TestSnakes::test_gauge", f"suite/test_snakes.py:{line_of('def test_gauge', SNAKES)}")),
+        ("    def test_gauge(self):", ("test", "TestSnakes::test_gauge", f"suite/test_snakes.py:{line_of('def test_gauge', SNAKES)}")),
+        ("class PySnake(PythonSnakes):", ("class", "PySnake", f"suite/test_snakes.py:{line_of('class PySnake', SNAKES)}")),
+        ("snakes", ("class", "TestSnakes", f"suite/test_snakes.py:{line_of('class TestSnakes', SNAKES)}")),
+    ],
+)
+def test_what_is_typed_and_pasted_most(visit, query, first):
+    """A path leads to its file, a line of a source to what it defines, and a name without the word `test` to its tests before constants."""
+    assert ask(visit(), query)[0] == first
+
+
+def test_what_is_needed_beside_gpus(visit):
+    """Tests that need GPUs and more are found by the number of their GPUs."""
+    page = visit()
+    assert ask(page, "3 GPUs nccl") == ask(page, "3 GPUs")
+    assert ask(page, "3 gpu")
 
 
 def test_what_a_name_stands_in_chooses(visit):
@@ -603,6 +641,42 @@ def test_a_site_without_shards_says_so(visit, address, sites):
         page.wait_for_function("document.querySelector('.rankbook-search__status').textContent.includes('could not be read')")
     finally:
         (sites / "aside").rename(sites / "material/assets/rankbook-search")
+
+
+def test_a_site_that_the_engine_builds_has_the_search_too(visit, tmp_path):
+    """Where MkDocs builds all pages, here once for each of two languages, each page has one button, and a result leads to its line."""
+    root = write_project(tmp_path)
+    (root / "suite/test_long.py").write_text("\n".join(f"def test_q{number}():\n    pass\n" for number in range(200)))
+    settings = yaml.safe_load((root / "mkdocs.yml").read_text())
+    languages = [{"locale": "en", "default": True, "name": "English", "build": True}, {"locale": "de", "name": "Deutsch", "build": True}]
+    settings["plugins"] = ["search", {"i18n": {"docs_structure": "suffix", "languages": languages}}, "rankbook"]
+    settings["site_url"] = "https://example.org/tiny/"
+    (root / "mkdocs.yml").write_text(yaml.safe_dump(settings, sort_keys=False))
+    done = mkdocs(root, "build")
+    assert done.returncode == 0, done.stderr
+    with served(root / "site") as address:
+        for start in ("de/book/index.html", "book/index.html"):
+            page = visit(address + start)
+            assert page.get_by_role("button", name="Find a test").count() == 1
+            assert ask(page, "test_q150") == [("test", "test_q150", "suite/test_long.py:451")]
+            page.keyboard.press("Enter")
+            page.wait_for_url("**/suite/test_long.py_docs*451")
+            page.wait_for_function("scrollY > 1000")
+
+
+def test_a_site_without_generated_pages_has_no_search(visit, tmp_path):
+    """The plugin in a site of pages that people wrote alone adds no button that finds nothing."""
+    root = write_project(tmp_path)
+    (root / "pyproject.toml").write_text("")
+    (root / "docs/index.md").write_text("# A site\n")
+    settings = yaml.safe_load((root / "mkdocs.yml").read_text())
+    (root / "mkdocs.yml").write_text(yaml.safe_dump(settings | {"nav": ["index.md"]}))
+    with served(build(root)) as address:
+        page = visit(f"{address}index.html")
+        assert page.evaluate("!!document.querySelector('script[src*=\"assets/rankbook.js\"]')")
+        page.keyboard.press("t")
+        assert page.get_by_role("button", name="Find a test").count() == 0
+        assert page.locator("dialog.rankbook-search").count() == 0
 
 
 def test_an_old_address_leads_to_what_has_its_name(visit, sites):

@@ -129,9 +129,12 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         return config
 
     def _add_assets(self, config: MkDocsConfig) -> MkDocsConfig:
-        """Add the style sheet and the script, before those of the project, which may override them."""
-        config.extra_css = [STYLE, *config.extra_css]
-        config.extra_javascript = [SCRIPT, *config.extra_javascript]
+        """Add the style sheet and the script, before those of the project, which may override them.
+
+        Once: the plugin i18n begins each language with what the last one had.
+        """
+        config.extra_css = [STYLE, *(each for each in config.extra_css if each != STYLE)]
+        config.extra_javascript = [SCRIPT, *(each for each in config.extra_javascript if each != SCRIPT)]
         return config
 
     @event_priority(90)
@@ -347,11 +350,13 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         """Put the generated pages into the site."""
         build = self._here
         try:
-            for asset, content in ((STYLE, style()), (SCRIPT, script())):
+            for asset, content in ((STYLE, style()), (SCRIPT, script(finds=bool(build.docs.stamps)))):
                 build.site.put(asset, content.encode())
             if not build.is_stamped or build.shell is None:
                 build.let_go()
                 build.put_beside(directories=config.use_directory_urls)
+                if build.docs.stamps:
+                    build.finish_search(self._settings)
                 if self._live is not None:
                     self._live.close()
                 return

@@ -99,6 +99,13 @@
       history.replaceState(history.state, "", asked);
       line(old[1]).scrollIntoView({ block: "center" });
     }
+    // Where an engine has made the listing, its lines have names of that engine.
+    const wanted = LINES.exec(asked);
+    const theirs = wanted && !line(wanted[1]) && document.getElementById(`__codelineno-source-${wanted[1]}`);
+    if (theirs) {
+      asked = `#${theirs.id}`;
+      location.replace(asked);
+    }
     const ends = mark();
     if (ends && ends[0] !== ends[1]) line(ends[0]).scrollIntoView({ block: ends[1] - ends[0] > 20 ? "start" : "center" });
     first = ends ? ends[0] : 0;

@@ -68,6 +68,8 @@
   // A node id, and a line of a file, as they stand in what pytest prints and in commands.
   const NODE = /\S+\.\w+::[^\s[]+/;
   const SPOT = /(\S+\.\w+):(\d+)\b/;
+  const DEFINED = /^\s*(?:async\s+)?(?:def|class)\s+(\w+)\s*(?:[(:].*)?$/s; // a line of a source
+  const GPUS = /\b(\d+)\s*gpus?\b/i;
 
   // What a node id is about as the book lists it: without its parameters, and the source's for that of a page.
   const sourceOf = (text, page) => {
@@ -83,7 +85,7 @@
 
   // What is asked: an optional kind before a colon, and pieces that a result must hold.
   const question = (typed, groups, kinds, page) => {
-    const text = typed.slice(0, LONGEST);
+    const text = typed.slice(0, LONGEST).replace(DEFINED, "$1");
     const [, before, rest] = text.replace(/^\s*@?pytest\.mark\.(\w+).*$/s, "mark:$1").match(/^\s*([a-z ]+):(?!:)\s*(.*)$/is) || [null, "", text];
     const wanted = before.trim().toLowerCase();
     const group = wanted && groups.find((each) => each.toLowerCase() === wanted || (wanted === "need" && each === "Requirement"));
@@ -125,7 +127,8 @@
   const holds = (value, piece) => (/^\d+$/.test(piece) ? value.split(/\D+/) : value).includes(piece); // 4 is no part of 14
   const valuesFor = (row, { whole, pieces }) => row.values.filter((value) => [whole, ...pieces].some((piece) => holds(flat(value), piece)));
 
-  // How well a row fits: 0 its name (that of a file or a folder before others where a path is asked for), 1 its beginning, 2 that of a part, 3 somewhere; -1 not at all.
+  // How well a row fits: 0 its name (that of a file or a folder before others where a path is asked for, and before both the file of that path;
+  // that of a test without the word, and that of a constant, behind others), 1 its beginning, 2 that of a part, 3 somewhere; -1 not at all.
   const fit = (row, asked) => {
     const { whole, pieces, isPath, need } = asked;
     if (need && row.letter === "s") return fit(row, need);
@@ -136,9 +139,16 @@
       return held.some((value) => value === whole || pieces.includes(value)) ? 1 : held.length ? 3 : -1;
     }
     row.steps ??= words(row.plain);
+    if (isPath && row.letter === "p") {
+      const path = flat(row.place);
+      if (path.endsWith(whole)) return path === whole ? -0.7 : -0.6;
+    }
     const name = row.steps.join("");
     const last = pieces.length > 1 && !name.includes(whole) ? pieces.at(-1) : whole;
-    if (name === last || (row.letter === "p" && joined(row.name.replace(/\.[^.]*$/, "")) === last)) return isPath && "pd".includes(row.letter) ? -0.5 : 0;
+    if (name === last || (row.letter === "p" && joined(row.name.replace(/\.[^.]*$/, "")) === last)) return isPath && "pd".includes(row.letter) ? -0.5 : "kv".includes(row.letter) ? 0.6 : 0;
+    // `store` is what `test_store`, `TestStore` and `test_store.py` are about.
+    if ("tcp".includes(row.letter) && row.steps.filter((step, place) => !(step === "test" && (!place || place + 1 === row.steps.length))
+      && !(row.letter === "p" && place + 1 === row.steps.length)).join("") === last) return 0.3;
     if (name.startsWith(last)) return 1;
     return row.steps.some((_, place) => place && row.steps.slice(place).join("").startsWith(last)) ? 2 : 3;
   };
@@ -150,6 +160,9 @@
     const [needed, isCut] = startsFor(top.starts, asked);
     const rows = await fitting(top, asked, chosen, needed);
     if (rows.length || asked.apart.length < 2) return { rows, pieces: [asked.whole, ...asked.pieces], isCut };
+    // What is needed beside GPUs stands in no row with them.
+    const gpus = GPUS.exec(text);
+    if (gpus && text.trim() !== gpus[0]) return find(`${Number(gpus[1])} GPU${gpus[1] === "1" ? "" : "s"}`, chosen);
     // Parameters may be asked for without what stands between them, and before the name of the test.
     const apart = { ...asked, pieces: asked.apart, isApart: true };
     const [others, isMore] = startsFor(top.starts, apart, Math.max(1, SHARDS - 1 - needed.length));
@@ -385,6 +398,8 @@
     if (event.target === dialog) dialog.close();
   });
   list.addEventListener("click", (event) => {
+    // Material takes a link to where a language's pages begin for a choice of that language.
+    if (document.querySelector(".md-select a[hreflang]")) event.stopPropagation();
     if (!event.ctrlKey && !event.metaKey && !event.shiftKey && event.target.closest("a")) dialog.close();
   });
   close.addEventListener("click", () => dialog.close());
