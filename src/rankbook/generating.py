@@ -41,7 +41,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _FEW = 200
 """Files up to which starting processes costs more time than it saves."""
-_MOST_AT_ONCE, _TURNS = 25, 32
+_MOST_AT_ONCE, _TURNS = 25, 64
 """Files that a process takes at once, and how often it takes some where they are fewer: at the end, one waits for the other's last."""
 _FEW_SUMS = 40
 """Folders and parts of indexes up to which it does so."""
@@ -446,7 +446,7 @@ class _Run:
         if press.suite != self.store.get("indexes", "suite links"):
             folders.add("")
             self.store.put("indexes", "suite links", _packed(press.suite))
-        for made in self._spread_finely(press.folder_pages, pages.deepest_first(folders)):
+        for made in self._spread_finely(press.folder_pages, pages.deepest_first(folders)[::-1]):  # the largest first
             self._take(made)
         for made in self.suite.print(press, untested, len(public), self._spread_finely, anew=self._is_spoiled("suite-")):
             self._take(made)
@@ -789,7 +789,7 @@ class _Run:
 
     def _spread_finely(self, function: Callable[[Sequence[_Item]], list[_Result]], items: Sequence[_Item]) -> Iterator[_Result]:
         """Apply a function to items each of which sums up many files, in several processes when the tree is large and they are not few."""
-        for _, results in spread(function, items, self.jobs if len(self.paths) > _FEW and len(items) > _FEW_SUMS else 1, 4):
+        for _, results in spread(function, items, self.jobs if len(self.paths) > _FEW and len(items) > _FEW_SUMS else 1, 1):
             yield from results
 
 
