@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -15,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Self
 
+import msgspec
 from msgspec import Struct, field
 
 from rankbook.model import Finding
@@ -125,7 +125,7 @@ class Run:
                 return Findings(warning=f"ruff ended with status {status}, so no page has findings: {_complaint(Path(self._folder.name))}")
             with Path(self._folder.name, "out").open("rb") as lines:
                 return Findings(self._by_path(lines))
-        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        except (OSError, msgspec.DecodeError, ValueError, TypeError, KeyError, RecursionError) as error:
             return Findings(warning=f"ruff printed what cannot be read, so no page has findings: {str(error)[:_LONGEST]}")
 
     def _by_path(self, lines: Iterable[bytes]) -> dict[str, tuple[Finding, ...]]:
@@ -140,7 +140,7 @@ class Run:
         """Texts that many findings share."""
         left_out = {path: frozenset(IN_TESTS if _OF_TESTS.match(path) else OUTSIDE_TESTS) - self._rules for path in self._sources.values()}
         for line in lines:
-            said = json.loads(line)
+            said = msgspec.json.decode(line)
             rule, path = said["code"], self._sources[said["filename"]]
             if not isinstance(rule, str) or not _CODE.fullmatch(rule) or rule in left_out[path]:
                 continue
