@@ -58,6 +58,8 @@ _COPIED = ("imports.svg", _INVENTORY)
 """What is generated beside the pages and stands on the site as it is."""
 _FEW = 60
 """Pages up to which starting processes costs more time than it saves."""
+_AT_ONCE = 10
+"""Pages that a process takes at once."""
 _HERE = Path(__file__).parent
 _CODE = tuple(_HERE / name for name in ("publish.py", "filling.py", "dead_links.py", "markers.py", "stamps.py"))
 """What makes pages of the site, besides the folder `site`."""
@@ -878,7 +880,8 @@ class _Run:
         facts: dict[str, Facts] = {}
         if not todo:
             return facts
-        for _, made in spread(self.filler.fill, todo, jobs):
+        # Those on top are the largest; the last ones are to be small, for at the end one process waits for the other.
+        for _, made in spread(self.filler.fill, sorted(todo, key=lambda path: path.count("/")), jobs, _AT_ONCE):
             for path, seen, context, found in made:
                 self.rows[path] = self.rows[path]._replace(made=seen, context=context)
                 facts[path] = found
