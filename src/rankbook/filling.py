@@ -48,7 +48,7 @@ class Filler(Struct, frozen=True):
 
     def page(self, path: str) -> tuple[tuple[int, int], Facts]:
         """Make and write one page."""
-        rendered = render(body_of(self.folder / path), path, self.addresses)
+        rendered = render(body_of(f"{self.folder}/{path}"), path, self.addresses)
         stamp = self.stamps[path]
         before, after = self.steps.of(path)
         leaf = Leaf(

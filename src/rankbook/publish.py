@@ -33,7 +33,7 @@ from rankbook.site.addresses import Addresses
 from rankbook.site.assets import script, style
 from rankbook.site.forge import FACTS
 from rankbook.site.shell import Shell
-from rankbook.stamps import Stamps, Told, body_of, told_of
+from rankbook.stamps import Stamps, Told, body_of, stamp_of, told_of
 from rankbook.told_engines import MKDOCS
 from rankbook.workers import processes, spread
 
@@ -310,13 +310,13 @@ class Docs:
         """Of the generated pages."""
 
     def _look(self, paths: Sequence[str]) -> None:
-        known, seen_already = self.site.kept.rows, self._seen_already()
-        unseen = [path for path in paths if path not in seen_already]
-        seen_already.update(zip(unseen, _seen(self.site.folder, unseen), strict=True))
+        known, as_made = self.site.kept.rows, self._seen_already()
+        unseen = [path for path in paths if path not in as_made]
+        seen_now = as_made | dict(zip(unseen, _seen(self.site.folder, unseen), strict=True))
         for path in paths:
-            row, seen = known.get(path), seen_already[path]
+            row, seen = known.get(path), seen_now[path]
             if row is None or row.seen != seen:
-                row = Row(seen, _told(self.site.folder / path) if path.endswith(".md") else ())
+                row = Row(seen, _told(f"{self.site.folder}/{path}", is_as_made=path in as_made) if path.endswith(".md") else ())
             self.rows[path] = row
 
     def _seen_already(self) -> dict[str, Seen]:
@@ -359,10 +359,13 @@ class Docs:
         return min(roots, key=lambda path: (path.count("/"), path), default="")
 
 
-def _told(path: Path) -> Told:
+def _told(path: str, *, is_as_made: bool) -> Told:
+    """Read what a page says of itself; nobody has edited the listing of one that is as it was made."""
+    if is_as_made:
+        return told_of(stamp_of(path))
     from rankbook.pages.seals import stamp_as_listed  # what makes pages is of no use where none has changed
 
-    return told_of(stamp_as_listed(path))
+    return told_of(stamp_as_listed(Path(path)))
 
 
 def _is_copied(path: str, folders: Collection[str]) -> bool:

@@ -63,7 +63,7 @@ def told_of(stamp: Stamp | None) -> Told:
     return (stamp.page, stamp.title, stamp.source, stamp.size, stamp.sha256, stamp.needs, stamp.owners) if stamp else ()
 
 
-def stamp_of(path: Path) -> Stamp | None:
+def stamp_of(path: Path | str) -> Stamp | None:
     """Read what a page says of itself, without what is embedded in it.
 
     Args:
@@ -97,7 +97,7 @@ def stamp_of(path: Path) -> Stamp | None:
     )
 
 
-def body_of(path: Path) -> str:
+def body_of(path: Path | str) -> str:
     """Read what stands behind the front matter of a page.
 
     Args:
@@ -111,7 +111,7 @@ def body_of(path: Path) -> str:
     return text[match.end() if match else front_matter.split(text)[1] :]
 
 
-def _read(path: Path, size: int = -1) -> str:
+def _read(path: Path | str, size: int = -1) -> str:
     try:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - this runs for each page
             return (file.read(size) or b"").decode("utf-8", errors="replace")
