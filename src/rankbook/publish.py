@@ -883,6 +883,8 @@ class _Run:
         facts: dict[str, Facts] = {}
         if not todo:
             return facts
+        if jobs > 1:
+            import_module("rankbook.site.highlight")  # here, for else each process would do so
         # Those on top are the largest; the last ones are to be small, for at the end one process waits for the other.
         for _, made in spread(self.filler.fill, sorted(todo, key=lambda path: path.count("/")), jobs, _AT_ONCE):
             for path, seen, context, found in made:
