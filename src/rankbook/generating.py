@@ -410,6 +410,7 @@ class _Run:
                 self.suite.drop(path)
                 self.store.put("rows", path, None)
                 self.store.put("keywords", path, None)
+                self.store.put("sought", path, None)
                 self.offers.put(path, None)
             self._print_folders(press, files, gone)
             if self.offers.is_changed or self._is_spoiled(pages.INVENTORY):
@@ -474,10 +475,12 @@ class _Run:
                 self.old_rows[made.path] = self.store.get("rows", made.path)
             self.store.put("rows", made.path, _packed(made.row))
             self.store.put("keywords", made.path, made.keywords)
+            self.store.put("sought", made.path, made.sought)
             self.offers.put(made.path, made.entries)
         if made.warning:
             self.passing.append(made.warning)
             self.store.put("facts", made.path, None)
+            self.store.put("sought", made.path, None)
 
     def _retitled(self, press: Press, paths: set[str]) -> set[str]:
         """Name the files that are called otherwise because of their neighbours."""

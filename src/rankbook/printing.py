@@ -16,6 +16,7 @@ from rankbook.dotted import module_name
 from rankbook.knowledge import Knowledge
 from rankbook.model import Finding, Folder, Module, Survey
 from rankbook.pages import Book, Elsewhere, Entries, FileRow, Page, Placed, SuiteLink, Totals, Writer
+from rankbook.sought import rows_of
 
 
 class Made(Struct, frozen=True):
@@ -32,6 +33,8 @@ class Made(Struct, frozen=True):
     apis: Mapping[str, bytes] = field(default_factory=dict)
     keywords: bytes = b""
     """Of a file, the first line of each keyword, packed."""
+    sought: bytes = b""
+    """Of a file, what a search finds in it, packed."""
     findings: tuple[pages.FindingCount, ...] = ()
     entries: Entries | None = None
     """What a file offers to links."""
@@ -129,6 +132,7 @@ class Press(Struct):
             words=self.filed("words", pages.word_rows(module, exact=self.is_exact)),
             apis=self.filed("apis", pages.api_rows(survey)),
             keywords=pickle.dumps(pages.first_lines(module), pickle.HIGHEST_PROTOCOL),
+            sought=pickle.dumps(rows_of(facts, survey), pickle.HIGHEST_PROTOCOL),
             findings=pages.finding_counts(path, self.findings[path]),
             entries=pages.entries(pages.named(module, self._dotted(path), survey.tests), unlisted=self.unlisted),
         )

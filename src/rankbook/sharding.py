@@ -23,14 +23,15 @@ from rankbook.config import Settings
 from rankbook.counts import KEY, counted
 from rankbook.freshness import Manifest
 from rankbook.garbage import uncollected
-from rankbook.model import Module, Project, Survey, Test
+from rankbook.model import Project
 from rankbook.pages import FileRow
 from rankbook.pages.marks_index import first_cell, heading_of, marked
 from rankbook.pages.shards import split
 from rankbook.requirements import gpu_range, of_text
 from rankbook.shelf import Place, Way, Written, kept_in, seen, token_of
-from rankbook.site.search_rows import FILE, FOLDER, LETTERS, LONGEST, cases, keyed, postings, row
+from rankbook.site.search_rows import FOLDER, LONGEST, keyed, postings, row
 from rankbook.site.search_shards import INDEX, index, shards
+from rankbook.sought import Rows, one_line, rows_of
 from rankbook.store import Store, StoreError
 
 _GRAM = 4
@@ -46,14 +47,9 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS by_drawer ON shards (first)",
     "CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value BLOB NOT NULL)",
 )
-_CASES = 100
-"""Rows of a source that find its tests by their parameters."""
-_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(000[0-9a-f]{5}|0010[0-9a-f]{4}))")
-"""What pytest writes in an id for a character that is not of ASCII."""
 _PAGE = re.compile(r"[?#]")
 """What ends the part of an address that names a page."""
-_Rows = tuple[str, ...]
-_Places = Mapping[str, _Rows]
+_Places = Mapping[str, Rows]
 """Rows by what they lead to: a source, or `/` and the address of a page."""
 
 
@@ -136,56 +132,7 @@ def _suite_page(way: Way, kind: str, key: str = "") -> str:
     return way.below(pages.page_of_suite(kind, key))
 
 
-def rows_of(module: Module, survey: Survey) -> _Rows:
-    """Give the rows of a source.
-
-    Args:
-        module: its facts.
-        survey: what it says with the files that it names.
-    """
-    path = module.source.path
-    lines = {each.qualname: each.line for each in module.classes}
-    tested: set[int] = set()
-    rows, parts, last = [FILE], defaultdict[str, dict[str, None]](dict), dict[str, Test]()
-    is_listed = pages.has_listing(module.source)
-    for test in survey.tests:
-        line = test.line if test.path == path else lines.get(test.class_name or "", 0)
-        if test.path == path:
-            tested.add(line)
-        name, _, parameters = test.name.partition("[")
-        found = row("t", line if is_listed else 0, _one_line(f"{test.class_name}::{name}" if test.class_name else name))
-        rows.append(found)
-        if parameters:
-            parts[found].update(dict.fromkeys(parameters.removesuffix("]").split("-")))
-            last[found] = test
-    rows += [each for found, test in last.items() for each in cases(found, _values(parts[found], test))][:_CASES]
-    for kind, name, line, scope in module.keywords:
-        letter = LETTERS.get(kind)
-        if letter is None or kind == "mark" or (name[:2] == "__" == name[-2:]) or (line in tested and letter in "tfm"):
-            continue
-        rows.append(row(letter, line if is_listed else 0, _one_line(f"{scope}.{name}" if scope and letter != "e" else name)))
-    return tuple(dict.fromkeys(rows))
-
-
-def _values(parts: Iterable[str], test: Test) -> Iterator[str]:
-    """Give what stands in the brackets of a test's ids, without what pytest numbers for want of a name: `shape0`.
-
-    Args:
-        parts: what stands between the hyphens, each once.
-        test: one of its cases.
-    """
-    numbered = {name for name, _ in test.case}
-    for part in parts:
-        if part and (part[-1] not in "0123456789" or part.rstrip("0123456789") not in numbered):
-            yield _one_line(_ESCAPE.sub(_unescaped, part)).replace("|", " ")
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    letter = chr(int(found[found.lastindex or 0], 16))
-    return letter if letter.isprintable() else found[0]
-
-
-def _api_rows(apis: Mapping[str, int], way: Way) -> dict[str, _Rows]:
+def _api_rows(apis: Mapping[str, int], way: Way) -> dict[str, Rows]:
     """Give the rows that lead to the index of APIs, by the page's address.
 
     Args:
@@ -198,11 +145,11 @@ def _api_rows(apis: Mapping[str, int], way: Way) -> dict[str, _Rows]:
         for name in shard.names:
             space = name.rpartition(".")[0]
             anchor = f"#{slug(space)}" if space else ""
-            found.setdefault(f"/{page}{anchor}", []).append(row("a", apis[name], _one_line(name)))
+            found.setdefault(f"/{page}{anchor}", []).append(row("a", apis[name], one_line(name)))
     return {page: tuple(sorted(rows)) for page, rows in found.items()}
 
 
-def _suite_rows(suite: Mapping[str, FileRow], way: Way) -> dict[str, _Rows]:
+def _suite_rows(suite: Mapping[str, FileRow], way: Way) -> dict[str, Rows]:
     """Give the rows that lead to the other pages about the whole suite, by the page's address.
 
     Args:
@@ -213,7 +160,7 @@ def _suite_rows(suite: Mapping[str, FileRow], way: Way) -> dict[str, _Rows]:
     owners = Counter(owner for each in suite.values() for owner in each.owners)
     spots = pages.spots_of_owners(suite)
     for owner, files in owners.items():
-        found.setdefault(f"/{way.below(spots[owner].page)}#{spots[owner].anchor.site}", []).append(row("w", files, _one_line(owner)))
+        found.setdefault(f"/{way.below(spots[owner].page)}#{spots[owner].anchor.site}", []).append(row("w", files, one_line(owner)))
     tested = {path: each for path, each in suite.items() if each.tests}
     marks = marked(tested)
     for shard in pages.mark_shards(marks):
@@ -222,26 +169,26 @@ def _suite_rows(suite: Mapping[str, FileRow], way: Way) -> dict[str, _Rows]:
             kind, _, value = name.partition("\n")
             place = _row_of(page, heading_of(kind), first_cell(kind, value))
             letter, said = ("r", value) if kind == "mark" else ("s", f"{kind} {value}")
-            found.setdefault(place, []).append(row(letter, len(marks[name]), _one_line(said)))
+            found.setdefault(place, []).append(row(letter, len(marks[name]), one_line(said)))
     for need, files in Counter(need for each in tested.values() for need in each.needs).items():
         asked = of_text(need)
         if asked.kind == "gpus" and (gpus := gpu_range(asked.value)) is not None:
             place = _row_of(_suite_page(way, "suite-hardware"), "Hardware", str(gpus[0] or "none"))
-            found.setdefault(place, []).append(row("s", files, _one_line(need)))
+            found.setdefault(place, []).append(row("s", files, one_line(need)))
     return {page: tuple(sorted(rows)) for page, rows in found.items()}
 
 
-def _folder_rows(paths: Iterable[str], way: Way) -> dict[str, _Rows]:
+def _folder_rows(paths: Iterable[str], way: Way) -> dict[str, Rows]:
     """Give the rows that lead to folders, by the page's address.
 
     Args:
         paths: all sources.
         way: to the pages.
     """
-    found: dict[str, _Rows] = {}
+    found: dict[str, Rows] = {}
     for folder, files in Counter(above for path in paths for above in _folders(path)).items():
         address = quote(way.below(pages.page_of_folder("index", folder)).encode(errors="surrogateescape"))
-        found[f"/{address}"] = (row(FOLDER, files, _one_line(folder)[-LONGEST:]),)
+        found[f"/{address}"] = (row(FOLDER, files, one_line(folder)[-LONGEST:]),)
     return found
 
 
@@ -263,15 +210,11 @@ _OVERVIEWS: Mapping[str, tuple[tuple[str, str], Callable[[Any, Way], _Places]]] 
 """Where the store has what rows are made from, and what makes them."""
 
 
-def _one_line(name: str) -> str:
-    return name if name.isprintable() and "\t" not in name else " ".join(name.split())
-
-
 # What has changed
 
 
-_Seen = dict[str, tuple[bytes, int]]
-"""By source: time and size as the last run saw them, and a sum over its survey."""
+_Seen = dict[str, int]
+"""By source: a sum over its rows."""
 
 
 class _News:
@@ -307,13 +250,12 @@ class _News:
         yield from self._overviews(self._kept.about("pages", {}))
 
     def _sources(self, known: _Seen) -> Iterator[tuple[str, _Places]]:
-        sources, sums = self._manifest.sources, self._store.sums("surveys")
-        for place, path in enumerate(sources.paths):
-            stat = sources.seen[16 * place : 16 * place + 16]
-            self.seen[path] = stat, sums.get(path, 0)
-            if known.get(path) != self.seen[path] or not any(stat[:8]):  # a time of 0: it changed while it was looked at
-                module = self._store.get("facts", path)
-                yield path, {} if module is None else {path: rows_of(module, self._store.get("surveys", path) or Survey(path))}
+        sums = self._store.sums("sought")
+        for path in self._manifest.sources.paths:
+            self.seen[path] = sums.get(path, 0)
+            if known.get(path) != self.seen[path]:
+                rows = self._store.get("sought", path)
+                yield path, {path: rows} if rows else {}
 
     def _overviews(self, known: Mapping[str, str]) -> Iterator[tuple[str, _Places]]:
         for place, (key, rows) in _OVERVIEWS.items():

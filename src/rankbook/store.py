@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 _Value = TypeVar("_Value")
 _NAME = "store.sqlite"
-_TABLES = ("facts", "packages", "surveys", "findings", "rows", "keywords", "totals", "words", "apis", "entries", "indexes")
+_TABLES = ("facts", "packages", "surveys", "findings", "rows", "keywords", "sought", "totals", "words", "apis", "entries", "indexes")
 """Tables of one value per key."""
 _SCHEMA = "".join(f"CREATE TABLE IF NOT EXISTS {table} (key TEXT PRIMARY KEY, value BLOB NOT NULL);\n" for table in _TABLES)
 """With row ids: SQLite would keep the first part of each of these long values in the tree of the keys, and so write more pages."""
