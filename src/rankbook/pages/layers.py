@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -279,13 +279,14 @@ class _Draft(Struct, dict=True):
     def place(self) -> dict[Stop, float]:
         """Sweep down and up, moving each stop as near to its neighbours as its row lets it."""
         x: dict[Stop, float] = {}
-        for row in self.rows:
-            x.update(zip(row, self._apart(row, [0.0] * len(row)), strict=True))
+        rows = [(row, self._offsets(row)) for row in self.rows]
+        for row, offsets in rows:
+            x.update(zip(row, _apart(row, offsets, [0.0] * len(row)), strict=True))
+        pulls = self._pulls
         for turn in range(2 * _ROUNDS):
-            rows = self.rows if turn % 2 == 0 else self.rows[::-1]
-            for row in rows:
-                wanted = [_mean([(x[other], weight) for other, weight in self._pulls[stop]], x[stop]) for stop in row]
-                x.update(zip(row, self._apart(row, wanted), strict=True))
+            for row, offsets in rows if turn % 2 == 0 else rows[::-1]:
+                wanted = [_mean([(x[other], weight) for other, weight in pulls[stop]], x[stop]) for stop in row]
+                x.update(zip(row, _apart(row, offsets, wanted), strict=True))
         self._close_up(x)
         return x
 
@@ -340,22 +341,9 @@ class _Draft(Struct, dict=True):
                     insort(seen, end)
         return total
 
-    def _apart(self, row: Sequence[Stop], wanted: Sequence[float]) -> list[float]:
-        """Keep the order and the room between stops, as near to where they want to be as all of them together can."""
-        offsets = [0.0]
-        for left, right in pairwise(row):
-            offsets.append(offsets[-1] + self._room(left, right))
-        # Without their offsets the places must not decrease: pool the neighbours that would.
-        blocks: list[tuple[float, float, int]] = []
-        for stop, goal, offset in zip(row, wanted, offsets, strict=True):
-            weight = 1.0 if stop.is_up is None else 2.0
-            total, weights, count = weight * (goal - offset), weight, 1
-            while blocks and blocks[-1][0] / blocks[-1][1] > total / weights:
-                before = blocks.pop()
-                total, weights, count = total + before[0], weights + before[1], count + before[2]
-            blocks.append((total, weights, count))
-        bases = [total / weights for total, weights, count in blocks for _ in range(count)]
-        return [base + offset for base, offset in zip(bases, offsets, strict=True)]
+    def _offsets(self, row: Sequence[Stop]) -> list[float]:
+        """Tell how far the stops of a row must at least be from the first one."""
+        return [*accumulate((self._room(left, right) for left, right in pairwise(row)), initial=0.0)]
 
     def _room(self, left: Stop, right: Stop) -> float:
         gap = _GAP if left.is_up is None and right.is_up is None else _TRUNK_GAP
@@ -363,6 +351,27 @@ class _Draft(Struct, dict=True):
 
     def _width(self, stop: Stop) -> float:
         return self.widths[stop.node] if stop.is_up is None else 0.0
+
+
+def _apart(row: Sequence[Stop], offsets: Sequence[float], wanted: Sequence[float]) -> list[float]:
+    """Keep the order and the room between stops, as near to where they want to be as all of them together can.
+
+    Args:
+        row: the stops.
+        offsets: how far they must at least be from the first one.
+        wanted: where they want to be.
+    """
+    # Without their offsets the places must not decrease: pool the neighbours that would.
+    blocks: list[tuple[float, float, int]] = []
+    for stop, goal, offset in zip(row, wanted, offsets, strict=True):
+        weight = 1.0 if stop.is_up is None else 2.0
+        total, weights, count = weight * (goal - offset), weight, 1
+        while blocks and blocks[-1][0] / blocks[-1][1] > total / weights:
+            before = blocks.pop()
+            total, weights, count = total + before[0], weights + before[1], count + before[2]
+        blocks.append((total, weights, count))
+    bases = [total / weights for total, weights, count in blocks for _ in range(count)]
+    return [base + offset for base, offset in zip(bases, offsets, strict=True)]
 
 
 def _is_trunk(stop: Stop, other: Stop) -> bool:
