@@ -587,6 +587,10 @@ def test_export_import_and_merge(book, tmp_path):
     assert rankbook("ledger", "merge", ".rankbook/ledger.sqlite", "third.sqlite", *there, cwd=book, status=2).startswith(
         "rankbook: error: third.sqlite: there is no such file"
     )
+    (book / "cut.sqlite").touch()
+    assert rankbook("ledger", "merge", "cut.sqlite", *there, cwd=book, status=2).startswith(
+        "rankbook: error: cut.sqlite: it is empty, and a ledger never is; fetch it again"
+    )
     merged = ("ledger", "merge", ".rankbook/ledger.sqlite", "other.sqlite", "--ledger", "third.sqlite")
     assert rankbook(*merged, cwd=book) == "4 runs added, 4 there already\n"
     assert rankbook("ledger", "merge", "third.sqlite", "--ledger", "third.sqlite", cwd=book) == "0 runs added, 0 there already\n"

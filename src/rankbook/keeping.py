@@ -376,6 +376,8 @@ def _merge(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> i
     for path in chosen.ledgers:
         if not path.is_file():
             raise LedgerError("it is no file" if path.exists() else "there is no such file", where=path, right="name a ledger")
+        if not path.stat().st_size:
+            raise LedgerError("it is empty, and a ledger never is", where=path, right="fetch it again; nothing was merged")
     others = [path for path in chosen.ledgers if path.resolve() != ledger.path.resolve()]
     return _add(ledger, chain.from_iterable(map(_runs_in, others)), say)
 
