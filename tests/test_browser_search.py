@@ -72,6 +72,9 @@ def test_ways(way, size, shape):
     pass
 """
 SNAKES = """\
+import pytest
+
+
 class PythonSnakes:
     _gauge = 3
 
@@ -83,6 +86,10 @@ class PySnake(PythonSnakes):
 class TestSnakes:
     def test_gauge(self):
         assert PySnake.gauge > PythonSnakes._gauge
+
+    @pytest.mark.parametrize("speed", ["slow", "fast"])
+    @pytest.mark.parametrize("machine", ["4gpu", "cpu"])
+    def test_gauge_of(self, speed, machine): ...
 """
 HOSTILE = '# Owner(s): ["<img src=x onerror=document.title=1>"]\n\n\ndef test_owned():\n    pass\n'
 
@@ -195,6 +202,8 @@ def test_what_is_needed_beside_gpus(visit):
     page = visit()
     assert ask(page, "3 GPUs nccl") == ask(page, "3 GPUs")
     assert ask(page, "3 gpu")
+    assert ask(page, "keyword: 3 gpus nccl") == []
+    assert [name for _, name, _ in ask(page, "gauge 4gpu-slow")] == ["TestSnakes::test_gauge_of[4gpu|slow]"]
 
 
 def test_what_a_name_stands_in_chooses(visit):

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -34,6 +36,18 @@ import sys
 gone = {"distutils", "imp", "cgi", "sre_parse", "_sha256"}
 sys.stdlib_module_names = (sys.stdlib_module_names | gone) if OLD else (sys.stdlib_module_names - gone | {"annotationlib", "_colorize"})
 """
+
+
+@pytest.mark.parametrize("name", ["compression", "profiling", "chunk", "imp", "annotationlib"])
+def test_a_module_of_the_tree_is_found_whatever_modules_a_python_has(tmp_path, name):
+    """A file called as a module that only some Pythons have is the one that a test beside it imports."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / f"tests/{name}.py").write_text("class Base:\n    def test_inherited(self): ...\n")
+    (tmp_path / "tests/test_it.py").write_text(f"from {name} import Base\n\n\nclass TestIt(Base):\n    def test_own(self): ...\n")
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["tests"]\n')
+    command = [sys.executable, "-m", "rankbook.cli", "query", "tests", "--format", "ids", "--root", str(tmp_path)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert set(done.stdout.split()) == {"tests/test_it.py::TestIt::test_own", "tests/test_it.py::TestIt::test_inherited"}
 
 
 def test_same_pages_whatever_modules_a_python_has(tmp_path):

@@ -1174,6 +1174,7 @@ KNOWS_WORK = """\
 case "$*" in
   "-G github.com-work" | "-G gh") echo user git; echo hostname ssh.github.com ;;
   "-G azure") echo hostname ssh.dev.azure.com ;;
+  "-G six") echo hostname 2001:db8::1 ;;
   "-G "*) echo "hostname $2" ;;
 esac
 """
@@ -1187,6 +1188,8 @@ esac
         ("ssh://git@GH:2222/people/a%20ring", "https://github.com/people/a%20ring"),
         ("azure:v3/people/rings/ring", "https://dev.azure.com/people/rings/_git/ring"),
         ("git@gitlab.com-home:people/ring.git", ""),
+        ("git@gitlab:people/ring.git", "https://gitlab/people/ring"),
+        ("six:people/ring.git", "https://[2001:db8::1]/people/ring"),
     ],
 )
 def test_a_remote_with_a_name_of_the_settings_of_ssh(project, tmp_path, monkeypatch, address, url):
@@ -1958,6 +1961,11 @@ def test_a_service_that_cannot_run_the_hook_is_told_to_skip_it(project, monkeypa
     assert note in init(project).stdout
     write(project, {HOOKS: (project / HOOKS).read_text().replace("false}", "false, skip: [rankbook-check]}")})
     assert note not in init(project).stdout
+    write(project, {HOOKS: "ci: {autofix_prs: false}\nrepos: []\n"})  # where no hook is added, nobody needs anything
+    said = init(project).stdout
+    assert "`repos` is no list with entries" in said
+    assert note not in said
+    assert NEEDED not in said
 
 
 @pytest.mark.parametrize(

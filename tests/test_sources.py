@@ -120,6 +120,7 @@ PIECES = [
     ("{\n    rF'{a}#': \"b\", # x\n}", "{rF'{a}#': \"b\"}"),
 ]
 if sys.version_info >= (3, 12):
+    PIECES += [("x[f'a',  # it's\n  f'b']", "x[f'a', f'b']"), ("f(*f'a',  # it's\n  **x)", "f(*f'a', **x)")]
     PIECES += [("f(\n    f'{a['#']}', # it's\n    \"b\",\n)", ast.unparse(ast.parse("f(f'{a['#']}', 'b')")))]
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import subprocess
 import time
+from functools import partial
 
 import pytest
 
 from rankbook import turns
 from rankbook.cli import main
 from rankbook.config import load
+from rankbook.document import document
 from rankbook.freshness import cache_folder
 
 SUITE = "import unittest\n\n\nclass TestRing(unittest.TestCase):\n    def test_token(self):\n        assert 7 % 7 == 0\n"
@@ -128,6 +131,21 @@ def test_a_check_waits_for_a_run(project, waits, capsys):
     for go_on in waits:
         go_on()
     assert (status, first.status()) == (0, 0), capsys.readouterr().err
+
+
+def test_a_look_at_what_is_staged_waits_for_both_runs(project, waits):
+    """It begins with what a run of all files has left, and waits for one of what is staged, too, which may be writing the pages."""
+    for words in (("init", "-q"), ("add", ".")):
+        subprocess.run(["git", *words], cwd=project, check=True)
+    staged = load(project, {"staged": True})
+    folder = cache_folder(staged)
+    folder.mkdir(parents=True)
+    for each in (folder, cache_folder(load(project))):
+        with (each / "turn").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            waits.append(partial(fcntl.flock, file, fcntl.LOCK_UN))
+            assert not document(staged, check=True).changes
+            assert not waits
 
 
 def test_the_turn_of_a_killed_run_ends_with_it(project):

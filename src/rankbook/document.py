@@ -6,6 +6,7 @@ A look at all files comes first; what makes pages (`generating.py`) is loaded on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,10 +49,12 @@ def document(  # noqa: PLR0913 - one argument for each thing that a door chooses
         return changes.report
     from rankbook.turns import turn
 
-    with uncollected(), turn(settings if changes is None else changes.kept_by, reads=check):
+    lent = None if changes is None or changes.kept_by is settings else changes.kept_by
+    with uncollected(), turn(settings, reads=check), turn(lent, reads=True) if lent is not None else nullcontext():
         from rankbook.generating import generate
 
-        if changes is None or changes.manifest is not freshness.load(changes.kept_by):  # another run has come between
+        # Another run has come between, or may have: what is lent has no manifest that tells of it.
+        if changes is None or lent is not None or changes.manifest is not freshness.load(changes.kept_by):
             changes = _asked(freshness.compare(settings, reads=check), force=force or staged is not None)
             if changes is not None and changes.report is not None:
                 return changes.report

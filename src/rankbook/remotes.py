@@ -119,10 +119,15 @@ def alias(address: str) -> str:
 
 
 def resolved(address: str) -> str:
-    """Give a remote's address by the host that ssh means, where it has a name of a person's own; as it is where ssh knows no other."""
+    """Give a remote's address by the host that ssh means, where it has a name of a person's own.
+
+    One without a dot of which ssh knows no other name is that of a host nearby; else it stays as it is.
+    """
     found, name = _read(address)[0], alias(address)
     host = _host_of(name) if name else ""
-    return f"ssh://{host}/{quote(found.path)}" if found and host not in ("", name) else address
+    if found is None or not host or (host == name and "." in name):
+        return address
+    return f"{'https' if host == name else 'ssh'}://{f'[{host}]' if ':' in host else host}/{quote(found.path)}"
 
 
 def _host_of(name: str) -> str:
@@ -140,7 +145,8 @@ def _read(address: str) -> tuple[Remote | None, bool]:
     address = address.strip()
     short = None if "://" in address else _SHORT.fullmatch(address)
     if short is not None:
-        return _checked("https", short[1], "", short[2]), True
+        path = unquote(short[2]) if _BY_SSH.get(short[1].lower()) == _AZURE else short[2]
+        return _checked("https", short[1], "", path), True
     try:
         parts = urlsplit(address)
         port = f":{parts.port}" if parts.port and parts.scheme.startswith("http") else ""
@@ -156,6 +162,6 @@ def _checked(scheme: str, host: str, port: str, path: str) -> Remote | None:
     host = _BY_SSH.get(host.lower(), host.lower())
     path = path.strip("/").removesuffix(".git").rstrip("/")
     if host == _AZURE:
-        path = unquote(_AZURE_BY_SSH.sub(r"\1/_git/\2", path))
+        path = _AZURE_BY_SSH.sub(r"\1/_git/\2", path)
     is_named = path and path.isprintable() and not _NO_PATH.search(path)
     return Remote(host + port, path, scheme) if is_named and _HOST.fullmatch(host) else None

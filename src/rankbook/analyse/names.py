@@ -13,7 +13,7 @@ from rankbook.analyse.reads import Reads
 from rankbook.analyse.stars import Star, Stars, Walk
 from rankbook.dotted import INIT
 from rankbook.model import PACKAGES, Class, Constant, Function, Import, Module
-from rankbook.standard_library import STANDARD_LIBRARY
+from rankbook.standard_library import OF_ALL_VERSIONS
 from rankbook.vocabulary import BUILT_IN, Vocabulary
 
 _Answer = TypeVar("_Answer")
@@ -434,7 +434,7 @@ class Names:
         return folder
 
 
-_STANDARD = STANDARD_LIBRARY - {"test"}
+_STANDARD = OF_ALL_VERSIONS - {"test"}
 """Modules that a file of the tree does not shadow, and whose names stay as they are; `test` is a common name of a folder of tests."""
 
 

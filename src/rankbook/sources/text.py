@@ -135,10 +135,13 @@ def _escape(match: re.Match[str]) -> str:
 def _means(text: str, node: Placed) -> bool:
     """Tell whether a text, on one line, means a node."""
     try:
-        tree = ast.parse(text if isinstance(node, ast.stmt) else f"_({text})").body[0]
-        call = tree.value if isinstance(tree, ast.Expr) and not isinstance(node, ast.stmt) else None
-        meant = (*call.args, *call.keywords) if isinstance(call, ast.Call) else (tree,)
-        return [ast.dump(each) for each in meant] == [ast.dump(node)]
+        if isinstance(node, ast.stmt):
+            return ast.dump(ast.parse(text).body[0]) == ast.dump(node)
+        if isinstance(node, ast.Tuple | ast.Slice):  # which may stand without brackets
+            within = ast.parse(f"_[{text}]", mode="eval").body
+            return isinstance(within, ast.Subscript) and ast.dump(within.slice) == ast.dump(node)
+        call = ast.parse(f"_({text})" if isinstance(node, ast.keyword | ast.Starred) else f"_(({text}))", mode="eval").body
+        return isinstance(call, ast.Call) and [ast.dump(each) for each in (*call.args, *call.keywords)] == [ast.dump(node)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
 

@@ -108,7 +108,7 @@ def _asks_for_rankbook(settings: Mapping[str, Any], facts: Facts) -> bool:
     """Tell whether a hook runs the rankbook that is installed: one that is there, or the one that is to be added."""
     hooks = (hook for repo in _tables(settings, "repos") for hook in _tables(repo, "hooks"))
     languages = [hook.get("language") for hook in hooks if str(hook.get("id")).startswith("rankbook")]
-    return "system" in languages if languages else bool(settings) and not facts.is_published
+    return "system" in languages if languages else any(_tables(settings, "repos")) and not facts.is_published
 
 
 def _told_of_hook(settings: Mapping[str, Any], running: list[str]) -> Iterator[str]:

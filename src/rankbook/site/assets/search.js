@@ -160,13 +160,14 @@
     const [needed, isCut] = startsFor(top.starts, asked);
     const rows = await fitting(top, asked, chosen, needed);
     if (rows.length || asked.apart.length < 2) return { rows, pieces: [asked.whole, ...asked.pieces], isCut };
-    // What is needed beside GPUs stands in no row with them.
-    const gpus = GPUS.exec(text);
-    if (gpus && text.trim() !== gpus[0]) return find(`${Number(gpus[1])} GPU${gpus[1] === "1" ? "" : "s"}`, chosen);
     // Parameters may be asked for without what stands between them, and before the name of the test.
     const apart = { ...asked, pieces: asked.apart, isApart: true };
     const [others, isMore] = startsFor(top.starts, apart, Math.max(1, SHARDS - 1 - needed.length));
-    return { rows: await fitting(top, apart, chosen, others), pieces: [asked.whole, ...asked.apart], isCut: isMore };
+    const found = await fitting(top, apart, chosen, others);
+    // What is needed beside GPUs stands in no row with them.
+    const gpus = !found.length && !asked.group && !asked.letter && GPUS.exec(text);
+    if (gpus && text.trim() !== gpus[0]) return find(`${Number(gpus[1])} GPU${gpus[1] === "1" ? "" : "s"}`, chosen);
+    return { rows: found, pieces: [asked.whole, ...asked.apart], isCut: isMore };
   };
 
   // What fits among the rows of some shards, the best first.
