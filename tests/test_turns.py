@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import time
-from functools import partial
 
 import pytest
 
@@ -133,19 +132,23 @@ def test_a_check_waits_for_a_run(project, waits, capsys):
     assert (status, first.status()) == (0, 0), capsys.readouterr().err
 
 
-def test_a_look_at_what_is_staged_waits_for_both_runs(project, waits):
+def test_a_look_at_what_is_staged_waits_for_both_runs(project, monkeypatch):
     """It begins with what a run of all files has left, and waits for one of what is staged, too, which may be writing the pages."""
     for words in (("init", "-q"), ("add", ".")):
         subprocess.run(["git", *words], cwd=project, check=True)
     staged = load(project, {"staged": True})
-    folder = cache_folder(staged)
-    folder.mkdir(parents=True)
-    for each in (folder, cache_folder(load(project))):
-        with (each / "turn").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            waits.append(partial(fcntl.flock, file, fcntl.LOCK_UN))
-            assert not document(staged, check=True).changes
-            assert not waits
+    cache_folder(staged).mkdir(parents=True)
+    files = [folder / "turn" for folder in (cache_folder(staged), cache_folder(load(project)))]
+    files[0].touch()
+    waited, real = [], turns._wait
+
+    def wait(descriptor, *, reads):
+        waited.append(next(file for file in files if os.path.samestat(os.fstat(descriptor), file.stat())))
+        real(descriptor, reads=reads)
+
+    monkeypatch.setattr(turns, "_wait", wait)
+    assert not document(staged, check=True).changes
+    assert waited == files
 
 
 def test_the_turn_of_a_killed_run_ends_with_it(project):
