@@ -624,7 +624,7 @@ def facts(tmp_path, **values):
         "remote": Remote("github.com", f"o/{EVIL.replace(' ', '')}"),
         "branch": EVIL.replace(" ", "").replace("[", "").replace(":", ""), "python": "3.13", "install": install, "site": install,
         "rankbook": f"rankbook @ git+https://x/{EVIL}", "needs_torch": True, "gpus": 2, "forges": ("github", "gitlab"), "is_ignored": True,
-        "stage": EVIL,
+        "stage": EVIL, "is_published": True,
     }  # fmt: skip
     return Facts(**{**known, **values})
 
