@@ -142,8 +142,9 @@ def test_long_pieces_are_whole() -> None:
         assert ast.literal_eval(text) == [(number, f"case {number}") for number in range(300)]
     for text in (decorator.text, base.text, call.text):
         ast.parse(text)
-    endless = parse_bytes("a.py", b"x = [\n" + b"  1,\n" * 50_000 + b"]\ny = '" + b"z" * 50_000 + b"'\n")
+    endless = parse_bytes("a.py", b"x = [f'a', # it's\n" + b"  1,\n" * 50_000 + b"]\ny = '" + b"z" * 50_000 + b"'\n")
     assert [len(constant.value) <= 20_002 and constant.value.endswith(" …") for constant in endless.constants] == [True, True]
+    assert "# it's" in endless.constants[0].value  # cut as it is written, whichever Python reads it
 
 
 USES = """

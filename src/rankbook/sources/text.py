@@ -49,8 +49,9 @@ class Text:
             text = self._slice(node.lineno, node.col_offset, node.end_col_offset)
             return text if len(text) <= LONGEST else shortened(text)
         text = self.whole(node)
-        joined = _joined(text) if len(text) <= _JOINED else text[:_JOINED]
-        if joined is None or (_NESTED_QUOTES and _FORMATTED.search(text) and not _means(joined, node)):
+        is_whole = len(text) <= _JOINED
+        joined = _joined(text) if is_whole else text[:_JOINED]
+        if joined is None or (is_whole and _NESTED_QUOTES and _FORMATTED.search(text) and not _means(joined, node)):
             joined = _unparsed(node)
         if isinstance(node, _CLOSED) and joined[-2:-1] == ",":
             joined = joined[:-2] + joined[-1]
