@@ -19,6 +19,8 @@ PHONE, TABLET, DESKTOP = {"width": 390, "height": 844}, {"width": 760, "height":
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """Names of its programs; the first is the same engine without the windows around it, and takes a fifth less time."""
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+OPEN: list[Any] = []
+"""The contexts of the pages that tests look at."""
 
 
 def unavailable(reason: str) -> None:
@@ -52,9 +54,14 @@ def served(site: Path, port: int = 0) -> Iterator[str]:
     """Serve a folder, by default at any free port; give its address."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Quiet, directory=os.fspath(site))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}/"
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/"
+            yield address
         finally:
+            # What a page still loads when a test is over, Material's search in the background for example, would fail: it goes first.
+            for context in OPEN:
+                if any(page.url.startswith(address) for page in context.pages):
+                    context.close()
             server.shutdown()
 
 
@@ -79,17 +86,22 @@ def browser():
 @contextmanager
 def visits(chromium) -> Iterator[Callable[..., Any]]:
     """Give a function that opens an empty page, each in a context of its own, with the options of one; no script of a page may fail."""
-    contexts, errors = [], []
+    contexts: list[Any] = []
+    errors: list[str] = []
 
     def opened(**options):
         context = chromium.new_context(**{"viewport": DESKTOP, **options})
         contexts.append(context)
+        OPEN.append(context)
         page = context.new_page()
         page.set_default_timeout(15_000)
-        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("pageerror", lambda error: errors.append(error.stack or str(error)))
         return page
 
-    yield opened
-    for context in contexts:
-        context.close()
+    try:
+        yield opened
+    finally:
+        for context in contexts:
+            context.close()
+            OPEN.remove(context)
     assert errors == []

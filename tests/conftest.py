@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+pytest.register_assert_rewrite("browsing", "checked_books", "executions", "ledgers", "proving", "tiny_site")
 _KEPT = tempfile.TemporaryDirectory(prefix="rankbook-tests-")
 os.environ["RANKBOOK_CACHE_DIR"] = _KEPT.name
 for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
