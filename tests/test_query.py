@@ -53,6 +53,7 @@ class TestPlain:
     "torch/__init__.py": "",
     "torch/distributed.py": "def all_reduce(): ...\ndef all_to_all_single(): ...\ndef gather(): ...\nclass Store: ...\n",
 }
+HARNESS = "torch.testing._internal.common_distributed"
 FOUR, TWO = "suite/test_reduce.py::TestReduce::test_four", "suite/test_reduce.py::TestReduce::test_two"
 BARRIER = "suite/deep/test_plain.py::TestPlain::test_barrier"
 GROUPS = ["suite/deep/test_plain.py::test_group[gloo]", "suite/deep/test_plain.py::test_group[mpi]"]
@@ -176,6 +177,78 @@ def test_marks_are_those_by_which_pytest_selects(tmp_path, capsys):
     assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]] == [[name, str(n)] for name, n in expected.items()]
 
 
+DECORATED = {
+    "tests/__init__.py": "",
+    "tests/wrapping.py": """\
+import functools
+import unittest
+
+import pytest
+
+import deciding
+
+hard = pytest.mark.hard
+needs_link = unittest.skipIf(deciding.lonely(), "no link")
+
+
+def twice(function):
+    return functools.wraps(function)(lambda *given: (function(*given), function(*given)))
+
+
+@needs_link
+class Linked(unittest.TestCase):
+    @twice
+    def test_far(self): ...
+""",
+    "tests/test_decorated.py": """\
+import pytest
+
+from . import wrapping
+from .wrapping import Linked, hard, twice as again
+
+
+@deciding.once("a")
+class TestNear(Linked):
+    @staticmethod
+    @hard
+    @wrapping.twice
+    def test_near(): ...
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@again
+@nobody.knows()
+@(lambda function: function)
+def test_alone(n): ...
+
+
+@pytest.fixture
+def test_data(): ...
+""",
+}
+
+
+def test_decorators_have_their_full_names(tmp_path, capsys):
+    """What decorates a test, the class that it is in and those that this derives from count, under the names that imports give them.
+
+    Marks under any name, and what Python and pytest have themselves, are no decorators.
+    """
+    for path, text in DECORATED.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["tests"]\n')
+    assert main(["query", "tests", "--name", "test_*", "--format", "json", "--root", str(tmp_path)]) == 0
+    found = {each["id"].partition("::")[2]: each["decorators"] for each in json.loads(capsys.readouterr().out)}
+    link, twice = "tests.wrapping.needs_link", "tests.wrapping.twice"
+    assert found == {
+        "Linked::test_far": [link, twice],
+        "TestNear::test_far": ["deciding.once", link, twice],
+        "TestNear::test_near": ["deciding.once", link, twice],
+        "test_alone[1]": ["nobody.knows", twice],
+        "test_alone[2]": ["nobody.knows", twice],
+    }
+
+
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
@@ -194,6 +267,9 @@ def test_marks_are_those_by_which_pytest_selects(tmp_path, capsys):
         (["--owner", "*distributed"], [FOUR, TWO]),
         (["--mark", "slow"], [FOUR, TWO]),
         (["--mark", "nightly"], [BARRIER]),
+        (["--decorator", "skip_if_lt_x_gpu"], [FOUR, TWO]),
+        (["--decorator", "*.common_distributed.requires_nccl"], [FOUR]),
+        (["--decorator", "parametrize"], []),
         (["--harness", "multiprocesstestcase"], [FOUR, TWO]),
         (["--path", "test_plain.py"], [BARRIER, *GROUPS]),
         (["--need", "backend nccl"], [FOUR]),
@@ -236,6 +312,7 @@ def test_names_are_those_of_the_index(tmp_path, capsys):
         (["files"], ["suite/deep/test_plain.py 3 0", "suite/test_reduce.py 2 4 oncall: distributed"]),
         (["owners"], ["oncall: distributed 2 1"]),
         (["marks"], ["nightly 1 1", "slow 2 1"]),
+        (["decorators"], [f"{HARNESS}.requires_nccl 1 1", f"{HARNESS}.skip_if_lt_x_gpu 2 1"]),
         (
             ["apis", "--under", "torch.distributed", "--gpus", ">0"],
             ["torch.distributed.all_reduce 1 1", "torch.distributed.all_to_all_single 1 1"],

@@ -341,6 +341,8 @@ class Test(Struct, frozen=True):
     """Why this entry stands for several tests whose names cannot be read, as a clause; empty when it is one test."""
     marks: tuple[str, ...] = ()
     """Pytest marks by which it can be selected, sorted: its own, those of its case, its classes and its module."""
+    decorators: tuple[str, ...] = ()
+    """Full names of what decorates it and its classes, sorted, without marks and what pytest and Python themselves have."""
 
 
 class Use(Struct, frozen=True):

@@ -274,6 +274,11 @@ def _needs(each: Candidate) -> Iterator[str]:
         yield from (need.text, need.kind)
 
 
+def _decorators(each: Candidate) -> Iterator[str]:
+    for name in each.test.decorators:
+        yield from (name, name.rpartition(".")[2])
+
+
 FILTERS: Mapping[str, Filter] = {
     "gpus": Filter("N", "needs so many GPUs: 2, '>=2', '<4'; 0 for none", _number(lambda each: [fewest_gpus(each.test.requirements)])),
     "world-size": Filter("N", "runs with so many ranks: 4, '>2'", _number(_world_sizes)),
@@ -285,6 +290,7 @@ FILTERS: Mapping[str, Filter] = {
     "api": Filter("NAME", "reaches this name or one below it: torch.distributed.all_reduce", _api),
     "owner": Filter("NAME", "stands in a file of this owner: 'oncall: distributed'", _any_name(lambda each: each.owners)),
     "mark": Filter("NAME", "has this pytest mark: slow", _any_name(lambda each: each.test.marks)),
+    "decorator": Filter("NAME", "has this decorator, or its class: skip_if_lt_x_gpu", _any_name(_decorators)),
     "harness": Filter("NAME", "is run by this harness: MultiProcessTestCase", _any_name(lambda each: [each.test.harness or ""])),
     "here": Filter("WORD", "runs on this machine, or is skipped, absent or unknown, as far as its needs tell", _here),
     "path": Filter("GLOB", "stands in a file that matches: 'test/distributed/**'", _path),
@@ -322,6 +328,7 @@ def _tests(suite: _Suite, chosen: list[Candidate], _question: Question) -> Itera
             "needs": [_need(need, suite.told) for need in test.requirements],
             "owners": list(each.owners),
             "marks": list(test.marks),
+            "decorators": list(test.decorators),
         }
         yield Row(each.id, (test.harness or "", ", ".join(each.needs)), facts)
 
@@ -409,6 +416,9 @@ NOUNS: Mapping[str, Noun] = {
     "needs": Noun("What they need.", ("need", "tests", "files"), _counted(lambda each: each.needs, "need")),
     "owners": Noun("Who answers for them.", ("owner", "tests", "files"), _counted(lambda each: each.owners, "owner")),
     "marks": Noun("The pytest marks that they have.", ("mark", "tests", "files"), _counted(lambda each: each.test.marks, "mark")),
+    "decorators": Noun(
+        "What decorates them and their classes.", ("decorator", "tests", "files"), _counted(lambda each: each.test.decorators, "decorator")
+    ),
     UNFOUND: Noun("Tests that pytest does not find, and why: nobody ever runs them.", ("test or class", "tests", "why"), _unfound),
 }
 """What may be asked for; all but `tests` and `unfound` are counted over the tests that the filters choose."""

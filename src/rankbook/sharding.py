@@ -25,7 +25,7 @@ from rankbook.freshness import Manifest
 from rankbook.garbage import uncollected
 from rankbook.model import Project
 from rankbook.pages import FileRow
-from rankbook.pages.marks_index import first_cell, heading_of, marked
+from rankbook.pages.marks_index import DECORATOR, MARK, first_cell, heading_of, marked
 from rankbook.pages.shards import split
 from rankbook.requirements import gpu_range, of_text
 from rankbook.shelf import Place, Way, Written, kept_in, seen, token_of
@@ -47,6 +47,8 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS by_drawer ON shards (first)",
     "CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value BLOB NOT NULL)",
 )
+_NAMED = {MARK: "r", DECORATOR: "j"}
+"""Kinds of row that have a name of their own, where others are requirements."""
 _PAGE = re.compile(r"[?#]")
 """What ends the part of an address that names a page."""
 _Places = Mapping[str, Rows]
@@ -168,7 +170,7 @@ def _suite_rows(suite: Mapping[str, FileRow], way: Way) -> dict[str, Rows]:
         for name in shard.names:
             kind, _, value = name.partition("\n")
             place = _row_of(page, heading_of(kind), first_cell(kind, value))
-            letter, said = ("r", value) if kind == "mark" else ("s", f"{kind} {value}")
+            letter, said = _NAMED.get(kind, "s"), value if kind in _NAMED else f"{kind} {value}"
             found.setdefault(place, []).append(row(letter, len(marks[name]), one_line(said)))
     for need, files in Counter(need for each in tested.values() for need in each.needs).items():
         asked = of_text(need)

@@ -104,7 +104,7 @@ class Suite:
         there = {
             "suite-hardware": any(row.tests for row in rows),
             "suite-owners": any(row.owners for row in rows),
-            "suite-marks": any(row.marks or row.asks for row in rows),
+            "suite-marks": any(row.marks or row.decorators or row.asks for row in rows),
             "suite-words": self._has("words"),
             "suite-apis": self._has("apis"),
             "suite-untested": bool(untested),

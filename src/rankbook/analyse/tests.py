@@ -249,6 +249,7 @@ def _of_function(draft: Draft, path: str, method: _Method) -> Iterator[Collected
         case=variant.case,
         family=method.family,
         marks=_sorted(marks.around(draft, path), *_marks_of(draft, method)),
+        decorators=_sorted(marks.decorators_of(draft, origin, function)),
     )
     if test.family:
         yield Collected(test, function)
@@ -281,6 +282,7 @@ def _of_class(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
             case=tuple({**dict(held.case), **dict(variant.case)}.items()),
             family=method.family or held.family,
             marks=_sorted(around, *_marks_of(draft, method)),
+            decorators=_sorted(marks.decorators_of(draft, ancestor.path, function, held.lineage)),
         )
         collected = Collected(test, function, held.lineage)
         yield from (collected,) if is_case or method.family else _cases(draft, path, collected, lineages)

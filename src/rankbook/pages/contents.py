@@ -20,7 +20,7 @@ TOPICS: dict[str, Topic] = {
     "suite-apis": Topic("API index", "which tests exercise a function or a class, and under which requirements"),
     "suite-untested": Topic("Untested names", "public names that no test mentions"),
     "suite-words": Topic("Words from A to Z", "where each class, test, fixture, function and constant is defined"),
-    "suite-marks": Topic("Marks and requirements", "which files have tests with a mark, and tests that need something"),
+    "suite-marks": Topic("Marks and requirements", "which files have tests with a mark or a decorator, and tests that need something"),
     "suite-owners": Topic("Owners", "which files and tests belong to whom"),
     "suite-findings": Topic("Findings", "what ruff says, by rule and by folder"),
 }

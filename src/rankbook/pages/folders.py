@@ -51,6 +51,8 @@ class FileRow(Struct, frozen=True):
     """Number of tests by kind of requirement, by value and by class of hardware; GPUs are in `hardware` alone."""
     marks: Mapping[str, int] = field(default_factory=dict)
     """Number of tests by pytest mark."""
+    decorators: Mapping[str, int] = field(default_factory=dict)
+    """Number of tests by the full name of what decorates them or their classes."""
     apis: int = 0
     """Number of imported names that its tests exercise."""
     imports: Mapping[str, int] = field(default_factory=dict)
@@ -295,6 +297,7 @@ def file_row(module: Module, survey: Survey, imported_by: int) -> FileRow:
         hardware=by_gpus({hardware_of(test).key: 1} for test in survey.tests),
         asks=asks_of(survey.tests),
         marks=dict(sorted(Counter(mark for test in survey.tests for mark in test.marks).items())),
+        decorators=dict(sorted(Counter(name for test in survey.tests for name in test.decorators).items())),
         apis=sum(bool(use.tests) for use in survey.uses),
         imports=dict(survey.import_lines),
         codeowners=module.codeowners,

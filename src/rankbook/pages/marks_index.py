@@ -1,4 +1,4 @@
-"""Which files have tests with a mark, and tests that need something: the index of marks and requirements."""
+"""Which files have tests with a mark or a decorator, and tests that need something: the index of marks and requirements."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from rankbook.requirements import KINDS
 
 MOST = 8
 """Files of a mark that the index lists."""
-_MARK = "mark"
-_HEADINGS = {_MARK: "Marks", "one of": "One of several", "condition": "Conditions, as they are written"}
+MARK, DECORATOR = "mark", "decorator"
+_FIRST = (MARK, DECORATOR)
+_HEADINGS = {MARK: "Marks", DECORATOR: "Decorators", "one of": "One of several", "condition": "Conditions, as they are written"}
 _HEAD = "| {} | Tests | Files | Where |\n|---|--:|--:|---|\n"
 
 Marked = Mapping[str, Mapping[str, int]]
@@ -22,15 +23,16 @@ Marked = Mapping[str, Mapping[str, int]]
 
 
 def marked(rows: Mapping[str, FileRow]) -> dict[str, dict[str, int]]:
-    """Gather which files have tests with which marks and requirements.
+    """Gather which files have tests with which marks, decorators and requirements.
 
     Args:
         rows: the files with tests, by path.
     """
     found: dict[str, dict[str, int]] = {}
     for path, row in rows.items():
-        for mark, tests in row.marks.items():
-            found.setdefault(f"{_MARK}\n{mark}", {})[path] = tests
+        for kind, names in ((MARK, row.marks), (DECORATOR, row.decorators)):
+            for name, tests in names.items():
+                found.setdefault(f"{kind}\n{name}", {})[path] = tests
         for kind, values in row.asks.items():
             for value, counts in values.items():
                 found.setdefault(f"{kind}\n{value}", {}).setdefault(path, sum(counts.values()))
@@ -41,7 +43,7 @@ def mark_sections(found: Marked, names: Iterable[str], places: Places) -> Iterat
     """Write the rows of one page of the index, under their kinds.
 
     Args:
-        found: all marks and requirements.
+        found: all marks, decorators and requirements.
         names: those of the page.
         places: its links.
     """
@@ -66,8 +68,8 @@ def heading_of(kind: str) -> str:
     return _HEADINGS.get(kind) or kind.capitalize()
 
 
-def _order(kind: str) -> tuple[bool, int, str]:
-    return kind != _MARK, KINDS.index(kind) if kind in KINDS else len(KINDS), kind
+def _order(kind: str) -> tuple[int, int, str]:
+    return _FIRST.index(kind) if kind in _FIRST else len(_FIRST), KINDS.index(kind) if kind in KINDS else len(KINDS), kind
 
 
 def _singular(kind: str) -> str:

@@ -44,7 +44,7 @@ def suite_kinds(rows: Iterable[FileRow], *, untested: bool, findings: bool) -> t
     for row in rows:
         there["suite-hardware"] = there.get("suite-hardware", False) or row.tests > 0
         there["suite-owners"] = there.get("suite-owners", False) or bool(row.owners)
-        there["suite-marks"] = there.get("suite-marks", False) or bool(row.marks or row.asks)
+        there["suite-marks"] = there.get("suite-marks", False) or bool(row.marks or row.decorators or row.asks)
         there["suite-words"] = there.get("suite-words", False) or any(kind in row.keywords for kind in DEFINED)
         there["suite-apis"] = there.get("suite-apis", False) or row.apis > 0
     return tuple(kind for kind in TOPICS if there.get(kind))

@@ -41,6 +41,7 @@ KINDS: Mapping[str, Kind] = {
     "w": Kind("owner", "Owner"),
     "s": Kind("requirement", "Requirement"),
     "r": Kind("mark", "Keyword"),
+    "j": Kind("decorator", "Keyword"),
     "o": Kind("option", "Keyword"),
     "k": Kind("constant", "Keyword"),
     "v": Kind("variable", "Keyword"),
@@ -49,7 +50,7 @@ KINDS: Mapping[str, Kind] = {
 """By the letter that begins a row, in the order in which equal results come."""
 LETTERS: Mapping[str, str] = {kind.word: letter for letter, kind in KINDS.items()}
 """By word."""
-_DOTTED = frozenset("acynfmxgqktov")
+_DOTTED = frozenset("acynfmxgqktovj")
 """Kinds whose names have what they stand in before them."""
 
 
