@@ -58,6 +58,7 @@ import pytest
 @pytest.mark.unhurried
 @pytest.mark.world_size(3)
 @pytest.mark.gpus(3)
+@halls.without_echo(3)
 def test_marked():
     pass
 """
@@ -303,6 +304,8 @@ def test_a_mark_as_it_is_written(visit):
     page = visit()
     for query in ("@pytest.mark.unhurried", 'pytest.mark.unhurried(reason="a.b:3")'):
         assert ask(page, query) == [("mark", "unhurried", "in 1 file")]
+    for query in ("@halls.without_echo(3)", "@without_echo"):
+        assert ask(page, query) == [("decorator", "halls.without_echo", "in 1 file")]
 
 
 def test_a_page_by_its_name(visit):
@@ -354,6 +357,7 @@ def test_an_api_leads_to_its_tests(visit):
 @pytest.mark.parametrize(
     ("query", "shown", "cell"),
     [
+        ("keyword:without_echo", "suite-marks.html?row=halls.without_echo#decorators", "halls.without_echo"),
         ("keyword:unhurried", "suite-marks.html?row=unhurried#marks", "unhurried"),
         ("requirement:world size 3", "suite-marks.html?row=3#world-size", "3"),
         ("requirement:3 GPUs", "suite-hardware.html?row=3#hardware", "3"),

@@ -13,6 +13,8 @@ from rankbook.site.search_rows import FILE, LETTERS, cases, row
 Rows = tuple[str, ...]
 _CASES = 100
 """Rows of a source that find its tests by their parameters."""
+_OF_TESTS = ("mark", "decorator")
+"""Kinds that are counted by the tests that have them: the page on marks shows them."""
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(000[0-9a-f]{5}|0010[0-9a-f]{4}))")
 """What pytest writes in an id for a character that is not of ASCII."""
 
@@ -42,7 +44,7 @@ def rows_of(module: Module, survey: Survey) -> Rows:
     rows += [each for found, test in last.items() for each in cases(found, _values(parts[found], test))][:_CASES]
     for kind, name, line, scope in module.keywords:
         letter = LETTERS.get(kind)
-        if letter is None or kind == "mark" or (name[:2] == "__" == name[-2:]) or (line in tested and letter in "tfm"):
+        if letter is None or kind in _OF_TESTS or (name[:2] == "__" == name[-2:]) or (line in tested and letter in "tfm"):
             continue
         rows.append(row(letter, line if is_listed else 0, one_line(f"{scope}.{name}" if scope and letter != "e" else name)))
     return tuple(dict.fromkeys(rows))
