@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 
 from rankbook import front_matter, model
 from rankbook.analyse import analyse
@@ -227,6 +228,23 @@ def test_pages_of_a_small_suite():
     assert "| [`oncall: ring`](#oncall-ring) | 2 | 3 | 1 | 1 | 1 |" in owners
     assert "## `module: deep`\n\n- [`suite/deep/test_one.py`](suite/deep/test_one.py_docs.md): 1 test, 8 GPUs\n" in owners
     assert "2 tests: 1 with no GPU, 1 with 2 GPUs" in owners
+
+
+def test_files_of_one_name_are_told_apart():
+    """In a row of a table, files of one name have as many of their folders in their labels as it takes; others have none."""
+    row = rows_of(FILES)[0]["suite/test_two.py"]
+    same = ["a/ops/test_ops.py", "b/ops/test_ops.py", "b/nn/test_ops.py", "test_ops.py", "x/conftest.py", "y/x/conftest.py"]
+    pages = made(suite.suite_pages(BOOK, {path: replace(row, path=path) for path in [*same, "b/nn/test_two.py"]}))
+    [said] = [line for line in pages["suite-marks.md"].splitlines() if line.startswith("| `slow` ")]
+    assert re.findall(r"\[`([^`]+)`\]\(([^)]+)_docs\.md\)", said) == [
+        ("a/ops/test_ops.py", "a/ops/test_ops.py"),
+        ("nn/test_ops.py", "b/nn/test_ops.py"),
+        ("test_two.py", "b/nn/test_two.py"),
+        ("b/ops/test_ops.py", "b/ops/test_ops.py"),
+        ("test_ops.py", "test_ops.py"),
+        ("x/conftest.py", "x/conftest.py"),
+        ("y/x/conftest.py", "y/x/conftest.py"),
+    ]
 
 
 def test_indexes_of_a_small_suite_are_one_page_each():

@@ -101,12 +101,13 @@ def _text(need: Requirement) -> str:
 def _entry(name: str, rows: list[ApiRow], places: Places) -> str:
     rows.sort(key=lambda row: (-row.tests, row.path))
     shown = rows[:MOST]
-    where = [_place(row, places) for row in shown if not row.via]
+    near = places.among({path for row in shown for path in (row.path, row.via) if path})
+    where = [_place(row, near) for row in shown if not row.via]
     through: dict[tuple[str, int], list[str]] = {}
     for row in shown:
         if row.via:
-            through.setdefault((row.via, row.lines[0]), []).append(places.file(row.path))
-    where += [f"{places.line(via, line)} for {', '.join(files)}" for (via, line), files in through.items()]
+            through.setdefault((row.via, row.lines[0]), []).append(near.file(row.path))
+    where += [f"{near.line(via, line)} for {', '.join(files)}" for (via, line), files in through.items()]
     where += [plural(len(rows) - MOST, "more file")] if len(rows) > MOST else []
     label = code(name.rpartition(".")[2])
     home = next((row for row in rows if row.home), None)

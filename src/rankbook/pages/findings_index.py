@@ -78,7 +78,8 @@ def findings_view(counts: Sequence[FindingCount], places: Places, links: Links) 
 def _rule(rule: str, counts: list[FindingCount], places: Places) -> str:
     label = f"[{code(rule)}]({counts[0].url})" if counts[0].url else str(code(rule))
     counts.sort(key=lambda count: (-count.times, count.path))
-    where = ", ".join(f"{places.line(count.path, count.line)} ({count.times:,})" for count in counts[:_FILES])
+    near = places.among({count.path for count in counts[:_FILES]})
+    where = ", ".join(f"{near.line(count.path, count.line)} ({count.times:,})" for count in counts[:_FILES])
     more = f" and {plural(len(counts) - _FILES, 'more file')}" if len(counts) > _FILES else ""
     times = sum(count.times for count in counts)
     return f"| {label} | {text(counts[0].name.replace('-', ' '))} | {times:,} | {len(counts):,} | {where}{more} |\n"

@@ -78,7 +78,8 @@ def _singular(kind: str) -> str:
 
 def _row(kind: str, value: str, files: Mapping[str, int], places: Places) -> str:
     most = sorted(files, key=lambda path: (-files[path], path))
-    where = ", ".join(f"{places.file(path)} ({files[path]:,})" for path in most[:MOST])
+    near = places.among(most[:MOST])
+    where = ", ".join(f"{near.file(path)} ({files[path]:,})" for path in most[:MOST])
     more = f" and {plural(len(most) - MOST, 'more file')}" if len(most) > MOST else ""
     label = code(value) if value else kind
     return f"| {label} | {sum(files.values()):,} | {len(files):,} | {where}{more} |\n"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook.model import PACKAGES
 from rankbook.pages.fence import line_anchor
@@ -20,6 +24,21 @@ class _Target(Struct, frozen=True):
     has_lines: bool
 
 
+def _apart(labels: Mapping[str, str]) -> dict[str, str]:
+    """Lengthen those labels of paths that are the same, folder by folder."""
+    found = dict(labels)
+    while True:
+        taken = Counter(found.values())
+        longer = {path: _longer(path, label) for path, label in found.items() if taken[label] > 1}
+        if all(found[path] == label for path, label in longer.items()):
+            return found
+        found |= longer
+
+
+def _longer(path: str, label: str) -> str:
+    return one_line("/".join(path.split("/")[-label.count("/") - 2 :]))
+
+
 class Places:
     """Makes the links of one page.
 
@@ -30,6 +49,16 @@ class Places:
     def __init__(self, links: Links) -> None:
         self._links = links
         self._known: dict[str, _Target] = {}
+
+    def among(self, paths: Iterable[str]) -> Places:
+        """Give the links of one row of a table: files of one name have as much of their paths in their labels as tells them apart."""
+        targets = {path: self._known.get(path) or self._target(path) for path in paths}
+        if len({target.label for target in targets.values()}) == len(targets):
+            return self
+        labels = _apart({path: target.label for path, target in targets.items()})
+        near = Places(self._links)
+        near._known = {path: replace(target, label=labels[path]) for path, target in targets.items()}
+        return near
 
     def line(self, path: str, line: int) -> str:
         """Link to a line, labelled by its file's name and its number."""

@@ -136,7 +136,7 @@ def _kinds(places: Mapping[str, Iterable[_Place]], links: Links) -> Iterable[str
 
 
 def _files(row: Elsewhere, places: Places) -> str:
-    return ", ".join(map(places.file, row.paths)) + (f" and {plural(row.more, 'more file')}" if row.more else "")
+    return ", ".join(map(places.among(row.paths).file, row.paths)) + (f" and {plural(row.more, 'more file')}" if row.more else "")
 
 
 def _branch(branch: Branch, links: Links, pad: str) -> Iterable[str]:

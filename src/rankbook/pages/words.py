@@ -84,8 +84,9 @@ _ORDER = {kind: index for index, kind in enumerate(KINDS)}
 def _entry(word: str, rows: list[WordRow], places: Places) -> str:
     rows.sort(key=lambda row: (_ORDER.get(row.kind, len(_ORDER)), row.path, row.line))
     by_kind: dict[str, list[str]] = {}
+    near = places.among({row.path for row in rows[:MOST]})
     for row in rows[:MOST]:
-        by_kind.setdefault(row.kind, []).append(places.line(row.path, row.line) if row.line else places.file(row.path))
+        by_kind.setdefault(row.kind, []).append(near.line(row.path, row.line) if row.line else near.file(row.path))
     shown = "; ".join(f"{kind} {', '.join(links)}" for kind, links in by_kind.items())
     more = f" and {len(rows) - MOST:,} more" if len(rows) > MOST else ""
     return f"- {code(word)}: {shown}{more}\n"
