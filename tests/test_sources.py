@@ -547,6 +547,29 @@ def test_without_git_caches_are_left_out(tmp_path: Path) -> None:
     assert found(tmp_path) == ["a.py", "sub/.hidden/z.py"]
 
 
+@pytest.mark.parametrize("tool", ["git", "none"])
+def test_what_editors_put_beside_an_open_file_is_no_source(tmp_path: Path, tool: str) -> None:
+    """Swap files, locks and backups come and go while somebody edits: their names leave them out, unless they are named as sources."""
+    kept = make(tmp_path, "a.py", "a~b.py", "#c.py", ".swp", "sub/.d.swift", "sub/e.swp")
+    if tool == "git":
+        git(kept, "init", "-q")
+    make(
+        tmp_path,
+        ".a.py.swp",
+        ".a.py.swo",
+        "a.py~",
+        "#a.py#",
+        "a.py___jb_tmp___",
+        "sub/.goutputstream-1X",
+        "sub/.e.py.kate-swp",
+        ".DS_Store",
+    )
+    (tmp_path / ".#a.py").symlink_to("somebody@somewhere.17:42")
+    assert found(tmp_path) == ["#c.py", ".swp", "a.py", "a~b.py", "sub/.d.swift", "sub/e.swp"]
+    assert found(tmp_path, "a.py~") == ["a.py~"]
+    assert discover(Settings(root=tmp_path, sources=(".",))).warnings == ()
+
+
 def test_links_never_lead_out(tmp_path: Path) -> None:
     """A link to a file outside the root is left out with a warning, one within is taken, a loop is harmless."""
     root = make(tmp_path / "root", "a.py")

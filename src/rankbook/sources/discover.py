@@ -25,6 +25,8 @@ _LEFT_OUT = _MADE | {
     ".git", ".hg", ".svn", ".bzr", ".jj", ".tox", ".nox", ".venv", ".ipynb_checkpoints", ".eggs", "node_modules",
 }  # fmt: skip
 """Folders that hold no sources, where Git does not say so."""
+_OF_EDITORS = re.compile(r"\..*\.(?:sw[a-p]|kate-swp)|\.#.*|#.*#|.*~|.*___jb_(?:tmp|old)___|\.goutputstream-\w+|\.DS_Store", re.DOTALL)
+"""What Vim, Emacs and others put beside a file while somebody edits it."""
 _MAYBE_GENERATED = (".md", ".svg", "objects.inv")
 """Ends of the names of generated files, in small letters."""
 _PAGE = re.compile(r"(?:_docs|_kw|(?:^|/)(?:index|doc|sub|suite-[^/]+))\.md$|\.svg$|objects\.inv$", re.IGNORECASE)
@@ -254,12 +256,13 @@ class _Search:
                 yield from self.below(below)
                 continue
             folders[:] = [name for name in folders if name not in _LEFT_OUT]
-            yield from (_joined(below, name) for name in files if name != ".git")
+            yield from (_joined(below, name) for name in files if name != ".git" and not _is_made(name))
 
 
 def _is_made(path: str) -> bool:
-    """Tell whether a file lies in a folder that a program fills."""
-    return not _MADE.isdisjoint(path.split("/")[:-1])
+    """Tell whether a file lies in a folder that a program fills, or is what an editor puts beside the one that it has open."""
+    *folders, name = path.split("/")
+    return not _MADE.isdisjoint(folders) or _OF_EDITORS.fullmatch(name) is not None
 
 
 def _is_repository(folder: Path) -> bool:
