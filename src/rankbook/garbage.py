@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import atexit
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
 _GROWTH = 1.5
-"""So many times the objects of when garbage was last looked for make it worth looking again."""
+"""So many times the blocks of memory of when garbage was last looked for make it worth looking again."""
 _left = [0]
-"""How many objects there were then, or when the first work ended."""
+"""How many blocks there were then, or when the first work ended: to count the objects would take as long as they are many."""
 
 
 @contextmanager
@@ -24,14 +25,14 @@ def uncollected() -> Iterator[None]:
     finally:
         if enabled:
             gc.freeze()  # and back: what was made counts as old, and is not gone through at once, nor at any time by itself
-            there = gc.get_freeze_count()
+            there = sys.getallocatedblocks() or gc.get_freeze_count()  # with `PYTHONMALLOC=malloc` nobody knows the blocks
             gc.unfreeze()
             gc.enable()
             if not _left[0]:
                 _left[0] = there
             elif there > _GROWTH * _left[0]:
                 gc.collect()
-                _left[0] = len(gc.get_objects())
+                _left[0] = sys.getallocatedblocks() or len(gc.get_objects())
 
 
 def pass_over() -> None:
