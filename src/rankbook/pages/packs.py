@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import contextmanager
-from functools import lru_cache
+from contextlib import contextmanager, suppress
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MethodType
-from typing import Any
+from typing import Any, cast
 
 import jinja2
 from jinja2 import nodes
@@ -88,6 +88,11 @@ class _Context(Context):
 class _Loader(jinja2.FileSystemLoader):
     """Reads templates, and nothing that only passes for one: a link out of the folder of all packs, or what is no text."""
 
+    def __init__(self, folders: tuple[str, ...]) -> None:
+        super().__init__(folders)
+        self.given: dict[str, tuple[str, str]] = {}
+        """Text and file of each template that was read."""
+
     def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
         for folder in map(Path, self.searchpath):
             file = folder / template
@@ -99,9 +104,19 @@ class _Loader(jinja2.FileSystemLoader):
                     )
                 break
         try:
-            return super().get_source(environment, template)
+            text, path, is_there = super().get_source(environment, template)
         except UnicodeDecodeError as error:
             raise TemplateError("the template is not UTF-8", where=file, right="save it as UTF-8") from error
+        self.given[template] = text, path
+        return text, path, is_there
+
+    def is_as_it_was(self, environment: jinja2.Environment) -> bool:
+        """Say whether all that was read would be read again, letter for letter."""
+        before, self.given = self.given, {}
+        with suppress(jinja2.TemplateError, TemplateError):
+            for name in before:
+                self.get_source(environment, name)
+        return self.given == before
 
 
 class _OfPack(jinja2.Environment):
@@ -155,8 +170,10 @@ def check_pack(folders: tuple[str, ...]) -> None:
     Raises:
         TemplateError: a template is missing or broken.
     """
-    environment.cache_clear()  # templates may have changed since this process last read them
     made = environment(folders)
+    if not cast("_Loader", made.loader).is_as_it_was(made):  # a server makes pages again and again
+        environment.cache_clear()
+        made = environment(folders)
     parts = made.list_templates(filter_func=lambda name: name.startswith("_") and name.endswith(_SUFFIX))
     for name in (*(kind + _SUFFIX for kind in PAGE_KINDS), *parts):
         with template_errors():
@@ -178,6 +195,7 @@ def _packs(own: Path) -> set[str]:
     return {entry.name for folder in folders for entry in folder.iterdir() if entry.is_dir() and entry.name[0] not in "._"}
 
 
+@cache
 def _own_packs() -> Path:
     """Find the packs that come with rankbook: inside the installed package, or at the root of a checkout."""
     package = Path(__file__).resolve().parents[1]
