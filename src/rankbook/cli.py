@@ -69,13 +69,16 @@ def _told(status: int) -> int:
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """Make the parser, with the options of the commands that are named: those of others would have to be loaded."""
+    """Make the parser, with the options of the commands that are named: those of others would have to be loaded.
+
+    Where the first word names a command, none of the others is asked for.
+    """
     parser = argparse.ArgumentParser(
         prog="rankbook", description="Turn a multi-GPU test suite into a book whose every listing is executed."
     )
     parser.add_argument("--version", action="version", version=f"rankbook {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in COMMANDS:
+    for command in [command for command in COMMANDS if command.name in words[:1]] or COMMANDS:
         inner = commands.add_parser(command.name, help=command.help, description=command.help)
         if command.name in words:
             command.options(inner)
