@@ -11,17 +11,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+SOURCES = ("src/rankbook/analyse", "src/rankbook/site", "tests/cases", "tests/distributed")
+"""More than 200 files: so many are spread over processes."""
 
 
 def digest(out: Path, seed: str, jobs: str) -> str:
     """Generate pages of this repository's own code and digest them."""
-    command = [sys.executable, "-m", "rankbook.cli", "gen", "src", "tests", "--root", str(ROOT), "--out", str(out), "--jobs", jobs]
+    command = [sys.executable, "-m", "rankbook.cli", "gen", *SOURCES, "--root", str(ROOT), "--out", str(out), "--jobs", jobs]
     subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed})
     pages = sorted(path for path in out.rglob("*") if path.is_file())
     whole = hashlib.sha256()
     for page in pages:
         whole.update(page.relative_to(out).as_posix().encode() + b"\0" + page.read_bytes())
-    assert len(pages) > 200
+    assert sum(page.name.endswith("_docs.md") for page in pages) > 200
     return whole.hexdigest()
 
 
