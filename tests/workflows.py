@@ -32,6 +32,7 @@ def machine(folder: Path) -> dict[str, str]:
         shim.chmod(0o755)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "GITHUB_", "CI", "PYTEST_", "PYTHON"))}
     offline = {"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    offline["PIP_NO_COMPILE"] = "1"  # a job imports a part of what is installed
     path = os.pathsep.join((f"{folder}/bin", "/usr/local/bin", "/usr/bin", "/bin"))
     return {**kept, **offline, "PATH": path, "NO_MKDOCS_2_WARNING": "1", "PIP_ROOT_USER_ACTION": "ignore", "VIRTUAL_ENV": str(folder)}
 
@@ -138,18 +139,21 @@ class Run:
 
     # GitLab
 
+    def is_due(self, document: Mapping[str, Any], name: str, branch: str) -> bool:
+        """Say whether a job belongs to the pipeline of a branch, or to that of a merge request where none is named."""
+        variables = {**_variables(document, name, branch), **self.context}
+        return "rules" not in document[name] or any(_matches(rule["if"], variables) for rule in document[name]["rules"])
+
     def pipeline(self, text: str, branch: str) -> None:
         """Run the jobs of a pipeline that belong to a branch, or to a merge request where none is named, in their order."""
         document = yaml.safe_load(text)
         for name, job in document.items():
             if name.startswith("."):
                 continue
-            base = document[job["extends"]] if "extends" in job else {}
-            variables = {"CI_COMMIT_BRANCH": branch, "CI_DEFAULT_BRANCH": "main", **base.get("variables", {}), **job.get("variables", {})}
-            is_due = "rules" not in job or any(_matches(rule["if"], {**variables, **self.context}) for rule in job["rules"])
-            if not (name in self.only if self.only else is_due):
+            if not (name in self.only if self.only else self.is_due(document, name, branch)):
                 self.results[name] = "skipped"
                 continue
+            variables = _variables(document, name, branch)
             root = clone(self.project, self.folder / name, variables.get("GIT_SUBMODULE_STRATEGY", ""))
             for need in job.get("needs", ()):
                 kept = self.folder / f"{need['job']}.artifacts"
@@ -168,6 +172,12 @@ class Run:
                 elif (root / path).is_dir():
                     shutil.copytree(root / path, kept / path)
                     self.published = kept / path if name == "pages" else self.published
+
+
+def _variables(document: Mapping[str, Any], name: str, branch: str) -> dict[str, str]:
+    job = document[name]
+    base = document[job["extends"]] if "extends" in job else {}
+    return {"CI_COMMIT_BRANCH": branch, "CI_DEFAULT_BRANCH": "main", **base.get("variables", {}), **job.get("variables", {})}
 
 
 def _matches(rule: str, variables: Mapping[str, str]) -> bool:
