@@ -85,10 +85,10 @@ def book(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
 
 
-def shown(project: Path) -> int:
+def shown(site: Path) -> int:
     """Count the listings that the built site shows."""
     found = _Listings()
-    for page in (project / "site").rglob("*.html"):
+    for page in site.rglob("*.html"):
         found.feed(page.read_text())
     return found.number
 
@@ -103,18 +103,26 @@ class _Listings(HTMLParser):
 
 
 def test_sum_is_what_the_site_shows(project):
-    """Every listing of the site is counted once, in one way to end."""
+    """Every listing is counted once, in one way to end; what `mkdocs.yml` says of folders holds; a second run writes no page."""
+    (project / "docs").rename(project / "book")
+    (project / "docs").mkdir()
+    (project / "docs" / "manual.md").write_text("```python\nraise SystemExit('another tool lives here')\n```\n")
+    (project / "mkdocs.yml").write_text(f"docs_dir: book\nsite_dir: public\n{MKDOCS}")
+    (project / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["suite"]\nout = "book/suite"\n')
     done = book(project)
     assert done.returncode == 0, done.stdout + done.stderr
     numbers = dict(re.findall(r"^\s*(sources|pages|listings|passed|failed|skipped|not code)\s+(\d+)", done.stdout, re.MULTILINE))
     assert numbers["sources"] == "2"
     generated = int(re.search(r"\((\d+) generated: ", done.stdout)[1])
     assert f"{generated} written, 0 unchanged" in done.stdout
-    assert int(numbers["pages"]) == generated + len([*(project / "docs").glob("*.md")])
-    assert int(numbers["listings"]) == shown(project)
+    assert int(numbers["pages"]) == generated + len([*(project / "book").glob("*.md")])
+    assert int(numbers["listings"]) == shown(project / "public")
     inside = 1
-    assert sum(int(numbers.get(name, 0)) for name in ("passed", "failed", "skipped", "not code")) == shown(project) + inside
-    assert "look at it" in done.stdout
+    assert sum(int(numbers.get(name, 0)) for name in ("passed", "failed", "skipped", "not code")) == shown(project / "public") + inside
+    assert (project / "public" / "suite" / "index.html").is_file()
+    assert not (project / "site").exists()
+    assert done.stdout.splitlines()[-1] == f"look at it: `mkdocs serve`, or open {project.resolve() / 'public' / 'index.html'}"
+    assert re.search(r"\(\d+ generated: 0 written, \d+ unchanged\)", book(project).stdout)
 
 
 def test_a_failing_listing_fails_the_book_but_not_the_site(project):
@@ -125,12 +133,6 @@ def test_a_failing_listing_fails_the_book_but_not_the_site(project):
     page = next((project / "site").rglob("test_tiny.py_docs.html")).read_text()
     assert "assert 2 == 3" in page
     assert "failed" in page
-
-
-def test_an_unchanged_book_writes_no_page(project):
-    """The second run finds everything as it is."""
-    book(project)
-    assert re.search(r"\(\d+ generated: 0 written, \d+ unchanged\)", book(project).stdout)
 
 
 def test_a_folder_of_pages_that_is_not_there_is_told_before_anything_is_proved(project):
@@ -167,17 +169,3 @@ def test_a_site_is_built_by_mkdocs_or_nothing_is_done(project):
     done = subprocess.run([sys.executable, "-c", program], cwd=project, capture_output=True, text=True, check=False)
     said = 'rankbook: error: MkDocs, which builds the site, is not installed; pip install "rankbook[site]"\n'
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
-
-
-def test_the_folders_of_the_book_are_those_of_the_site(project):
-    """What `mkdocs.yml` says of the folders of pages and of the site holds, and the last line leads there."""
-    (project / "docs").rename(project / "book")
-    (project / "docs").mkdir()
-    (project / "docs" / "manual.md").write_text("```python\nraise SystemExit('another tool lives here')\n```\n")
-    (project / "mkdocs.yml").write_text(f"docs_dir: book\nsite_dir: public\n{MKDOCS}")
-    (project / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["suite"]\nout = "book/suite"\n')
-    done = book(project)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (project / "public" / "suite" / "index.html").is_file()
-    assert not (project / "site").exists()
-    assert done.stdout.splitlines()[-1] == f"look at it: `mkdocs serve`, or open {project.resolve() / 'public' / 'index.html'}"

@@ -84,16 +84,16 @@ def git(root, *words):
     subprocess.run(["git", "-C", str(root), *settings, *words], check=True, capture_output=True)
 
 
-def test_notes_are_kept_byte_for_byte_through_a_hundred_runs(project):
+def test_notes_are_kept_byte_for_byte_through_many_runs(project):
     """Whatever a note holds, and whatever changes around it, its bytes stay."""
     write_note(page(project), STRANGE, "TestRing::test_token")
     write_note(page(project), "About the whole page.\n")
     wanted = [("", "About the whole page.\n"), ("TestRing::test_token", STRANGE)]
-    for number in range(100):
+    for number in range(25):
         (project / "s/test_ring.py").write_text(f"# {number}\n{SUITE}")
         assert gen(project) == 0
         assert texts(page(project)) == wanted
-    assert f"# 99\n{SUITE}" in page(project).read_text()
+    assert f"# 24\n{SUITE}" in page(project).read_text()
 
 
 @pytest.mark.parametrize("has_cache", [True, False])

@@ -265,7 +265,7 @@ def layouts(draw: st.DrawFn) -> str:
     return f"{head}helper({value})\nx = {value}\n@nn.mark({piece})\n{body}"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(source=layouts())
 def test_facts_do_not_depend_on_layout(source: str) -> None:
     """However a file is laid out, what it says is the same."""
