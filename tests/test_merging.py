@@ -342,16 +342,18 @@ def test_a_page_in_conflict_whose_source_is_gone(merged, capsys, is_resolved):
     assert [text for _, text in texts(merged / "docs/suite/orphaned-notes.md")] == [text for _, text in BOTH]
 
 
-@pytest.mark.parametrize("has_cache", [True, False])
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "said", "has_cache"),
     [
-        ("words", "a person made it"),
-        ("a link to a file", "it is a link"),
-        ("a link to nothing", "it is a link"),
-        ("a link to a folder", "it is a link"),
-        ("a folder", "it is a folder"),
-        ("a linked folder", "a link leads to its folder"),
+        ("words", "a person made it", True),
+        ("words", "a person made it", False),
+        ("a link to a file", "it is a link", True),
+        ("a link to a file", "it is a link", False),
+        ("a link to nothing", "it is a link", True),
+        ("a link to a folder", "it is a link", True),
+        ("a folder", "it is a folder", True),
+        ("a folder", "it is a folder", False),
+        ("a linked folder", "a link leads to its folder", False),
     ],
 )
 def test_what_stands_in_the_place_of_a_page_is_out_of_step(project, capsys, what, said, has_cache):
@@ -372,7 +374,7 @@ def test_what_stands_in_the_place_of_a_page_is_out_of_step(project, capsys, what
         else:
             page.symlink_to(elsewhere / {"a link to a file": "mine.md", "a link to nothing": "none.md"}.get(what, ""))
     for _ in range(2):
-        if not has_cache or what == "a linked folder":  # files that are the same behind a link are not looked at otherwise
+        if not has_cache:  # a run that knows files does not look at them again where they are the same behind a link
             forget(project)
         status, told = check(project, capsys)
         assert (status, f"foreign  docs/suite/s/test_ring.py_kw.md: {said}, and a page is to stand in its place" in told) == (1, True)
