@@ -18,6 +18,7 @@ from rankbook.cli import main
 from rankbook.config import load
 from rankbook.document import document
 from rankbook.embedding import restore
+from rankbook.pages import packs
 
 CASES = Path(__file__).parent / "cases/pages"
 ROOT = Path(__file__).parents[1]
@@ -248,6 +249,28 @@ def test_a_file_in_the_place_of_the_folder_of_pages_is_an_error(tmp_path, capsys
     assert gen(tmp_path, sources=("s",)) == 2
     assert "out: the folder of the pages is a file; name a folder with --out" in capsys.readouterr().err
     assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_templates_are_loaded_once_as_long_as_they_stay(tmp_path):
+    """A process that makes pages again and again loads a pack anew when one of its templates has changed."""
+    part = tmp_path / "templates/rankbook/_x.md.jinja"
+    plant(tmp_path, {"templates/rankbook/keywords.md.jinja": "{% include 'x.txt' %}{% include '_x.md.jinja' %}\n", part: "a"})
+    plant(tmp_path, {"templates/rankbook/x.txt": "1"})
+    folders = packs.pack_folders(load(tmp_path, {"sources": (".",)}))
+
+    def made():
+        packs.check_pack(folders)
+        return packs.fill(folders, "keywords"), packs.environment(folders)
+
+    (said, first), (_, again) = made(), made()
+    assert (said, again is first) == ("1a", True)
+    part.write_text("b")
+    said, second = made()
+    assert (said, second is first) == ("1b", False)
+    (tmp_path / "templates/rankbook/x.txt").write_text("2")
+    assert made()[0] == "2b"
+    plant(tmp_path, {"templates/rankbook/keywords.md.jinja": "new"})
+    assert made()[0] == "new"
 
 
 def test_settings_and_flags(tmp_path, capsys):
