@@ -17,7 +17,7 @@ left_to_listings = pytest.mark.skipif(
 )
 
 PAGE = """\
-# Three kinds
+# Two kinds
 
 ```python
 import sys
@@ -56,17 +56,17 @@ def test_in_the_same():
 
 @left_to_listings
 def test_each_has_what_it_imports(tmp_path):
-    """Torch is in memory already for the listing that names it, its harnesses for the one that names these, and for no other."""
-    pytest.importorskip("torch.testing._internal.common_distributed")
+    """Torch is in memory already for the listing that names it, for no other, and without its harnesses, which neither names."""
+    pytest.importorskip("torch")
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/page.md").write_text(PAGE + HARNESS)
+    (tmp_path / "docs/page.md").write_text(PAGE)
     found = prove(tmp_path, "docs")
-    assert [report["outcome"] for report in found.ends().values()] == ["passed"] * 3, found.output
+    assert [report["outcome"] for report in found.ends().values()] == ["passed"] * 2, found.output
 
 
 @left_to_listings
 def test_who_does_without_harnesses_takes_a_process_that_has_them(tmp_path):
-    """Where the harnesses come first, what needs torch alone is forked from the process that is there: torch is imported once."""
+    """The harnesses are there for the listing that names them; what needs torch alone is forked from the same process afterwards."""
     pytest.importorskip("torch.testing._internal.common_distributed")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/page.md").write_text("# Two kinds\n" + HARNESS + SAME)
@@ -135,6 +135,15 @@ def test_listings_that_do_without(text):
 def test_listings_that_may_import_it(text):
     """A listing that names torch, or imports what is not plainly free of it, may import it."""
     assert may_import_torch(listing(text))
+
+
+def test_modules_that_stand_beside_a_listing():
+    """A module whose page shows that it does without torch is no reason for it; one that is installed besides may be another."""
+    beside = {"suite/common_base.py": b"import unittest\n", "suite/kit/__init__.py": b""}
+    assert may_import_torch(listing("from common_base import Base\n"))
+    assert not may_import_torch(listing("import kit\nfrom common_base import Base\n"), beside)
+    assert may_import_torch(listing("import common_base, common_other\n"), beside)
+    assert may_import_torch(listing("import numpy\n"), {"suite/numpy.py": b""})
 
 
 def listing(text: str, **options: str) -> Listing:

@@ -25,7 +25,7 @@ from rankbook.config import Settings
 from rankbook.errors import PageError
 from rankbook.harness import preloaded, shell
 from rankbook.harness.import_path import ImportPath, conftest_files
-from rankbook.harness.mirror import Mirror, Placed, is_inside
+from rankbook.harness.mirror import Mirror, Placed, is_inside, surroundings
 from rankbook.harness.unimported import taken
 from rankbook.harness.without_torch import may_import_harnesses, may_import_torch
 from rankbook.jobs import Case, Collected, Job
@@ -102,7 +102,10 @@ class Prover:
     def warm(self, job: Job, sources: PageSources) -> None:
         """Let the engine get ready for a listing that it will run."""
         if job.kind.preload and hasattr(engine := self.engine(), "warm"):
-            torch = may_import_torch(job.placed, known=sources.import_path)
+            known = sources.import_path
+            torch = may_import_torch(job.placed, known=known)
+            if torch and b"torch" not in job.placed.data():  # what it imports may stand on a page
+                torch = may_import_torch(job.placed, surroundings(job.placed, sources, job.beside), known)
             engine.warm(torch=torch, harnesses=may_import_harnesses(job.placed))
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.metadata
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -159,6 +158,8 @@ def _recorders(traces: Path, timeout: float) -> dict[str, str]:
 @functools.cache
 def _torch() -> tuple[int, ...]:
     """Give the version of the installed torch, as far as it is in numbers: `(2, 13)`."""
+    import importlib.metadata  # half of what a process of an engine would import, and only GPUs need it
+
     try:
         return tuple(int(part) for part in importlib.metadata.version("torch").split(".")[:2])
     except (importlib.metadata.PackageNotFoundError, ValueError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from rankbook.harness.import_path import ImportPath
@@ -43,4 +44,11 @@ def may_import_torch(listing: Listing, others: Mapping[str, bytes] = _NONE, know
     if not _OPTIONS.isdisjoint(listing.options) or any(b"torch" in data for data in (listing.data(), *others.values())):
         return True
     files = {file_of(listing): listing.data()} | {path: data for path, data in others.items() if path.endswith(".py")}
-    return any(top not in _FREE for top in known.outside(files))
+    beside = {_module(path) for path in others}
+    return any(top not in _FREE and (top not in beside or known.is_installed(top)) for top in known.outside(files))
+
+
+def _module(path: str) -> str:
+    """Name the module that a file is, without the packages above it."""
+    file = PurePosixPath(path)
+    return file.parent.name if file.name == "__init__.py" else file.stem
