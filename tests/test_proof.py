@@ -26,7 +26,6 @@ RUN = {
     "fresh": ALL
     if WHOLE
     else (
-        "false_green.md::harness::TestRuns::test_values_of_a_rank",
         "ranks.md::one-rank-fails",
         "scripts.md",
         "semantics.md",
@@ -35,7 +34,10 @@ RUN = {
     ),
 }
 """Pages and listings by engine: what the others show is the work of the harnesses, whatever process they run in, and where torch is
-imported new interpreters take many seconds each."""
+imported new interpreters take many seconds each. The tests of the evidence show ranks of torch's harness in them."""
+SUITE = "docs/suite"
+"""Pages about sources, which the session of the engine `local` runs too."""
+of_local = pytest.mark.parametrize("session", ["local"], indirect=True)
 
 
 def runs(engine: str, node: str) -> bool:
@@ -44,19 +46,34 @@ def runs(engine: str, node: str) -> bool:
 
 
 @pytest.fixture(scope="module", params=RUN)
-def proved(request, tmp_path_factory) -> Result:
-    """All case pages, run in one session of each engine."""
+def session(request, tmp_path_factory) -> tuple[Result, Path]:
+    """All case pages, and those about sources, run in one session of each engine, and the folder of it."""
     folder = tmp_path_factory.mktemp(f"proof-{request.param}")
     (folder / "docs").mkdir()
     for name in filter(functools.partial(runs, request.param), ALL):
         (folder / "docs" / name).write_text(read_case(CASES / name)[0], encoding="utf-8")
-    return prove(folder, f"--engine={request.param}", *(f"docs/{run}" for run in RUN[request.param]))
+    if request.param == "local":
+        write_suite(folder)
+    suite = [SUITE] if request.param == "local" else []
+    return prove(folder, f"--engine={request.param}", *(f"docs/{run}" for run in RUN[request.param]), *suite), folder
+
+
+@pytest.fixture
+def proved(session) -> Result:
+    """What the session reported."""
+    return session[0]
+
+
+@pytest.fixture
+def of_suite(proved) -> dict[str, dict]:
+    """How all on the pages about sources ended, by node id below their folder."""
+    return {name.removeprefix(f"{SUITE}/"): end for name, end in proved.ends().items() if name.startswith(SUITE)}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_case(proved, name, request):
     """The listings of a page end as the case says, no more and no fewer, at the line and for the reason that it says."""
-    engine = request.node.callspec.params["proved"]
+    engine = request.node.callspec.params["session"]
     if not runs(engine, f"{name}.md"):
         pytest.skip("another engine shows it; RANKBOOK_WHOLE_SUITE=1 runs it here too")
     if name in NEED_TORCH:
@@ -76,7 +93,7 @@ def test_case(proved, name, request):
 
 def test_failure_is_told_from_the_page(proved, request):
     """A failing test shows the page's line first, the rewritten assertion with the page's line, and the command that runs it again."""
-    if not runs(request.node.callspec.params["proved"], "tests.md"):
+    if not runs(request.node.callspec.params["session"], "tests.md"):
         pytest.skip("another engine shows it; RANKBOOK_WHOLE_SUITE=1 runs it here too")
     text = proved.ends()["docs/tests.md::functions::test_does_not_hold"]["text"]
     assert text.splitlines()[0] == "docs/tests.md:19: assert 3 == 4"
@@ -94,6 +111,7 @@ def test_each_rank_is_heard(proved):
         assert f"I am {1 - rank}" not in lines
 
 
+@of_local
 def test_rewritten_assertion_of_a_rank(proved):
     """An assertion that fails in a rank of torch's harness shows both values."""
     pytest.importorskip("torch")
@@ -106,7 +124,8 @@ def test_summary_counts_every_listing(proved, request):
     line = next(line for line in proved.output.splitlines() if " listings: " in line)
     words = line.replace(",", "").replace(":", "").split()
     numbers = [int(word) for word in words if word.isdigit()]
-    assert numbers[0] == sum(runs(request.node.callspec.params["proved"], name) for name in ALL)
+    engine = request.node.callspec.params["session"]
+    assert numbers[0] == sum(runs(engine, name) for name in ALL) + (len(SOURCES) if engine == "local" else 0)
     assert numbers[1] == sum(numbers[2:])
 
 
@@ -160,10 +179,13 @@ def project(tmp_path):
 
 def test_node_ids(project):
     """A test, a class and a whole listing can each be named alone, with and without the glob."""
-    one = prove(project, "docs/page.md::first::test_one")
-    assert one.outcomes() == {"docs/page.md::first::test_one": "passed"}
-    both = prove(project, "docs/page.md::first")
-    assert list(both.outcomes().values()) == ["passed", "failed"]
+    shutil.copy(project / "docs" / "page.md", project / "docs" / "other.md")
+    named = prove(project, "docs/page.md::first::test_one", "docs/other.md::first")
+    assert named.outcomes() == {
+        "docs/page.md::first::test_one": "passed",
+        "docs/other.md::first::test_one": "passed",
+        "docs/other.md::first::test_two": "failed",
+    }
     (project / "pytest.ini").write_text("[pytest]\n")
     plain = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "docs/page.md::second"], cwd=project, capture_output=True, text=True, check=False
@@ -178,57 +200,51 @@ def test_a_folder_without_the_glob_stays_as_it_is(project):
 
 
 def test_text_doctests_stay(project):
-    """A `.txt` doctest beside the pages is pytest's own, and no page is collected twice."""
+    """A `.txt` doctest beside the pages is pytest's own, and no page is collected twice; one that is not UTF-8 is a failure, no error."""
     (project / "docs" / "session.txt").write_text(">>> 1 + 1\n2\n")
     (project / "docs" / "session.md").write_text("# S\n\n```pycon\n>>> 1 + 1\n2\n```\n")
-    result = prove(project, "--doctest-glob=*.txt", "docs/session.txt", "docs/session.md")
-    assert result.outcomes() == {"docs/session.txt::session.txt": "passed", "docs/session.md::s": "passed"}
+    (project / "docs" / "page.md").write_bytes(b"# P\n\xff\n")
+    result = prove(project, "--doctest-glob=*.txt", "docs/session.txt", "docs/session.md", "docs/page.md")
+    ends = list(result.outcomes().items())
+    assert ends[:2] == [("docs/session.txt::session.txt", "passed"), ("docs/session.md::s", "passed")]
+    assert [outcome for _, outcome in ends[2:]] == ["failed"]
+    assert "page.md" in result.output
 
 
 def test_selection(project):
-    """`-k`, `-x` and `--deselect` act on the items as on any test."""
-    assert prove(project, "-k", "test_one", "docs").outcomes() == {"docs/page.md::first::test_one": "passed"}
-    stopped = prove(project, "-x", "docs")
+    """`-k` and `-m`, by the marks of the inner tests, act on the items as on any test."""
+    page = "# M\n\n```python\nimport pytest\n\n\n@pytest.mark.slow\nclass TestSlow:\n    def test_a(self):\n        pass\n\n"
+    page += "    def test_b(self):\n        pass\n\n\ndef test_a():\n    pass\n```\n"
+    (project / "docs" / "page.md").write_text(page)
+    assert prove(project, "-k", "test_a", "-m", "slow", "docs").outcomes() == {"docs/page.md::m::TestSlow::test_a": "passed"}
+
+
+def test_stop_and_last_failed(project):
+    """`-x` ends the run where something fails, JUnit names that with its message, and `--lf` runs it again."""
+    options = ["docs", "-p", "cacheprovider"]
+    stopped = prove(project, "-x", *options, "--junitxml=out.xml")
     assert stopped.outcomes() == {"docs/page.md::first::test_one": "passed", "docs/page.md::first::test_two": "failed"}
     assert "1 not run" in stopped.output
+    text = (project / "out.xml").read_text()
+    assert 'name="test_two"' in text
+    assert 'message="assert False"' in text
+    assert prove(project, *options, "--lf").outcomes() == {"docs/page.md::first::test_two": "failed"}
 
 
 def test_pages_by_their_names_are_collected_once_each(project):
     """Pages that are named one by one cost what their folder costs: pytest asks for the nodes of the whole folder again at each name."""
     (project / "docs" / "page.md").unlink()
-    names, imports = [f"docs/{name}.md" for name in "abcd"], project / "imports.txt"
+    names, imports = [f"docs/{name}.md" for name in "abc"], project / "imports.txt"
     for name in names:
         module = f"with open({str(imports)!r}, 'a') as file:\n    file.write('{name}\\n')\n\n\ndef test_it():\n    pass\n"
         (project / name).write_text(f"# P\n\n```python\n{module}```\n")
     counted = []
-    for arguments in (["docs"], names, names[::-1], ["--keep-duplicates", *names, *names]):
+    for arguments in (["docs"], names[::-1], ["--keep-duplicates", *names, *names]):
         imports.write_text("")
         assert prove(project, *arguments).outcomes() == {f"{name}::p::test_it": "passed" for name in names}
         counted.append(sorted(imports.read_text().split()))
-    assert counted == [counted[0]] * 4
+    assert counted == [counted[0]] * 3
     assert sorted(set(counted[0])) == names
-
-
-def test_last_failed(project):
-    """`--lf` runs what failed."""
-    prove(project, "docs", "-p", "cacheprovider")
-    again = prove(project, "docs", "-p", "cacheprovider", "--lf")
-    assert again.outcomes() == {"docs/page.md::first::test_two": "failed"}
-
-
-def test_marks(project):
-    """`-m` selects by the marks of the inner tests."""
-    page = "# M\n\n```python\nimport pytest\n\n\n@pytest.mark.slow\ndef test_a():\n    pass\n\n\ndef test_b():\n    pass\n```\n"
-    (project / "docs" / "page.md").write_text(page)
-    assert prove(project, "-m", "slow", "docs").outcomes() == {"docs/page.md::m::test_a": "passed"}
-
-
-def test_junit(project):
-    """JUnit names the item and the message of its failure."""
-    prove(project, "docs", "--junitxml=out.xml")
-    text = (project / "out.xml").read_text()
-    assert 'name="test_two"' in text
-    assert 'message="assert False"' in text
 
 
 def test_collect_only(project):
@@ -238,7 +254,7 @@ def test_collect_only(project):
     assert result.reports == []
 
 
-@pytest.mark.parametrize("options", [["-n", "2"], ["-n", "2", "--dist", "load"], ["-n", "2", "--dist", "loadgroup"]])
+@pytest.mark.parametrize("options", [["-n", "2"], ["-n", "2", "--dist", "loadgroup"]])
 def test_xdist(project, options):
     """Under xdist the same items end alike, and the summary counts each listing once."""
     pytest.importorskip("xdist")
@@ -246,14 +262,6 @@ def test_xdist(project, options):
     expected = {"docs/page.md::first::test_one": "passed", "docs/page.md::first::test_two": "failed", "docs/page.md::second": "passed"}
     assert result.outcomes() == expected
     assert "1 page, 3 listings: 1 passed, 1 failed, 0 skipped, 1 not code" in result.output
-
-
-def test_unreadable_page_fails(project):
-    """A page that is not UTF-8 is a failure, not an error of the run."""
-    (project / "docs" / "page.md").write_bytes(b"# P\n\xff\n")
-    result = prove(project, "docs")
-    assert list(result.outcomes().values()) == ["failed"]
-    assert "page.md" in result.output
 
 
 def test_settings_are_checked(project):
@@ -310,74 +318,88 @@ CHILD = "from common_base import Base\n\n\nclass TestChild(Base):\n    value = 2
 BASE = "import unittest\n\n\nclass Base(unittest.TestCase):\n    value = 1\n\n    def test_value(self):\n        assert self.value == 2\n"
 
 
-def test_siblings_come_from_their_pages(project):
+ESCAPE = "import test_other\n\n\ndef test_escape():\n    assert test_other.DIGIT == '\\d'\n"
+OTHER = "DIGIT = '\\d'\n\n\ndef test_digit():\n    assert DIGIT\n"
+COUNT = "import pathlib\n\n\ndef test_count():\n    with pathlib.Path({!r}).open('a') as stream:\n        stream.write('x')\n"
+TRAIN = 'import os\n\nif __name__ == "__main__":\n    assert os.environ["WORLD_SIZE"] == "2"\n'
+SOURCES = {
+    "test_child.py": CHILD,
+    "common_base.py": BASE,
+    "test_lonely.py": CHILD.replace("common_base", "gone_base"),
+    "test_base.py": BASE,
+    "guarded.py": f"{BASE}\n\nif __name__ == '__main__':\n    unittest.main()\n",
+    "test_escape.py": ESCAPE,
+    "test_other.py": OTHER,
+    "test_count.py": COUNT,
+    "train.py": TRAIN,
+}
+COMMANDS = {
+    "test_base.py": "python suite/test_base.py",
+    "guarded.py": "python suite/guarded.py",
+    "train.py": "torchrun --nproc-per-node=2 suite/train.py",
+}
+
+
+def write_suite(folder: Path) -> None:
+    """Write pages about sources."""
+    for name, text in SOURCES.items():
+        generated(folder / "docs", name, text.format(str(folder / "count")) if text is COUNT else text, COMMANDS.get(name, ""))
+
+
+@of_local
+def test_siblings_come_from_their_pages(of_suite):
     """A listing imports a sibling from that sibling's page, and its tests stand directly below the page."""
-    generated(project / "docs", "test_child.py", CHILD)
-    generated(project / "docs", "common_base.py", BASE)
-    result = prove(project, "docs/suite/test_child.py_docs.md")
-    assert result.outcomes() == {
-        "docs/suite/test_child.py_docs.md::how-to-run-it": "failed",
-        "docs/suite/test_child.py_docs.md::Base::test_value": "failed",
-        "docs/suite/test_child.py_docs.md::TestChild::test_value": "passed",
+    page = "test_child.py_docs.md::"
+    assert {name.removeprefix(page): end["outcome"] for name, end in of_suite.items() if name.startswith(page)} == {
+        "how-to-run-it": "failed",
+        "Base::test_value": "failed",
+        "TestChild::test_value": "passed",
     }
 
 
-def test_missing_sibling_is_named(project):
-    """An import that no page answers says which page is missing; with --source-path the tree answers."""
-    generated(project / "docs", "test_child.py", CHILD)
-    result = prove(project, "docs/suite/test_child.py_docs.md")
-    text = result.ends()["docs/suite/test_child.py_docs.md::test_child.py"]["text"]
-    assert "No module named 'common_base'; no page shows suite/common_base.py" in text
-    (project / "tree" / "suite").mkdir(parents=True)
-    (project / "tree" / "suite" / "common_base.py").write_text(BASE)
-    found = prove(project, "docs/suite/test_child.py_docs.md", "--source-path=tree", "-k", "TestChild")
-    assert list(found.outcomes().values()) == ["passed"]
+@of_local
+def test_missing_sibling_is_named(of_suite):
+    """An import that no page answers says which page is missing."""
+    text = of_suite["test_lonely.py_docs.md::test_lonely.py"]["text"]
+    assert "No module named 'gone_base'; no page shows suite/gone_base.py" in text
 
 
-def test_a_script_in_a_folder_below(project):
-    """A file that a test names by its path from there lies beside it."""
+def test_source_path(project):
+    """With --source-path the tree answers an import that no page does, and has a script that a test names by its path from there."""
     text = (
         "import pathlib, runpy\n\n\ndef test_script():\n"
         '    found = runpy.run_path(str(pathlib.Path(__file__).parent / "bin/script.py"))\n    assert found["VALUE"] == 3\n'
     )
+    generated(project / "docs", "test_child.py", CHILD)
     generated(project / "docs", "test_runs.py", text)
     (project / "tree" / "suite" / "bin").mkdir(parents=True)
+    (project / "tree" / "suite" / "common_base.py").write_text(BASE)
     (project / "tree" / "suite" / "bin" / "script.py").write_text("VALUE = 3\n")
-    found = prove(project, "docs/suite/test_runs.py_docs.md", "--source-path=tree", "-k", "test_script")
-    assert list(found.outcomes().values()) == ["passed"]
+    found = prove(project, "docs/suite", "--source-path=tree", "-k", "TestChild or test_script")
+    assert list(found.outcomes().values()) == ["passed"] * 2, found.output
 
 
-def test_what_python_warns_of_in_a_source_is_told_by_who_runs_it(project):
+@of_local
+def test_what_python_warns_of_in_a_source_is_told_by_who_runs_it(proved, of_suite):
     """A source with a wrong escape is looked at in silence: nothing is told of a file without a name."""
-    generated(project / "docs", "test_escape.py", "import test_other\n\n\ndef test_escape():\n    assert test_other.DIGIT == '\\d'\n")
-    generated(project / "docs", "test_other.py", "DIGIT = '\\d'\n\n\ndef test_digit():\n    assert DIGIT\n")
-    (project / "docs" / "script.md").write_text("# Script\n\n```python\nassert len('\\d') == 2\n```\n")
-    result = prove(project, "docs")
-    assert set(result.outcomes().values()) <= {"passed", "failed"}
-    assert "<unknown>" not in result.output
+    assert {of_suite[f"test_{name}.py_docs.md::test_{test}"]["outcome"] for name, test in (("escape", "escape"), ("other", "digit"))} == {
+        "passed"
+    }
+    assert "<unknown>" not in proved.output
 
 
-def test_the_pages_own_command_is_no_second_run(project):
+@of_local
+def test_the_pages_own_command_is_no_second_run(session, of_suite):
     """A bash listing that runs the page's source is that run: what the source does happens once."""
-    marker = project / "count"
-    text = (
-        f"import pathlib\n\n\ndef test_count():\n    with pathlib.Path({str(marker)!r}).open('a') as stream:\n        stream.write('x')\n"
-    )
-    generated(project / "docs", "test_count.py", text)
-    result = prove(project, "docs/suite")
-    assert set(result.outcomes().values()) == {"passed"}
-    assert len(result.outcomes()) == 2
-    assert marker.read_text() == "x"
+    assert [end["outcome"] for name, end in of_suite.items() if name.startswith("test_count.py")] == ["passed"] * 2
+    assert (session[1] / "count").read_text() == "x"
 
 
-def test_a_command_that_runs_other_tests_is_a_run_of_its_own(project):
+@of_local
+def test_a_command_that_runs_other_tests_is_a_run_of_its_own(of_suite):
     """Pytest runs the tests of a file whatever its name, `python` those of one that has them run."""
-    generated(project / "docs", "common_base.py", BASE)
-    generated(project / "docs", "test_base.py", BASE, "python suite/test_base.py")
-    main = f"{BASE}\n\nif __name__ == '__main__':\n    unittest.main()\n"
-    generated(project / "docs", "guarded.py", main, "python suite/guarded.py")
-    result = prove(project, "docs/suite")
-    assert {name.removeprefix("docs/suite/"): outcome for name, outcome in result.outcomes().items()} == {
+    pages = ("common_base", "test_base", "guarded")
+    assert {name: end["outcome"] for name, end in of_suite.items() if name.startswith(pages)} == {
         "common_base.py_docs.md::how-to-run-it": "failed",
         "common_base.py_docs.md::common_base.py": "passed",
         "test_base.py_docs.md::how-to-run-it": "passed",
@@ -385,29 +407,24 @@ def test_a_command_that_runs_other_tests_is_a_run_of_its_own(project):
         "guarded.py_docs.md::how-to-run-it": "failed",
         "guarded.py_docs.md::Base::test_value": "failed",
     }
-    texts = {name.partition("_docs")[0].rpartition("/")[2]: end["text"] for name, end in result.ends().items() if name.endswith("-it")}
-    assert "exit status 1: pytest suite/common_base.py" in texts["common_base.py"]
-    assert "the same run as docs/suite/guarded.py_docs.md" in texts["guarded.py"]
+    assert "exit status 1: pytest suite/common_base.py" in of_suite["common_base.py_docs.md::how-to-run-it"]["text"]
+    assert "the same run as docs/suite/guarded.py_docs.md" in of_suite["guarded.py_docs.md::how-to-run-it"]["text"]
 
 
-def test_torchrun_command_gives_the_ranks(project):
+@of_local
+def test_torchrun_command_gives_the_ranks(of_suite):
     """A script whose page says `torchrun --nproc-per-node=2` runs on two ranks."""
     pytest.importorskip("torch")
-    text = 'import os\n\nif __name__ == "__main__":\n    assert os.environ["WORLD_SIZE"] == "2"\n'
-    generated(project / "docs", "train.py", text, "torchrun --nproc-per-node=2 suite/train.py")
-    result = prove(project, "docs/suite")
-    assert set(result.outcomes().values()) == {"passed"}
+    assert [end["outcome"] for name, end in of_suite.items() if name.startswith("train.py")] == ["passed"] * 2
 
 
-def test_ledger_remembers(project):
+@of_local
+def test_ledger_remembers(session):
     """Every outcome is recorded with its hardware, and the last one of an item is given back."""
     from rankbook.ledger import Ledger
 
-    generated(project / "docs", "test_child.py", CHILD)
-    generated(project / "docs", "common_base.py", BASE)
-    for _ in range(2):
-        prove(project, "docs/suite/test_child.py_docs.md")
-    runs = Ledger(project / ".rankbook" / "ledger.sqlite").last("suite/test_child.py")
+    prove(session[1], f"{SUITE}/test_child.py_docs.md")
+    runs = Ledger(session[1] / ".rankbook" / "ledger.sqlite").last("suite/test_child.py")
     assert [(run.node_id.partition("::")[2], str(run.outcome)) for run in runs] == [
         ("Base::test_value", "failed"),
         ("TestChild::test_value", "passed"),
@@ -428,23 +445,17 @@ def pytest_collection_modifyitems(items):
 
 
 def test_marks_of_a_conftest_file_hold(project):
-    """What the user's own conftest file skips or expects to fail ends so for pytest, the summary and the ledger."""
+    """What the user's own conftest file skips or expects to fail ends so everywhere; what is skipped is not run."""
     from rankbook.ledger import Ledger
 
+    page = PAGE.replace("    assert True\n", "    open(r'{}', 'w').close()\n".format(project / "trace"))
+    (project / "docs" / "page.md").write_text(page)
     (project / "conftest.py").write_text(MARKS)
     result = prove(project, "docs/page.md::first")
     assert result.status == 0
     assert "1 page, 3 listings: 0 passed, 0 failed, 1 skipped, 1 not code, 1 not run" in result.output
     runs = Ledger(project / ".rankbook" / "ledger.sqlite").last_by_page("docs/page.md")
     assert [(str(run.outcome), run.reason) for run in runs] == [("skipped", "not today"), ("skipped", "expected to fail: known")]
-
-
-def test_a_skipped_test_does_not_run(project):
-    """A test that the user's conftest file skips is not run with those of its listing."""
-    page = PAGE.replace("    assert True\n", "    open(r'{}', 'w').close()\n".format(project / "trace"))
-    (project / "docs" / "page.md").write_text(page)
-    (project / "conftest.py").write_text(MARKS)
-    prove(project, "docs/page.md::first")
     assert not (project / "trace").exists()
 
 
@@ -469,35 +480,34 @@ def test_command_from_a_folder_below(project):
 
 
 def test_broken_conftest_of_the_tree(project):
-    """A test module whose own conftest file cannot be imported is a failure, not a module without tests."""
-    generated(project / "docs", "test_child.py", "def test_one():\n    pass\n")
-    generated(project / "docs", "conftest.py", "import nowhere_to_be_found\n")
-    result = prove(project, "docs/suite/test_child.py_docs.md")
-    assert set(result.outcomes().values()) == {"failed"}
-    assert "nowhere_to_be_found" in result.output
-
-
-def test_what_a_pytest_that_ends_early_says_is_said_in_full(project):
-    """Where a conftest file breaks pytest, the last sentence that it says is the reason."""
+    """A module whose own conftest file breaks pytest is a failure, not one without tests; what pytest says last is the reason."""
     from rankbook.ledger import Ledger
 
-    generated(project / "docs", "conftest.py", "import nowhere_at_all\n")
+    generated(project / "docs", "conftest.py", "import json.nowhere_at_all\n")
     generated(project / "docs", "test_x.py", "def test_one():\n    pass\n")
-    assert set(prove(project, "docs/suite/test_x.py_docs.md").outcomes().values()) == {"failed"}
+    result = prove(project, "docs/suite/test_x.py_docs.md")
+    assert set(result.outcomes().values()) == {"failed"}
+    assert "nowhere_at_all" in result.output
     reasons = {run.reason for run in Ledger(project / ".rankbook/ledger.sqlite").last_by_page("docs/suite/test_x.py_docs.md")}
-    said = "its pytest ended with status 4 while it was being collected: ModuleNotFoundError: No module named 'nowhere_at_all'"
+    said = "its pytest ended with status 4 while it was being collected: ModuleNotFoundError: No module named 'json.nowhere_at_all'"
     assert {reason.removeprefix("the same run as docs/suite/test_x.py_docs.md: ") for reason in reasons} == {said}
 
 
 def test_a_selection_of_tests_is_not_the_run_of_all(project):
     """The command that runs a whole file has not passed where only some of its tests are selected; one that fails is enough to fail."""
-    generated(project / "docs", "test_x.py", "def test_one():\n    pass\n\n\ndef test_two():\n    assert False\n")
-    page = "docs/suite/test_x.py_docs.md"
-    result = prove(project, page, "--deselect", f"{page}::test_two")
-    assert result.outcomes() == {f"{page}::how-to-run-it": "skipped", f"{page}::test_one": "passed"}
-    assert f"of the 2 tests of {page} only 1 is run" in result.output
-    assert prove(project, page, "--deselect", f"{page}::test_one").outcomes()[f"{page}::how-to-run-it"] == "failed"
-    assert prove(project, page, "-k", "how").outcomes() == {f"{page}::how-to-run-it": "failed"}
+    pages = {name: f"docs/suite/test_{name}.py_docs.md" for name in "xyz"}
+    for name in pages:
+        generated(project / "docs", f"test_{name}.py", "def test_one():\n    pass\n\n\ndef test_two():\n    assert False\n")
+    left_out = [f"{pages['x']}::test_two", f"{pages['y']}::test_one", f"{pages['z']}::test_one", f"{pages['z']}::test_two"]
+    result = prove(project, "docs/suite", *(f"--deselect={name}" for name in left_out))
+    assert result.outcomes() == {
+        f"{pages['x']}::how-to-run-it": "skipped",
+        f"{pages['x']}::test_one": "passed",
+        f"{pages['y']}::how-to-run-it": "failed",
+        f"{pages['y']}::test_two": "failed",
+        f"{pages['z']}::how-to-run-it": "failed",
+    }
+    assert f"of the 2 tests of {pages['x']} only 1 is run" in result.output
 
 
 AGAIN = """
