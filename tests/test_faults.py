@@ -35,7 +35,7 @@ from rankbook.leases import Leases
 from rankbook.ledger import Ledger
 from rankbook.listing import Ended, Event, Outcome, Program
 from rankbook.rank_notes import rank_name
-from whole import in_whole, only_in_whole
+from whole import WHOLE, in_whole, only_in_whole
 
 PROGRAMS = Path(__file__).parent / "engine_programs"
 CASES = Path(__file__).parent / "cases" / "faults"
@@ -55,7 +55,8 @@ def engine(request):
 
 def program(entry: str, path: str = "none.py", timeout: float = 300, gpus=None, environment=None, fresh="", **arguments) -> Program:
     module = "fault_programs:" if ":" not in entry else ""
-    return Program("page.md::x", module + entry, str(PROGRAMS), path, arguments, environment or {}, timeout, gpus=gpus, fresh=fresh)
+    options = {"torch": path == "torch_faults.py", "harnesses": False, "gpus": gpus, "fresh": fresh}
+    return Program("page.md::x", module + entry, str(PROGRAMS), path, arguments, environment or {}, timeout, **options)
 
 
 def run(engine, *args, **kwargs) -> tuple[list[Event], Ended]:
@@ -172,16 +173,17 @@ def test_names_of_ranks():
 
 
 @pytest.mark.parametrize("network", ["own", "host"])
-def test_six_on_one_port(engine, network):
-    """Six programs that all use port 6789 pass when they run at once: in networks of their own, or one after the other."""
+def test_many_on_one_port(engine, network):
+    """Programs that all use port 6789 pass when they run at once: in networks of their own, or one after the other."""
     if network == "own" and not isolation.allowed():
         pytest.skip("this machine allows no network namespace")
-    executions = [engine.start(program("use_port", network=network, ports=[6789], port=6789, timeout=60)) for _ in range(6)]
+    count = 6 if engine.name == "local" else 3
+    executions = [engine.start(program("use_port", network=network, ports=[6789], port=6789, timeout=60)) for _ in range(count)]
     names = [event["name"] for execution in executions for event in told(execution) if event["type"] == "network"]
     ends = [execution.ended for execution in executions]
-    assert [ended.exit_code for ended in ends] == [0] * 6, [ended.output for ended in ends]
+    assert [ended.exit_code for ended in ends] == [0] * count, [ended.output for ended in ends]
     here = Path("/proc/self/ns/net").readlink().name
-    assert [name == here for name in names] == [network == "host"] * 6
+    assert [name == here for name in names] == [network == "host"] * count
     assert {ended.isolation for ended in ends} == {isolation.NAMESPACE if network == "own" else isolation.LEASE}
 
 
@@ -306,8 +308,10 @@ def test_environment_of_a_grant():
     assert environment_of(program("x")).get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
-@pytest.mark.parametrize("environment", [lambda: environment_of(program("x")), travel.environment], ids=["here", "that-travels"])
-def test_environment_while_pytest_changes_it(monkeypatch, environment):
+@pytest.mark.parametrize(
+    ("environment", "count"), [(lambda: environment_of(program("x")), 2000), (travel.environment, 200)], ids=["here", "that-travels"]
+)
+def test_environment_while_pytest_changes_it(monkeypatch, environment, count):
     """A variable that comes and goes in another thread, as the name of the test that runs, costs no program its start."""
     monkeypatch.setenv("A_VARIABLE", "x")
     ended = threading.Event()
@@ -322,7 +326,7 @@ def test_environment_while_pytest_changes_it(monkeypatch, environment):
     changing = threading.Thread(target=change)
     changing.start()
     try:
-        assert all("A_VARIABLE" in environment() for _ in range(2000))
+        assert all("A_VARIABLE" in environment() for _ in range(count))
     finally:
         ended.set()
         changing.join()
@@ -624,6 +628,32 @@ RUNS = {
     **dict.fromkeys(in_whole("ray"), ("--engine=ray",)),
     "slurm": ("--engine=slurm",),
 }
+PAGES = tuple(sorted(path.name for path in CASES.glob("*.md")))
+CHOSEN = {
+    "slurm": (
+        "dead_ranks.md::harness::TestRanks::test_killed_while_the_other_waits",
+        *(f"dead_ranks.md::{name}" for name in ("leaves-before-its-end", "leaves-by-an-exit", "started-on-ranks")),
+        *(f"hangs.md::{name}" for name in ("in-a-collective", "holding-the-interpreter", "stopped", "still-fine")),
+        *(f"hangs.md::in-a-{name}" for name in ("shell", "shell-at-work", "console")),
+        *(f"left.md::a-rank-{name}" for name in ("leaves-a-process", "writes-200-mb", "of-a-script-speaks")),
+        *(f"left.md::{name}" for name in ("still-fine", "a-rank-ends-well-when-the-script-has-ended")),
+        "one_port.md",
+    )
+}
+"""Pages, listings and tests by run, where those are not all: on a node new interpreters import torch, and the same supervisor as with
+`local` sees to all that happens to them."""
+
+
+def chosen(run: str) -> tuple[str, ...]:
+    """Give the pages, listings and tests of a run."""
+    return PAGES if WHOLE else CHOSEN.get(run, PAGES)
+
+
+def runs(run: str, node: str) -> bool:
+    """Whether a page, or a listing or test of it, is part of a run."""
+    return any(node == each or node.startswith(f"{each}::") or each.startswith(f"{node}::") for each in chosen(run))
+
+
 PATIENCE = {"local": 10, "xdist": 8, "fresh": 30}
 """Seconds that six listings at once have until their ranks hang: new interpreters, and those of a cluster, come there late."""
 
@@ -654,19 +684,27 @@ def proved(request, tmp_path_factory):
         page = page.replace("timeout=5}", f"timeout={patience}}}").replace("late = 3\n", f"late = {late}\n")
         (folder / "docs" / path.name).write_text(page)
     with cluster_of(request.param, folder / "bin"):
-        result = prove(folder, *RUNS[request.param], "--listing-jobs=6", "docs", env={"TMPDIR": str(folder / "tmp")})
+        pages = [f"docs/{each}" for each in chosen(request.param)]
+        result = prove(folder, *RUNS[request.param], "--listing-jobs=6", *pages, env={"TMPDIR": str(folder / "tmp")})
     return result, folder, set(os.listdir("/dev/shm")) - before  # noqa: PTH208
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in CASES.glob("*.md")))
-def test_pages(proved, name):
-    """From a page each fault costs its own test or listing, and says what happened, to which rank; all others pass."""
-    result, _, _ = proved
-    prefix, lines = f"docs/{name}.md::", read_case(CASES / f"{name}.md")[1]
+def judge(proved, name: str) -> None:
+    """Compare how all on a page ended with what is expected of the run."""
+    result, folder, _ = proved
+    prefix = f"docs/{name}::"
+    lines = [line for line in read_case(CASES / name)[1] if runs(run_in(folder), f"{name}::{line.name}")]
     ends = {node.removeprefix(prefix): report for node, report in result.ends().items() if node.startswith(prefix)}
+    assert lines
     assert {line.name: line.outcome for line in lines} == {node: report["outcome"] for node, report in ends.items()}, result.output[-3000:]
     for line in lines:
         assert re.search(line.reason, ends[line.name]["text"].partition("\n\n")[0]), everything(ends[line.name])
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if all(runs(run, name) for run in RUNS)])
+def test_pages(proved, name):
+    """From a page each fault costs its own test or listing, and says what happened, to which rank; all others pass."""
+    judge(proved, name)
 
 
 def test_stacks_on_pages(proved):
@@ -689,8 +727,10 @@ def test_how_far_a_console_came(proved):
     assert "$ echo begun\nbegun\n$ sleep 1000\n" in everything(proved[0].ends()["docs/hangs.md::in-a-console"])
 
 
+@pytest.mark.parametrize("proved", [run for run in RUNS if runs(run, "sleeping_rank.md")], indirect=True)
 def test_a_rank_that_waits_for_nobody_is_ended_with_its_stacks(proved):
     """Where one has died and the other does something else, that one is given half the listing's timeout, and then tells what it does."""
+    judge(proved, "sleeping_rank.md")
     text = everything(proved[0].ends()["docs/sleeping_rank.md::sleeps-on"])
     assert re.search(
         r'rank 0 still ran, and was ended:\n(?:.*\n)?.*most recent call first\):\n  File "docs/sleeping_rank.md", line 24', text
@@ -712,14 +752,60 @@ dist.init_process_group("gloo")
 """
 
 
-def test_a_rank_that_begins_when_another_has_died(tmp_path):
-    """What ranks share is there until the last has ended: one that is slow to begin waits for the dead one as the others do."""
+WRONG_CALLS = ("dist.all_reduce('no tensor')", "dist.isend('no tensor', 0)", "dist.new_group([5])")
+WRONG = """import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+{}
+"""
+PLAIN = """
+import sys
+import traceback
+
+import torch.distributed as dist
+
+for text in sys.argv[1:]:
+    try:
+        exec(compile(text, "plain.py", "exec"), {})
+    except Exception:
+        traceback.print_exc()
+    dist.destroy_process_group()
+"""
+
+
+@pytest.fixture(scope="module")
+def ends(tmp_path_factory) -> dict[str, dict]:
+    """How listings end of which ranks are late, or make calls that are wrong."""
     pytest.importorskip("torch")
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/late.md").write_text(LATE)
-    report = prove(tmp_path, "--engine=local", "docs").ends()["docs/late.md::late"]
+    folder = tmp_path_factory.mktemp("ends")
+    (folder / "docs").mkdir()
+    (folder / "docs/late.md").write_text(LATE)
+    (folder / "docs/wrong.md").write_text("# Wrong\n\n" + "\n".join(f"```python\n{WRONG.format(call)}```\n" for call in WRONG_CALLS))
+    return prove(folder, "--engine=local", "docs").ends()
+
+
+def test_a_rank_that_begins_when_another_has_died(ends):
+    """What ranks share is there until the last has ended: one that is slow to begin waits for the dead one as the others do."""
+    report = ends["docs/late.md::late"]
     assert re.search(r"rank 0 died by SIGSEGV .*rank 15 waits in init_process_group", everything(report), re.DOTALL), everything(report)
     assert "FileNotFoundError" not in everything(report)
+
+
+def test_traceback_is_that_of_plain_python(ends):
+    """That calls are noted is not to be seen in what a listing tells of a call that fails."""
+    lines = WRONG.count("\n") + 3
+    texts = ["\n" * (3 + number * lines) + WRONG.format(call) for number, call in enumerate(WRONG_CALLS)]
+    done = subprocess.run([sys.executable, "-c", PLAIN, *texts], capture_output=True, text=True, check=True).stderr
+    plain = done.split("Traceback (most recent call last)")[1:]
+    told = [everything(report) for name, report in ends.items() if "wrong.md" in name]
+    called = re.compile(r'(?:wrong\.md|plain\.py|\w+/distributed/\w+\.py)", line \d+, in .*')
+    for said, shown in zip(plain, told, strict=True):
+        expected = [line.removeprefix("plain.py") for line in called.findall(said)]
+        assert [line.removeprefix("wrong.md") for line in called.findall(shown.partition("Traceback")[2])][: len(expected)] == expected
+        assert len(expected) > 1
+        assert shown.count(expected[-1]) == 1
+    assert len(plain) == len(WRONG_CALLS)
 
 
 def test_flood_on_a_page(proved):
@@ -741,16 +827,21 @@ def everything(report) -> str:
 def test_engine_of_pages(proved):
     """It is the engine that was asked for that has run them."""
     _, folder, _ = proved
-    runs = Ledger(folder / ".rankbook" / "ledger.sqlite").last_by_page("docs/dead_ranks.md")
-    asked = folder.name.rstrip("0123456789")
-    assert {run.engine for run in runs} == {"local" if asked == "xdist" else asked}
+    found = Ledger(folder / ".rankbook" / "ledger.sqlite").last_by_page("docs/dead_ranks.md")
+    asked = run_in(folder)
+    assert {run.engine for run in found} == {"local" if asked == "xdist" else asked}
+
+
+def run_in(folder: Path) -> str:
+    """Name the run that a folder was made for."""
+    return folder.name.rstrip("0123456789")
 
 
 def test_ranks_and_time_are_those_of_the_test(proved):
     """Of a test that took its process along the ledger has its own ranks, not those of the tests before it, and how long it took."""
     _, folder, _ = proved
-    runs = Ledger(folder / ".rankbook" / "ledger.sqlite").last_by_page("docs/dead_ranks.md")
-    (run,) = (run for run in runs if run.node_id.endswith("::test_killed_while_the_other_waits"))
+    found = Ledger(folder / ".rankbook" / "ledger.sqlite").last_by_page("docs/dead_ranks.md")
+    (run,) = (run for run in found if run.node_id.endswith("::test_killed_while_the_other_waits"))
     assert (run.outcome, run.ranks, len(run.receipt.ranks)) == (Outcome.CRASHED, 2, 2)
     assert run.duration > 1  # two seconds are waited for the other rank
 
@@ -759,7 +850,7 @@ def test_last_calls(proved):
     """Of each rank of a test that failed the ledger knows what it has called last, where and when; of one that passed it does not."""
     _, folder, _ = proved
     found = Ledger(folder / ".rankbook" / "ledger.sqlite").last_by_page("docs/dead_ranks.md")
-    runs = {run.node_id.rpartition("::")[2]: run for run in found}
+    ran = {run.node_id.rpartition("::")[2]: run for run in found}
     called = {
         "test_killed_while_the_other_waits": ["init_process_group (docs/dead_ranks.md:23)", ""],
         "test_dies_after_the_last_collective": ["barrier (docs/dead_ranks.md:41)"] * 2,
@@ -769,40 +860,18 @@ def test_last_calls(proved):
         "started-by-torch": ["", ""],
         "waits-for-its-message": ["Work.wait (docs/dead_ranks.md:116)", "barrier (docs/dead_ranks.md:111)"],
     }
-    assert [rank.name for rank in runs["started-by-torch"].receipt.ranks] == ["rank 0", "rank 1"]
-    assert {name: [rank.called for rank in runs[name].receipt.ranks] for name in called} == called
-    ranks = [rank for name in called for rank in runs[name].receipt.ranks if rank.called]
+    called = {name: calls for name, calls in called.items() if name in ran}
+    assert {name: [rank.called for rank in ran[name].receipt.ranks] for name in called} == called
+    ranks = [rank for name in called for rank in ran[name].receipt.ranks if rank.called]
     assert all(rank.started <= rank.called_at <= rank.started + rank.duration for rank in ranks)
-    ends = [rank.started + rank.duration for rank in runs["test_killed_between_two_collectives"].receipt.ranks]
-    assert ends[1] < ends[0] - 0.5  # half of the second that the other still lived
-    (killed, waiting) = sorted(runs["test_killed_while_the_other_waits"].receipt.ranks, key=lambda rank: rank.called)
+    (killed, waiting) = sorted(ran["test_killed_while_the_other_waits"].receipt.ranks, key=lambda rank: rank.called)
     assert killed.entered is not None
     assert waiting.started < waiting.entered <= waiting.called_at
-
-
-WRONG_CALLS = """import torch
-import torch.distributed as dist
-
-dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-{}
-"""
-
-
-@pytest.mark.parametrize("call", ["dist.all_reduce('no tensor')", "dist.isend('no tensor', 0)", "dist.new_group([5])"])
-def test_traceback_is_that_of_plain_python(call, tmp_path):
-    """That calls are noted is not to be seen in what a listing tells of a call that fails."""
-    pytest.importorskip("torch")
-    text = WRONG_CALLS.format(call)
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/wrong.md").write_text(f"```python\n{text}```\n")
-    (tmp_path / "plain.py").write_text(f"\n{text}")
-    told = everything(next(iter(prove(tmp_path, "--engine=local", "docs").ends().values())))
-    plain = subprocess.run([sys.executable, tmp_path / "plain.py"], capture_output=True, text=True, check=False).stderr
-    called = re.compile(r'(?:wrong\.md|plain\.py|\w+/distributed/\w+\.py)", line \d+, in .*')
-    expected = [line.removeprefix("plain.py") for line in called.findall(plain)]
-    assert [line.removeprefix("wrong.md") for line in called.findall(told.partition("Traceback")[2])][: len(expected)] == expected
-    assert len(expected) > 1
-    assert told.count(expected[-1]) == 1
+    if chosen(run_in(folder)) == PAGES:
+        assert len(called) == 7
+        assert [rank.name for rank in ran["started-by-torch"].receipt.ranks] == ["rank 0", "rank 1"]
+        last = [rank.started + rank.duration for rank in ran["test_killed_between_two_collectives"].receipt.ranks]
+        assert last[1] < last[0] - 0.5  # half of the second that the other still lived
 
 
 def test_nothing_is_left(proved):
@@ -862,7 +931,7 @@ with tempfile.TemporaryFile() as stream:
 
 
 @pytest.mark.parametrize("small_disk", [(24, 3000)], indirect=True)
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", ["local", *in_whole("fresh")])
 def test_full_disk_on_a_page(name, small_disk, tmp_path):
     """A full disk costs the listing that fills it."""
     (tmp_path / "docs").mkdir()
