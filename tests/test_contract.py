@@ -116,10 +116,9 @@ def tree(tmp_path):
     return tmp_path / "tree"
 
 
-def program(entry: str, tree: Path, timeout: float = 300, environment=None, gpus=None, **arguments) -> Program:
-    return Program(
-        "page.md::listing", f"contract_programs:{entry}", str(tree), "some/listing.py", arguments, environment or {}, timeout, gpus=gpus
-    )
+def program(entry: str, tree: Path, timeout: float = 300, environment=None, gpus=None, torch=False, **arguments) -> Program:
+    entry, options = f"contract_programs:{entry}", {"gpus": gpus, "torch": torch, "harnesses": False}
+    return Program("page.md::listing", entry, str(tree), "some/listing.py", arguments, environment or {}, timeout, **options)
 
 
 def run(engine, *args, **kwargs) -> tuple[list[Event], Ended]:
@@ -265,7 +264,7 @@ def test_hidden_gpus(engine, tree):
 @needs_torch
 def test_two_ranks(engine, tree):
     """Two ranks of a listing meet on gloo, and import the file beside it."""
-    events, ended = run(engine, "run_file", tree)
+    events, ended = run(engine, "run_file", tree, torch=True)
     assert ended.exit_code == 0, ended.output
     assert events == [{"type": "codes", "codes": [41, 41]}]
 

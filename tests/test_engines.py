@@ -334,17 +334,21 @@ def test_quick_child_is_not_left(engine):
     assert ended.left == ()
 
 
-def test_stop_and_close_are_quick(shared):
+@pytest.mark.parametrize("name", engines.NAMES)
+def test_stop_and_close_are_quick(name, torchless, monkeypatch):
     """Closing the engine ends a program and its family in less than two seconds; the engine can be used again."""
-    execution = shared.start(program("hang_with_family"))
+    monkeypatch.setenv(MARK, uuid.uuid4().hex)
+    engine = engines.create(name)
+    execution = engine.start(program("hang_with_family"))
     next(told(execution))
     started = time.monotonic()
-    shared.close()
+    engine.close()
     assert time.monotonic() - started < 2
     assert execution.ended.exit_code == -signal.SIGKILL
     assert not wait_until(lambda: not marked_processes(os.environ[MARK]), 2)
-    _, ended = run(shared, "give_status", status=2)
+    _, ended = run(engine, "give_status", status=2)
     assert ended.exit_code == 2
+    engine.close()
 
 
 @pytest.mark.parametrize("name", engines.NAMES)
@@ -491,6 +495,7 @@ def test_torch_multiprocessing(engine):
 
 
 @needs_torch
+@pytest.mark.parametrize("shared", ["local", *in_whole("fresh")], indirect=True)  # a new interpreter has no other's numbers to repeat
 def test_random_numbers(engine):
     """No two programs draw the same random numbers, and torch uses as many threads as in a new interpreter."""
     import torch

@@ -19,9 +19,6 @@ def add_one(rank, tensor, queue):
     # Numbers, not tensors: a tensor in a queue lives only as long as the process that put it there.
     queue.put([rank, rank])
     torch.mm(torch.ones(300, 300), torch.ones(300, 300)).sum()
-
-
-def fail(rank):
     if rank == 1:
         raise ValueError("rank 1 is broken")
 
@@ -31,13 +28,12 @@ def main():
     queue = mp.get_context("spawn").Queue()
     context = mp.spawn(add_one, args=(shared, queue), nprocs=2, join=False)
     values = sorted(queue.get(timeout=120) for _ in range(2))
-    while not context.join():
-        pass
-    emit({"type": "spawned", "shared": shared.tolist(), "values": values})
     try:
-        mp.spawn(fail, nprocs=2)
+        while not context.join():
+            pass
     except mp.ProcessRaisedException as error:
         emit({"type": "raised", "rank": error.error_index, "text": str(error)})
+    emit({"type": "spawned", "shared": shared.tolist(), "values": values})
     for method in ("spawn", "fork"):
         loader = DataLoader(Squares(), batch_size=4, num_workers=1, multiprocessing_context=method)
         emit({"type": "loaded", "method": method, "batches": [batch.tolist() for batch in loader]})
