@@ -29,6 +29,14 @@ KINDS = (
 )  # fmt: skip
 RUN = ["test_*.py"] if WHOLE else [f"test_{kind}.py" for kind in KINDS]
 """Files that are run."""
+ALIKE = (
+    "test_dtensor.py::DTensorTest::test_product_of_shards",
+    "test_elastic_launch.py::test_failed_rank_is_named",
+    "test_spawn.py::test_gloo[MIN",
+    "test_spawn.py::test_gloo_with_more_ranks_than_cores_of_a_small_machine",
+)
+"""Tests that are run through their pages alone: their files have another one that starts ranks as they do, and each rank that is a new
+interpreter takes many seconds."""
 
 pytest.importorskip("torch")
 
@@ -37,7 +45,8 @@ pytest.importorskip("torch")
 def direct(tmp_path_factory) -> dict[str, str]:
     """Outcomes of `pytest tests/distributed/...`."""
     report = tmp_path_factory.mktemp("direct") / "junit.xml"
-    return outcomes(report, *(str(path) for name in RUN for path in (ROOT / SUITE).glob(name)))
+    left_out = [] if WHOLE else [f"--deselect={SUITE}/{name}" for name in ALIKE]
+    return outcomes(report, *(str(path) for name in RUN for path in (ROOT / SUITE).glob(name)), *left_out)
 
 
 @pytest.fixture(scope="module")
