@@ -65,18 +65,20 @@ def cluster(surroundings):
 
         Path(folder, "ray").mkdir()
         made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-        made.add_node(num_cpus=1, num_gpus=1)
+        made.first = made.add_node(num_cpus=1, num_gpus=1)
         yield made
         made.shutdown()
 
 
+def further_nodes(cluster) -> list:
+    return [node for node in cluster.worker_nodes if node is not cluster.first]
+
+
 @pytest.fixture
 def two_gpus(cluster):
-    """One more node, with two GPUs."""
-    node = cluster.add_node(num_cpus=2, num_gpus=2)
-    yield node
-    if node in cluster.worker_nodes:
-        cluster.remove_node(node)
+    """One more node, with two GPUs, which stays for the next test."""
+    nodes = further_nodes(cluster)
+    return nodes[0] if nodes else cluster.add_node(num_cpus=2, num_gpus=2)
 
 
 @pytest.fixture
@@ -90,8 +92,11 @@ def program(entry: str, root: Path, gpus=None, **arguments) -> Program:
     return Program(f"page.md::{entry}", f"contract_programs:{entry}", str(root), "x.py", arguments, gpus=gpus, preload=False)
 
 
-def test_nodes_and_impossible_need(engine, tmp_path):
-    """Nodes that may run something are used, the head, which has nothing, is not; what no node has is refused at once."""
+def test_nodes_and_grants(engine, tmp_path):
+    """Nodes that may run something are used, the head, which has nothing, is not; what no node has is refused at once.
+
+    Programs that run at the same time are granted GPUs that are theirs alone, on nodes that have them; the next one waits.
+    """
     assert len(engine.nodes) == 2
     assert (engine.slots, engine.gpus, engine.left_out) == (3, (2, 1), ())
     with pytest.raises(EngineError) as refused:
@@ -99,10 +104,6 @@ def test_nodes_and_impossible_need(engine, tmp_path):
     assert str(refused.value) == (
         "page.md::look_around cannot run: it needs 4 GPUs, and no node of the cluster has that many; the largest has 2"
     )
-
-
-def test_grants(engine, tmp_path):
-    """Programs that run at the same time are granted GPUs that are theirs alone, on nodes that have them; the next one waits."""
     gates = [tmp_path / f"gate {number}" for number in range(4)]
     (tmp_path / "tree").mkdir()
     both, one = (engine.start(program("say_and_wait", tmp_path / "tree", gpus=("",) * n, until=str(gates[n]))) for n in (2, 1))
@@ -168,6 +169,8 @@ def test_lost_node(cluster, two_gpus, engine, tmp_path):
 
 def test_last_node(cluster, tmp_path):
     """When the last node is lost, what runs and what comes is refused."""
+    for node in further_nodes(cluster):
+        cluster.remove_node(node)
     engine = engines.create("ray", address=cluster.address)
     try:
         execution = engine.start(program("hang", tmp_path))
