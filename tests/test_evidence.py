@@ -616,10 +616,46 @@ def test_receipts(events):
     assert none.versions["torch"].startswith("2")
 
 
+NEW_INTERPRETERS = """
+import multiprocessing
+import os
+
+import torch
+import torch.distributed as dist
+
+
+def work(rank, place):
+    store = dist.FileStore(place, 2)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
+    dist.new_group([0])
+    if rank == 0:
+        store.set("done", "")
+    else:  # not before: the other may still connect to it
+        store.wait(["done"])
+        os._exit(5)
+
+
+def test_groups(tmp_path):
+    start = multiprocessing.get_context("spawn").Process
+    ranks = [start(target=work, args=(rank, str(tmp_path / "store")), name=f"process {rank}") for rank in range(2)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [0, 5]
+
+
+def test_own_group(tmp_path):
+    torch.manual_seed(1729)
+    dist.init_process_group("gloo", store=dist.FileStore(str(tmp_path / "store"), 1), rank=0, world_size=1)
+    dist.destroy_process_group()
+"""
+
+
 def test_receipt_of_new_interpreters(events):
     """Ranks that are new interpreters note the same, though torch is imported after the notes begin."""
-    found = receipts(events("fresh", RECEIPTS, "TestProcesses::test_groups", "test_own_group"))
-    processes = found["TestProcesses::test_groups"]
+    found = receipts(events("fresh", NEW_INTERPRETERS))
+    processes = found["test_groups"]
     assert [(rank.name, rank.exit_code) for rank in processes.ranks] == [("rank 0", 0), ("rank 1", 5)]
     assert (processes.world_size, processes.backend) == (2, "gloo")
     assert (found["test_own_group"].world_size, found["test_own_group"].backend, found["test_own_group"].seed) == (1, "gloo", 1729)
