@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from executions import told
 from rankbook import engines
@@ -768,13 +769,15 @@ def test_zygote_of_many_programs(local):
     """A zygote that has forked many programs gathers its memory, and forks on."""
     before = marked_zygotes()
     for status in (*range(MANY), 7):
-        _, ended = run(local, "give_status", status=status)
-        assert ended.exit_code == status
+        execution = local.start(replace(program("give_status", status=status), harnesses=False))
+        assert list(told(execution)) == []
+        assert execution.ended.exit_code == status
     (pid,) = new_zygotes(before)
     assert not wait_until(lambda: huge(pid) > 64, 60), huge(pid)
-    events, ended = run(local, "run_file", "torch_spawn.py")
-    assert ended.exit_code == 0, ended.output
-    assert events
+    execution = local.start(replace(program("run_file", "torch_spawn.py"), harnesses=False))
+    assert list(told(execution))
+    assert execution.ended.exit_code == 0, execution.ended.output
+    assert new_zygotes(before) == [pid]
 
 
 def huge(pid: int) -> int:
