@@ -32,6 +32,7 @@ RUN = ["test_*.py"] if WHOLE else [f"test_{kind}.py" for kind in KINDS]
 ALIKE = (
     "test_dtensor.py::DTensorTest::test_product_of_shards",
     "test_elastic_launch.py::test_failed_rank_is_named",
+    "test_spawn.py::test_failure_of_one_rank_is_raised",
     "test_spawn.py::test_gloo[MIN",
     "test_spawn.py::test_gloo_with_more_ranks_than_cores_of_a_small_machine",
 )
