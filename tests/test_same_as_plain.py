@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,13 +21,14 @@ from rankbook.standing import standing
 
 SETTINGS = "[tool.rankbook]\nsources = ['tests']\ngpus = '0'\n"
 TWO = "def test_a():\n    pass\n\n\ndef test_b():\n    pass\n"
-HOOKS = {
+FAILING = {
     "status": ("def pytest_sessionfinish(session):\n    session.exitstatus = 1\n", "its pytest ended with status 1 although none of its"),
     "finish": (
         "def pytest_runtest_logfinish(nodeid):\n    if 'test_b' in nodeid:\n        raise RuntimeError('a leak')\n",
         "it ended the whole pytest session: RuntimeError: a leak",
     ),
 }
+AGAIN = {"twice": "items.extend(list(items))", "thrice": "items[:] = [item for item in items for _ in range(3)]"}
 PLUGIN = "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef checked(request):\n    assert 'refused' not in request.node.name\n"
 
 
@@ -53,16 +56,40 @@ def proved(folder: Path, *arguments: str) -> dict[str, tuple[str, str]]:
     return {re.sub(r".*/|_docs\.md", "", found.node_id): (str(found.outcome), found.reason.partition("\n")[0]) for found in runs}
 
 
-@pytest.mark.parametrize("hook", HOOKS)
-def test_a_session_that_a_hook_makes_red_is_red(tmp_path, hook):
+NO_TORCH = "raise ImportError('not here')\n"
+
+
+@contextlib.contextmanager
+def without_torch(installed: Path) -> Iterator[None]:
+    """Put a folder before what is installed, with a torch that cannot be imported: nobody waits for it."""
+    (installed / "torch.py").write_text(NO_TORCH)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(installed), prepend=os.pathsep)
+        yield
+
+
+@pytest.fixture(scope="module")
+def hooked(tmp_path_factory) -> tuple[Path, dict[str, tuple[str, str]]]:
+    """A project of folders with a conftest file each, and how the tests of its book ended."""
+    folder = tmp_path_factory.mktemp("hooked")
+    files = {}
+    for name, (conftest, tests) in HOOKED.items():
+        (folder / "ends" / name).mkdir(parents=True)
+        files[f"tests/{name}/conftest.py"] = conftest.replace("ENDS", repr(str(folder / "ends" / name)))
+        files[f"tests/{name}/test_{name}.py"] = tests
+    write(folder, files)
+    with without_torch(tmp_path_factory.mktemp("installed")):
+        return folder, proved(folder)
+
+
+@pytest.mark.parametrize("hook", FAILING)
+def test_a_session_that_a_hook_makes_red_is_red(hooked, hook):
     """Where all tests pass and a conftest file makes the session fail all the same, the last of them answers for it."""
-    text, reason = HOOKS[hook]
-    folder = write(tmp_path, {"tests/conftest.py": text, "tests/test_it.py": TWO})
-    assert plain(folder) not in (0, 5)
-    found = proved(folder, "-k", "test_it and not how")
-    assert found["test_it.py::test_a"] == ("passed", "")
-    outcome, said = found["test_it.py::test_b"]
-    assert (outcome, said.startswith(reason)) == ("failed", True), said
+    folder, found = hooked
+    assert plain(folder, f"tests/{hook}") not in (0, 5)
+    assert found[f"test_{hook}.py::test_a"] == ("passed", "")
+    outcome, said = found[f"test_{hook}.py::test_b"]
+    assert (outcome, said.startswith(FAILING[hook][1])) == ("failed", True), said
 
 
 NO_CUDA = "not torch.cuda.is_available()"
@@ -117,33 +144,6 @@ class TestIt(unittest.TestCase):
 """
 
 
-def test_subtests_that_are_skipped(tmp_path):
-    """A test all of whose subtests are skipped has not passed; one of which some are says so."""
-    found = proved(write(tmp_path, {"tests/test_it.py": SUBTESTS}), "-k", "test_it and not how")
-    assert found == {
-        "test_it.py::TestIt::test_all": ("skipped", "2 of 2 subtests skipped: subtest (backend='nccl'): nccl is not here"),
-        "test_it.py::TestIt::test_some": ("passed", "1 of 2 subtests skipped: subtest (backend='ucc'): ucc is not here"),
-    }
-
-
-def test_a_module_of_which_no_test_is_collected_has_not_passed(tmp_path):
-    """Where the page lists tests, and pytest collects none, none has passed; where the machine is why, that is the reason."""
-    gpus = "import torch\n\nif torch.cuda.device_count() > 1000:\n\n    def test_many():\n        pass\n"
-    helpers = "def helper():\n    pass\n"
-    files = {"tests/test_never.py": f"__test__ = False\n\n\n{TWO}", "tests/test_gpus.py": gpus, "tests/test_helpers.py": helpers}
-    folder = write(tmp_path, files)
-    assert [plain(folder, name) for name in files] == [5, 5, 5]
-    never = "vacuous", "the module imports, and pytest collects no test from it; its page lists test_a, test_b"
-    few = "skipped", "pytest collects none of its tests here: needs 1001 GPUs, and this machine has none"
-    assert proved(folder) == {
-        "test_never.py::test_never.py": never,
-        "test_never.py::how-to-run-it": never,
-        "test_gpus.py::test_many": few,
-        "test_gpus.py::how-to-run-it": few,
-        "test_helpers.py::test_helpers.py": ("passed", ""),
-    }
-
-
 def test_plugins_that_a_conftest_file_names_are_there(tmp_path):
     """`pytest_plugins` names modules of the project: their fixtures count, and a change of them makes a proof stale."""
     tests = "def test_taken():\n    pass\n\n\ndef test_refused():\n    pass\n"
@@ -189,25 +189,6 @@ def test_cache(cache):
     cache.set("own/key", 1)
     assert cache.get("own/key", 0) == 1
 """
-
-
-def test_data_that_a_test_goes_through_is_there(tmp_path):
-    """A test that lists a folder finds the data in it, which needs no page of its own: it does not pass because there is nothing."""
-    data = {"cases/small/one.json": "1", "cases/small/two.json": "2", "beside.txt": "2"}
-    settings = SETTINGS + "include = ['*.py']\n"
-    beside = {f"tests/{name}": text for name, text in data.items()}
-    folder = write(tmp_path, {"pyproject.toml": settings, "tests/test_it.py": LISTS, **beside})
-    assert proved(folder, "-k", "test_it and not how") == {
-        "test_it.py::test_each[one.json]": ("passed", ""),
-        "test_it.py::test_each[two.json]": ("failed", "AssertionError: assert '2' == '1'"),
-        "test_it.py::test_all": ("failed", "AssertionError: assert '2' == '1'"),
-        "test_it.py::test_beside": ("failed", "AssertionError: assert '2' == '1'"),
-        "test_it.py::test_cache": ("passed", ""),
-    }
-    (folder / "tests/cases/small/two.json").write_text("1")
-    (folder / "tests/beside.txt").write_text("1")
-    again = proved(folder, "--stale", "-k", "test_it and not how")
-    assert {outcome for outcome, _ in again.values()} == {"passed"}
 
 
 FURTHER = """
@@ -276,18 +257,32 @@ FAR = [
 ]  # fmt: skip
 
 
-def test_data_in_folders_above_is_there(tmp_path):
-    """What a test lists or looks for by way of a folder above its own is there, wherever the book lies; nothing outside the project is."""
+def test_data_that_a_test_goes_through_is_there(tmp_path):
+    """A test that lists a folder finds the data in it, which needs no page of its own: it does not pass because there is nothing.
+
+    What it lists or looks for by way of a folder above its own is there, wherever the book lies; nothing outside the project is.
+    """
     settings = f"[tool.pytest.ini_options]\naddopts = '-ra'\n{SETTINGS}include = ['*.py']\n"
     (tmp_path / "outside").mkdir()
-    files = {"pyproject.toml": settings, "tests/deep/test_it.py": FURTHER} | dict.fromkeys(FAR, "2")
-    folder = write(tmp_path / "project", files)
-    ends = {name: outcome for name, (outcome, _) in proved(folder, "-k", "test_it and not how").items()}
+    beside = {"tests/lists/cases/small/one.json": "1", "tests/lists/cases/small/two.json": "2", "tests/lists/beside.txt": "2"}
+    files = {"pyproject.toml": settings, "tests/deep/test_it.py": FURTHER, "tests/lists/test_lists.py": LISTS, **beside}
+    folder = write(tmp_path / "project", files | dict.fromkeys(FAR, "2"))
+    found = proved(folder, "-k", "not how")
+    ends = {name: outcome for name, (outcome, _) in found.items() if name.startswith("test_it")}
     assert ends.pop("test_it.py::test_settings") == ends.pop("test_it.py::test_outside") == "passed"
+    assert len(ends) == 9
     assert set(ends.values()) == {"failed"}, ends
-    write(folder, dict.fromkeys(FAR, "1"))
-    ends = {name: outcome for name, (outcome, _) in proved(folder, "--stale", "-k", "test_it and not how").items()}
-    assert set(ends.values()) == {"passed"}, ends
+    assert {name: end for name, end in found.items() if name.startswith("test_lists")} == {
+        "test_lists.py::test_each[one.json]": ("passed", ""),
+        "test_lists.py::test_each[two.json]": ("failed", "AssertionError: assert '2' == '1'"),
+        "test_lists.py::test_all": ("failed", "AssertionError: assert '2' == '1'"),
+        "test_lists.py::test_beside": ("failed", "AssertionError: assert '2' == '1'"),
+        "test_lists.py::test_cache": ("passed", ""),
+    }
+    write(folder, dict.fromkeys((*FAR, *beside), "1") | {"pyproject.toml": settings})
+    again = {name: outcome for name, (outcome, _) in proved(folder, "--stale", "-k", "not how").items()}
+    assert again.keys() == found.keys()
+    assert set(again.values()) == {"passed"}, again
     (folder / "VERSION").write_text("2")
     assert proved(folder, "--stale", "-k", "test_it and not how")["test_it.py::test_looked_for"][0] == "failed"
 
@@ -372,7 +367,7 @@ def test_a_package_of_tests_that_is_installed_elsewhere_too(tmp_path, monkeypatc
         "tests/inner/test_x.py": "from tests.common import X\n\n\ndef test_x():\n    assert X\n",
     }
     folder = write(tmp_path / "project", files)
-    write(tmp_path / "stray", {"tests/__init__.py": "raise RuntimeError('another one')\n"})
+    write(tmp_path / "stray", {"tests/__init__.py": "raise RuntimeError('another one')\n", "torch.py": NO_TORCH})
     for place in (tmp_path / "stray", folder):
         monkeypatch.setenv("PYTHONPATH", str(place))
         assert plain(folder, "tests") == 0
@@ -381,27 +376,24 @@ def test_a_package_of_tests_that_is_installed_elsewhere_too(tmp_path, monkeypatc
 
 
 def test_what_goes_through_too_much_data_is_skipped(tmp_path):
-    """Thousands of files are not put beside a listing that lists their folder: it does not pass without them, it is skipped."""
+    """Thousands of files are not put beside a listing that lists their folder: it does not pass without them, it is skipped.
+
+    A word that is no part of a path leaves a test alone where a folder is called so, and so does the way from the root to a folder.
+    """
     test = "import os\n\n\ndef test_it():\n    for place, _, names in os.walk('cases'):\n        assert not names\n"
-    many = {f"tests/cases/{number}.txt": "1" for number in range(2001)}
-    folder = write(tmp_path, {"tests/test_it.py": test, **many})
-    (folder / "pyproject.toml").write_text(SETTINGS + "include = ['*.py']\n")
-    reason = "it lists tests/cases, which holds more than 2,000 files: that is not put beside a listing; run its source by pytest itself"
-    assert set(proved(folder).values()) == {("skipped", reason)}
-
-
-def test_words_that_name_large_folders_too(tmp_path):
-    """A word that is no part of a path leaves a test alone where a folder is called so, and so does the way from the root to a folder."""
     word = "import os\n\nKIND = 'many'\n\n\ndef test_it(tmp_path):\n    assert not os.listdir(tmp_path)\n"
     way = (
         "from pathlib import Path\n\nROOT = Path(__file__).resolve().parents[1]\n\n\ndef test_it():\n"
         "    assert [path.name for path in (ROOT / 'tests' / 'few').glob('*.txt')] == ['0.txt']\n"
     )
-    many = {f"{folder}/{number}.txt": "1" for folder in ("many", "tests/others") for number in range(2001)}
-    folder = write(tmp_path, {"tests/test_word.py": word, "tests/test_way.py": way, "tests/few/0.txt": "1", **many})
-    (folder / "pyproject.toml").write_text(SETTINGS + "include = ['*.py']\n")
-    assert plain(folder) == 0
-    assert {outcome for outcome, _ in proved(folder).values()} == {"passed"}
+    many = {f"{folder}/{number}.txt": "1" for folder in ("many", "tests/cases") for number in range(2001)}
+    files = {"tests/test_it.py": test, "tests/test_word.py": word, "tests/test_way.py": way, "tests/few/0.txt": "1"}
+    folder = write(tmp_path, {"pyproject.toml": SETTINGS + "include = ['*.py']\n"} | files | many)
+    assert plain(folder, "tests/test_word.py", "tests/test_way.py") == 0
+    reason = "it lists tests/cases, which holds more than 2,000 files: that is not put beside a listing; run its source by pytest itself"
+    ends = proved(folder)
+    assert {end for name, end in ends.items() if name.startswith("test_it")} == {("skipped", reason)}
+    assert {outcome for name, (outcome, _) in ends.items() if name.startswith("test_w")} == {"passed"}
 
 
 PROGRAM = """
@@ -414,23 +406,17 @@ if __name__ == "__main__":
 """
 
 
-def test_a_program_does_not_know_that_pytest_runs_it(tmp_path):
-    """What a script does under `python` it does in the book: neither variables nor modules tell it that it is under test."""
-    folder = write(tmp_path, {"tests/run_it.py": PROGRAM, "tests/run_it.sh": 'test -z "${PYTEST_CURRENT_TEST-}"\n'})
-    assert {outcome for outcome, _ in proved(folder).values()} == {"passed"}
-
-
 AT_THE_END = """
 import sys
 from pathlib import Path
 
 
 def pytest_terminal_summary():
-    Path({path!r}, "summed").touch()
+    Path(ENDS, "summed").touch()
 
 
 def pytest_unconfigure():
-    Path({path!r}, f"end-{{'hypothesis' in sys.modules}}").touch()
+    Path(ENDS, f"end-{'hypothesis' in sys.modules}").touch()
 """
 USING_HYPOTHESIS = """
 from hypothesis import given, strategies
@@ -442,14 +428,14 @@ def test_it(number):
 """
 
 
-def test_nothing_that_no_test_uses_is_imported_at_the_end(tmp_path):
+@pytest.mark.parametrize(("name", "used"), [("plain", False), ("using", True)])
+def test_nothing_that_no_test_uses_is_imported_at_the_end(hooked, name, used):
     """The plugin of Hypothesis imports all of it to sum up: a second for each listing. It stays where a test uses it, and so do hooks."""
-    for name, text, used in (("plain", TWO, False), ("using", USING_HYPOTHESIS, True)):
-        folder = write(tmp_path / name, {"tests/conftest.py": AT_THE_END.format(path=str(tmp_path / name)), "tests/test_it.py": text})
-        outcomes = {outcome for _, (outcome, _) in sorted(proved(folder).items())}
-        assert outcomes == {"passed"}
-        assert [path.name for path in folder.glob("end-*")] == [f"end-{used}"]
-        assert (folder / "summed").exists()
+    folder, found = hooked
+    outcomes = [outcome for test, (outcome, _) in found.items() if test.startswith(f"test_{name}.py")]
+    assert set(outcomes) == {"passed"}
+    assert [path.name for path in (folder / "ends" / name).glob("end-*")] == [f"end-{used}"]
+    assert (folder / "ends" / name / "summed").exists()
 
 
 def test_nothing_is_imported_at_the_end_of_a_run_over_pages(tmp_path, monkeypatch):
@@ -481,12 +467,12 @@ def test_a_plain_run_loads_nothing(tmp_path):
         "page.md": "```bash\ntrue\n```\n",
     }
     folder = write(tmp_path, files)
-    for arguments in ((), ("test_it.py",), ("-n1",)):
+    for arguments in ((), ("-n1", "test_it.py")):
         done = run(folder, "pytest", "-p", "no:cacheprovider", *arguments)
         assert (done.returncode, "loaded: []" in done.stdout) == (0, True), done.stdout
     assert "unknown setting 'nonsense'" in run(folder, "pytest", "page.md").stderr
     (folder / "pyproject.toml").write_text("[tool.pytest.ini_options]\ntestpaths = ['page.md']\n")
-    for arguments in ((), ("page.md",), ("--doctest-glob=*.md", ".")):
+    for arguments in ((), ("--doctest-glob=*.md", ".")):
         done = run(folder, "pytest", "-p", "no:cacheprovider", *arguments)
         assert "1 listing: 1 passed" in done.stdout, done.stdout
     assert "loaded: ['rankbook.prove'" in run(folder, "pytest", "--stale", "test_it.py").stdout
@@ -528,32 +514,93 @@ ABSENT = {
 }
 
 
-def runs_of(folder: Path) -> dict[str, Run]:
-    """Give the last run of each test of a book of one source, by its id; that of the command under the command's name."""
-    return {run.node_id.partition("::")[2]: run for run in Ledger(folder / ".rankbook/ledger.sqlite").latest()}
+@pytest.fixture(scope="module")
+def book(tmp_path_factory) -> Path:
+    """A project whose book is proved: modules of which no test is collected, and others that need no conftest file."""
+    pytest.importorskip("torch")
+    folder = write(tmp_path_factory.mktemp("book"), {f"tests/{name}": text for name, text in BOOK.items()})
+    proved(folder)
+    return folder
+
+
+def runs_of(folder: Path, page: str = "") -> dict[str, Run]:
+    """Give the last run of each test of a book of one source, or of one of its pages, by its id; that of the command under its name."""
+    found = Ledger(folder / ".rankbook/ledger.sqlite").latest()
+    return {run.node_id.partition("::")[2]: run for run in found if f"/{page}" in run.node_id}
+
+
+def ends_of(folder: Path, page: str) -> dict[str, tuple[str, str]]:
+    """Give how each test of a page ended, with the reason."""
+    return {name: (str(run.outcome), run.reason.partition("\n")[0]) for name, run in runs_of(folder, f"{page}_docs.md").items()}
 
 
 @pytest.mark.parametrize("way", ABSENT)
-def test_the_tests_of_a_module_that_is_skipped_are_skipped_with_it(tmp_path, way):
+def test_the_tests_of_a_module_that_is_skipped_are_skipped_with_it(book, way):
     """Each test that the page lists says why its module is skipped, and owes a run for what it needs."""
-    text, names, reason, needs = ABSENT[way]
-    folder = write(tmp_path, {"tests/test_it.py": text})
-    proved(folder)
-    found = runs_of(folder)
+    _, names, reason, needs = ABSENT[way]
+    found = runs_of(book, f"test_{way}.py")
     assert found.keys() == {*names, "how-to-run-it"}
     assert {(str(run.outcome), run.reason, run.needs) for run in found.values()} == {("skipped", reason, needs)}
-    debts = run(folder, "rankbook.cli", "ledger", "debt").stdout
-    owing = f"{len(names)} tests need" if len(names) > 1 else "1 test needs"
-    assert debts.startswith(f"{owing} {', '.join(needs)}; last run: never"), debts
-    alone = run(folder, "pytest", "-p", "no:cacheprovider", "-rs", f"docs/suite/tests/test_it.py_docs.md::{names[0]}")
-    assert (alone.returncode, "1 skipped in" in alone.stdout) == (0, True), alone.stdout
 
 
-def test_a_module_that_was_skipped_is_collected_again(tmp_path, tmp_path_factory, monkeypatch):
+def test_the_tests_of_modules_that_are_skipped_owe_a_run(book):
+    """What is owed is counted by what it needs, and one of these tests alone is skipped, too."""
+    debts = run(book, "rankbook.cli", "ledger", "debt").stdout.splitlines()
+    for owing in ("4 tests need 2 GPUs", "3 tests need package not_there", "1 test needs 1 GPU"):
+        assert len([line for line in debts if line.startswith(f"{owing}; last run: never")]) == 1, debts
+    alone = [f"docs/suite/tests/test_{way}.py_docs.md::{names[0]}" for way, (_, names, _, _) in ABSENT.items()]
+    done = run(book, "pytest", "-p", "no:cacheprovider", "-rs", *alone)
+    assert (done.returncode, "4 skipped in" in done.stdout) == (0, True), done.stdout
+
+
+def test_subtests_that_are_skipped(book):
+    """A test all of whose subtests are skipped has not passed; one of which some are says so."""
+    found = ends_of(book, "test_subtests.py")
+    found.pop("how-to-run-it")
+    assert found == {
+        "TestIt::test_all": ("skipped", "2 of 2 subtests skipped: subtest (backend='nccl'): nccl is not here"),
+        "TestIt::test_some": ("passed", "1 of 2 subtests skipped: subtest (backend='ucc'): ucc is not here"),
+    }
+
+
+def test_a_module_of_which_no_test_is_collected_has_not_passed(book):
+    """Where the page lists tests, and pytest collects none, none has passed; where the machine is why, that is the reason."""
+    assert plain(book, *(f"tests/test_{name}.py" for name in ("never", "gpus", "helpers"))) == 5
+    never = "vacuous", "the module imports, and pytest collects no test from it; its page lists test_a, test_b"
+    few = "skipped", "pytest collects none of its tests here: needs 1001 GPUs, and this machine has none"
+    assert ends_of(book, "test_never.py") == {"test_never.py": never, "how-to-run-it": never}
+    assert ends_of(book, "test_gpus.py") == {"test_many": few, "how-to-run-it": few}
+    assert ends_of(book, "test_helpers.py") == {"test_helpers.py": ("passed", "")}
+
+
+def test_a_program_does_not_know_that_pytest_runs_it(book):
+    """What a script does under `python` it does in the book: neither variables nor modules tell it that it is under test."""
+    for name in ("run_it.py", "run_it.sh"):
+        assert {outcome for outcome, _ in ends_of(book, name).values()} == {"passed"}
+
+
+def test_an_id_that_is_another_one_each_time(book):
+    """It costs its own test, which cannot be told from one that is gone, and no other one of its module."""
+    found = {name.partition("[")[0]: end for name, end in ends_of(book, "test_changing.py").items() if name != "how-to-run-it"}
+    assert {name: outcome for name, (outcome, _) in found.items()} == {
+        "test_moment": "failed",
+        "test_right": "passed",
+        "test_wrong": "failed",
+    }
+    assert any("has collected it once, and not again" in reason for _, reason in found.values())
+
+
+@pytest.fixture
+def installed(tmp_path_factory) -> Iterator[Path]:
+    """A folder of modules that are installed, without torch."""
+    folder = tmp_path_factory.mktemp("installed")
+    with without_torch(folder):
+        yield folder
+
+
+def test_a_module_that_was_skipped_is_collected_again(tmp_path, installed):
     """What its page lists stands for its tests until they are collected: then those count, and no name that stood for several of them."""
     folder = write(tmp_path, {"tests/test_it.py": ABSENT["package"][0]})
-    installed = tmp_path_factory.mktemp("installed")
-    monkeypatch.setenv("PYTHONPATH", str(installed), prepend=os.pathsep)
     proved(folder)
     (installed / "not_there.py").write_text("NAMES = ['x', 'y']\n")
     done = run(folder, "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "docs", "--stale")
@@ -571,28 +618,27 @@ def test_a_module_that_was_skipped_is_collected_again(tmp_path, tmp_path_factory
     assert "test_b</" not in page.last_run
 
 
-def test_what_is_collected_is_run(tmp_path):
+def test_what_is_collected_is_run(hooked):
     """A test of which the page says that it is not even collected here, and that is, runs: a conftest file may know better."""
-    stub = "import sys\nimport types\n\nsys.modules['not_there'] = types.ModuleType('not_there')\nsys.modules['not_there'].NAMES = 'x'\n"
-    folder = write(tmp_path, {"tests/conftest.py": stub, "tests/test_it.py": ABSENT["package"][0]})
-    assert plain(folder) == 0
-    found = proved(folder)
-    assert {name: outcome for name, (outcome, _) in found.items() if "test_it" in name} == dict.fromkeys(
-        [f"test_it.py::{name}" for name in ("TestA::test_a[1]", "TestA::test_a[2]", "how-to-run-it", "test_b[x]")], "passed"
+    folder, found = hooked
+    assert plain(folder, "tests/stub") == 0
+    assert {name: outcome for name, (outcome, _) in found.items() if "test_stub" in name} == dict.fromkeys(
+        [f"test_stub.py::{name}" for name in ("TestA::test_a[1]", "TestA::test_a[2]", "how-to-run-it", "test_b[x]")], "passed"
     )
 
 
 def test_warnings_that_are_errors_make_no_page_crash(tmp_path):
     """With `-W error` in `addopts` a test that warns is red, and one that does not is green, whatever rankbook itself has imported."""
     warns = "import warnings\n\n\ndef test_warns():\n    warnings.warn('old')\n\n\ndef test_silent():\n    pass\n"
+    folder = write(tmp_path, {"tests/test_it.py": warns})
     for option in ("-W error", "-Werror"):
-        settings = f"[tool.pytest.ini_options]\naddopts = '{option}'\n{SETTINGS}"
-        folder = write(tmp_path / option, {"pyproject.toml": settings, "tests/test_it.py": warns})
+        write(folder, {"pyproject.toml": f"[tool.pytest.ini_options]\naddopts = '{option}'\n{SETTINGS}"})
         assert plain(folder, "-k", "silent") == 0
         assert proved(folder, "-k", "test_it and not how") == {
             "test_it.py::test_warns": ("failed", "UserWarning: old"),
             "test_it.py::test_silent": ("passed", ""),
         }
+        (folder / ".rankbook/ledger.sqlite").unlink()
 
 
 OWN_ITEMS = """
@@ -609,16 +655,14 @@ def pytest_pycollect_makeitem(collector, name, obj):
 """
 
 
-def test_items_that_a_hook_makes_are_run(tmp_path):
+def test_items_that_a_hook_makes_are_run(hooked):
     """A conftest file may make items that are no functions: each is run, and so are the tests beside them."""
-    tests = "right = wrong = 1\n\n\ndef test_a():\n    pass\n"
-    folder = write(tmp_path, {"tests/conftest.py": OWN_ITEMS, "tests/test_it.py": tests})
-    assert plain(folder) == 1
-    found = proved(folder, "-k", "test_it and not how")
-    assert {name: outcome for name, (outcome, _) in found.items()} == {
-        "test_it.py::right": "passed",
-        "test_it.py::wrong": "failed",
-        "test_it.py::test_a": "passed",
+    folder, found = hooked
+    assert plain(folder, "tests/items") == 1
+    assert {name: found[f"test_items.py::{name}"][0] for name in ("right", "wrong", "test_a")} == {
+        "right": "passed",
+        "wrong": "failed",
+        "test_a": "passed",
     }
 
 
@@ -640,15 +684,6 @@ def test_right():
 def test_wrong():
     assert False
 """
-
-
-def test_an_id_that_is_another_one_each_time(tmp_path):
-    """It costs its own test, which cannot be told from one that is gone, and no other one of its module."""
-    write(tmp_path, {"tests/test_a.py": CHANGING})
-    found = {name.partition("[")[0]: end for name, end in proved(tmp_path).items() if "how-to-run-it" not in name}
-    outcomes = {name.rpartition("::")[2]: outcome for name, (outcome, _) in found.items()}
-    assert outcomes == {"test_moment": "failed", "test_right": "passed", "test_wrong": "failed"}
-    assert any("has collected it once, and not again" in reason for _, reason in found.values())
 
 
 COUNTING = """
@@ -689,17 +724,39 @@ def test_skipped_later():
 """
 
 
-@pytest.mark.parametrize("again", ["items.extend(list(items))", "items[:] = [item for item in items for _ in range(3)]"])
-def test_a_test_that_comes_several_times_ends_as_its_worst(tmp_path, again):
+@pytest.mark.parametrize("again", AGAIN)
+def test_a_test_that_comes_several_times_ends_as_its_worst(hooked, again):
     """A hook may let each test run again: one that fails any of these times has failed."""
-    hook = f"def pytest_collection_modifyitems(items):\n    {again}\n"
-    folder = write(tmp_path, {"tests/conftest.py": hook, "tests/test_it.py": COUNTING})
-    assert plain(folder) == 1
-    found = proved(folder, "-k", "test_it and not how")
-    assert {name.partition("::test_")[2]: outcome for name, (outcome, _) in found.items()} == {
+    folder, found = hooked
+    assert plain(folder, f"tests/{again}") == 1
+    start = f"test_{again}.py::test_"
+    assert {name.removeprefix(start): outcome for name, (outcome, _) in found.items() if name.startswith(start)} == {
         "wrong_later": "failed",
         "wrong_first": "failed",
         "right": "passed",
         "wrong_at_its_end": "failed",
         "skipped_later": "skipped",
     }
+
+
+STUB = "import sys\nimport types\n\nsys.modules['not_there'] = types.ModuleType('not_there')\nsys.modules['not_there'].NAMES = 'x'\n"
+HOOKED = {
+    **{name: (text, TWO) for name, (text, _) in FAILING.items()},
+    **{name: (f"def pytest_collection_modifyitems(items):\n    {again}\n", COUNTING) for name, again in AGAIN.items()},
+    "items": (OWN_ITEMS, "right = wrong = 1\n\n\ndef test_a():\n    pass\n"),
+    "plain": (AT_THE_END, TWO),
+    "using": (AT_THE_END, USING_HYPOTHESIS),
+    "stub": (STUB, ABSENT["package"][0]),
+}
+"""Conftest file and tests of each folder of a project."""
+BOOK = {
+    **{f"test_{way}.py": text for way, (text, *_) in ABSENT.items()},
+    "test_subtests.py": SUBTESTS,
+    "test_never.py": f"__test__ = False\n\n\n{TWO}",
+    "test_gpus.py": "import torch\n\nif torch.cuda.device_count() > 1000:\n\n    def test_many():\n        pass\n",
+    "test_helpers.py": "def helper():\n    pass\n",
+    "test_changing.py": CHANGING,
+    "run_it.py": PROGRAM,
+    "run_it.sh": 'test -z "${PYTEST_CURRENT_TEST-}"\n',
+}
+"""Sources of a project without a conftest file."""
