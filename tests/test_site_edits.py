@@ -22,7 +22,7 @@ from rankbook.config import load
 from rankbook.ledger import Ledger
 from rankbook.listing import Outcome
 from rankbook.site.proof import Proof
-from tiny_site import RING, elsewhere, environment, mkdocs, write_project
+from tiny_site import RING, elsewhere, environment, mkdocs, with_own_cache, write_project
 from whole import in_whole
 
 USER = """
@@ -143,7 +143,7 @@ def cold(root, monkeypatch):
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """The tiny project, with a cache of its own."""
-    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
+    with_own_cache(monkeypatch, tmp_path / "cache")
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
     (tmp_path / "p").mkdir()
     return write_project(tmp_path / "p", theme=False)

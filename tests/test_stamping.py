@@ -6,8 +6,6 @@ import html
 import json
 import re
 import shutil
-import subprocess
-import sys
 from urllib.parse import unquote
 
 import markdown as python_markdown
@@ -23,6 +21,7 @@ pytest.importorskip("material", reason="the site needs the extra `site`")
 from markdown.extensions.toc import slugify
 from markdown.extensions.toc import unique as python_unique
 
+from nursery import run_module
 from rankbook import front_matter
 from rankbook.cli import main
 from rankbook.config import load
@@ -35,7 +34,7 @@ from rankbook.site.addresses import Addresses
 from rankbook.site.markdown import Heading, render, slug, unique
 from rankbook.site.shell import Shell, source
 from rankbook.stamps import stamp_of
-from tiny_site import REPOSITORY, RING, Html, broken_links, build, elsewhere, environment, mkdocs, write_project
+from tiny_site import REPOSITORY, RING, Html, broken_links, build, elsewhere, environment, generate, mkdocs, with_own_cache, write_project
 
 PLAIN = Addresses()
 LISTING = re.compile(r'<div class="language-\S+ highlight rankbook-source"><pre><code[^>]*>(.*?)</code></pre></div>', re.DOTALL)
@@ -565,13 +564,13 @@ def files_of(site):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
+    with_own_cache(monkeypatch, tmp_path / "cache")
     return write_project(tmp_path / "p") if (tmp_path / "p").mkdir() is None else None
 
 
 def cold(root, monkeypatch):
-    """Build the same project elsewhere, with nothing kept."""
-    return elsewhere(root, monkeypatch, lambda other: files_of(build(other)))
+    """Build the same project elsewhere, with a new interpreter and nothing kept."""
+    return elsewhere(root, monkeypatch, lambda other: files_of(build(other, anew=True)))
 
 
 def times(site):
@@ -581,24 +580,25 @@ def times(site):
 def test_every_way_to_a_site_gives_the_bytes_of_a_cold_build(project, monkeypatch):
     """Whatever was changed since, the site is what a cold build makes, and only what has changed is written."""
     site = build(project)
-    before = times(site)
-    assert files_of(build(project)) == cold(project, monkeypatch)
+    first, before = files_of(site), times(site)
+    assert files_of(build(project)) == first
     assert times(site) == before
 
     (project / "suite/test_ring.py").write_text(RING.replace("neighbour", "successor"))
-    assert files_of(build(project)) == cold(project, monkeypatch)
+    assert files_of(build(project)) == cold(project, monkeypatch) != first
     assert [path.name for path, when in times(site).items() if before[path] != when] == ["test_ring.py_docs.html"]
 
     (project / "suite/inner/notes.md").unlink()
-    assert files_of(build(project)) == cold(project, monkeypatch)
+    made = cold(project, monkeypatch)
+    assert files_of(build(project)) == made
     assert not list(site.rglob("notes*"))
 
     (site / "book/suite/test_ring.py_docs.html").write_text("edited by somebody")
     (site / "book/suite/inner/doc.html").unlink()
-    assert files_of(build(project)) == cold(project, monkeypatch)
+    assert files_of(build(project)) == made
 
     shutil.rmtree(site)
-    assert files_of(build(project)) == cold(project, monkeypatch)
+    assert files_of(build(project)) == made
 
 
 def test_a_build_that_fails_leaves_the_pages_where_they_were(project):
@@ -644,7 +644,7 @@ def test_dead_links_of_generated_pages_are_told_of(project):
     """A link of a generated page that leads nowhere is a warning, so that a strict build ends; also when nothing has changed since."""
     settings = (project / "mkdocs.yml").read_text()
     (project / "mkdocs.yml").write_text(settings.replace("- rankbook\n", "- rankbook:\n    gen: false\n"))
-    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=project, env=environment(), check=True, capture_output=True)
+    generate(project)
     target = project / "docs/book/suite/doc.md"
     text = target.read_text()
     target.write_text(f"{text}\n[a](none.md) [b](test_ring.py_docs.md#__codelineno-source-99) [c](index.md#none) [d](../index.md)\n")
@@ -702,7 +702,7 @@ def linking(project):
     """The project with generated pages that are not made again, and a function that puts a line on one of them."""
     settings = (project / "mkdocs.yml").read_text()
     (project / "mkdocs.yml").write_text(settings.replace("- rankbook\n", "- rankbook:\n    gen: false\n") + "\nnot_in_nav: more.md\n")
-    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=project, env=environment(), check=True, capture_output=True)
+    generate(project)
     target = project / "docs/book/suite/doc.md"
     text = target.read_text()
     return lambda line: target.write_text(f"{text}\n{line}\n")
@@ -725,15 +725,16 @@ def test_a_link_to_what_somebody_takes_away_is_told_of(project, linking, name):
         linking(f"[more](../../{name})")
         assert told_as_dead(project) == []
         other.unlink()
-        assert [told_as_dead(project), told_as_dead(project)] == [[name]] * 2
-        linking(f"[more](../../{name}) again")
         assert told_as_dead(project) == [name]
+    assert told_as_dead(project) == [name]
+    linking(f"[more](../../{name}) again")
+    assert told_as_dead(project) == [name]
 
 
 @pytest.mark.parametrize("lost", ["state", "spoiled state", "facts", "spoiled facts", "newer facts"])
 def test_a_dead_link_is_told_of_whatever_is_lost_of_what_was_kept(project, linking, lost, monkeypatch):
     """What runs leave may be deleted, spoiled, or of two different runs: a dead link is told of all the same, until it is mended."""
-    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(project / "cache"))
+    with_own_cache(monkeypatch, project / "cache")
     build(project)
     (facts,) = (project / "cache").rglob("site-*-facts.sqlite")
     state = facts.with_name(facts.name.removesuffix("-facts.sqlite"))
@@ -746,7 +747,7 @@ def test_a_dead_link_is_told_of_whatever_is_lost_of_what_was_kept(project, linki
         (state if "state" in lost else facts).write_bytes(b"no such thing")
     else:
         (state if "state" in lost else facts).unlink()
-    assert [told_as_dead(project) for _ in range(3)] == [["book/suite/none.md"]] * 3
+    assert [told_as_dead(project) for _ in range(2)] == [["book/suite/none.md"]] * 2
     linking("")
     assert told_as_dead(project) == []
 
@@ -808,20 +809,13 @@ def test_neighbours_are_those_of_the_sources(project):
 
 
 def stamp(root, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "rankbook.cli", "stamp", *arguments],
-        cwd=root,
-        env=environment(),
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    return run_module(root, "rankbook.cli", "stamp", *arguments, environment=environment())
 
 
 @pytest.fixture
 def foreign(project):
     """A site that an engine without our plugin has built of the same pages."""
-    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=project, env=environment(), check=True, capture_output=True)
+    generate(project)
     settings = (project / "mkdocs.yml").read_text()
     settings = settings.replace("- rankbook\n", "").replace("- book/\n", "- Book: book/index.md\n")
     settings = re.sub(r"validation:.*?(?=\n\w)", "exclude_docs: '!.settings'", settings, flags=re.DOTALL)
@@ -861,7 +855,7 @@ def test_stamping_needs_a_site(project):
     assert "there is no built site" in done.stderr
     (project / "site").mkdir()
     assert "run `rankbook gen` first" in stamp(project).stderr
-    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=project, env=environment(), check=True, capture_output=True)
+    generate(project)
     done = stamp(project)
     assert (done.returncode, "the site has no page for the index of the book" in done.stderr) == (2, True)
     assert list((project / "site").iterdir()) == []

@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
+from nursery import run_module
+
 REPOSITORY = Path(__file__).parents[1]
 
 RING = '''\
@@ -92,11 +94,24 @@ def write_project(root: Path, *, theme: bool = True) -> Path:
     return root
 
 
-def mkdocs(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run MkDocs as a user does."""
-    return subprocess.run(
-        [sys.executable, "-m", "mkdocs", *arguments], cwd=root, env=environment(), check=False, capture_output=True, text=True, timeout=120
-    )
+def mkdocs(root: Path, *arguments: str, anew: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run MkDocs, in a process of its own.
+
+    Args:
+        root: of the project.
+        arguments: of the command.
+        anew: as a user does, with a new interpreter, in which what has no order of its own has another one.
+    """
+    if not anew:
+        return run_module(root, "mkdocs", *arguments, environment=environment())
+    command = [sys.executable, "-m", "mkdocs", *arguments]
+    return subprocess.run(command, cwd=root, env=environment(), check=False, capture_output=True, text=True, timeout=120)
+
+
+def generate(root: Path) -> None:
+    """Run `rankbook gen`, in a process of its own."""
+    done = run_module(root, "rankbook.cli", "gen", environment=environment())
+    assert done.returncode == 0, done.stderr
 
 
 def environment() -> dict[str, str]:
@@ -104,9 +119,9 @@ def environment() -> dict[str, str]:
     return {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONWARNINGS": "default", "COLUMNS": "200"}
 
 
-def build(root: Path) -> Path:
+def build(root: Path, *, anew: bool = False) -> Path:
     """Build the site strictly; give its folder. MkDocs counts no warning that `--quiet` keeps it from writing."""
-    done = mkdocs(root, "build", "--strict")
+    done = mkdocs(root, "build", "--strict", anew=anew)
     assert done.returncode == 0, done.stdout + done.stderr
     return root / "site"
 
@@ -148,6 +163,20 @@ def broken_links(site: Path) -> tuple[int, list[str]]:
     return count, broken
 
 
+def with_own_cache(monkeypatch, folder):
+    """Keep nothing for the next run but in a new folder; of what was kept, only templates as Jinja has compiled them are there.
+
+    Args:
+        monkeypatch: pytest's.
+        folder: the new one.
+    """
+    templates = Path(os.environ["RANKBOOK_CACHE_DIR"], "templates").resolve()
+    templates.mkdir(parents=True, exist_ok=True)
+    folder.mkdir()
+    (folder / "templates").symlink_to(templates)
+    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(folder))
+
+
 def elsewhere(root, monkeypatch, made):
     """Make something of a copy of a project, with nothing kept.
 
@@ -160,5 +189,5 @@ def elsewhere(root, monkeypatch, made):
     shutil.rmtree(other.parent, ignore_errors=True)
     shutil.copytree(root, other, ignore=shutil.ignore_patterns("site"))
     with monkeypatch.context() as inner:
-        inner.setenv("RANKBOOK_CACHE_DIR", str(other.parent / "cache"))
+        with_own_cache(inner, other.parent / "cache")
         return made(other)
