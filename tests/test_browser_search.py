@@ -140,6 +140,23 @@ def visit(chromium, address):
         yield open_page
 
 
+@pytest.fixture(scope="module")
+def used(chromium, address):
+    """A page on which one question after another is asked."""
+    with visits(chromium) as opened:
+        page = opened()
+        page.goto(address)
+        yield page
+
+
+@pytest.fixture
+def asked(used, address):
+    """The same page for questions that leave nothing behind; where a test has left something, it is opened again."""
+    if used.url != address or used.locator("dialog.rankbook-search [aria-pressed=true]").count():
+        used.goto(address)
+    return used
+
+
 def line_of(text, source=COLLECTIVES):
     return next(number for number, line in enumerate(source.splitlines(), 1) if text in line)
 
@@ -169,17 +186,17 @@ CLASS = ("class", "AllReduceWorker", f"suite/test_collectives.py:{line_of('class
 
 
 @pytest.mark.parametrize("query", ["all_reduce", "AllReduce", "allreduce", "all reduce", "allre"])
-def test_one_name_however_it_is_written(visit, query):
+def test_one_name_however_it_is_written(asked, query):
     """A name is found with and without underscores, capitals and blanks between its words; exact names come first."""
-    found = ask(visit(), query)
+    found = ask(asked, query)
     assert {API, TEST, FUNCTION, CLASS} <= set(found)
     assert query == "allre" or found[0] == API
 
 
 @pytest.mark.parametrize(("query", "first"), [("reduce", TEST), ("dist.all_reduce", API), ("torch.distributed.all_reduce", API)])
-def test_a_part_of_a_name(visit, query, first):
+def test_a_part_of_a_name(asked, query, first):
     """A name is found by any of its words, and by what it stands in; tests come first among equals."""
-    assert ask(visit(), query)[0] == first
+    assert ask(asked, query)[0] == first
 
 
 @pytest.mark.parametrize(
@@ -193,27 +210,25 @@ def test_a_part_of_a_name(visit, query, first):
         ("snakes", ("class", "TestSnakes", f"suite/test_snakes.py:{line_of('class TestSnakes', SNAKES)}")),
     ],
 )
-def test_what_is_typed_and_pasted_most(visit, query, first):
+def test_what_is_typed_and_pasted_most(asked, query, first):
     """A path leads to its file, a line of a source to what it defines, and a name without the word `test` to its tests before constants."""
-    assert ask(visit(), query)[0] == first
+    assert ask(asked, query)[0] == first
 
 
-def test_what_is_needed_beside_gpus(visit):
+def test_what_is_needed_beside_gpus(asked):
     """Tests that need GPUs and more are found by the number of their GPUs."""
-    page = visit()
-    assert ask(page, "3 GPUs nccl") == ask(page, "3 GPUs")
-    assert ask(page, "3 gpu")
-    assert ask(page, "keyword: 3 gpus nccl") == []
-    assert [name for _, name, _ in ask(page, "gauge 4gpu-slow")] == ["TestSnakes::test_gauge_of[4gpu|slow]"]
+    assert ask(asked, "3 GPUs nccl") == ask(asked, "3 GPUs")
+    assert ask(asked, "3 gpu")
+    assert ask(asked, "keyword: 3 gpus nccl") == []
+    assert [name for _, name, _ in ask(asked, "gauge 4gpu-slow")] == ["TestSnakes::test_gauge_of[4gpu|slow]"]
 
 
-def test_what_a_name_stands_in_chooses(visit):
+def test_what_a_name_stands_in_chooses(asked):
     """Of many methods of one name, the one of the class that is asked for is found, however that is written."""
-    page = visit()
     place = f"suite/test_collectives.py:{line_of('def forward') + 5}"
     for query in ("Other.forward", "other forward", "Other::forward"):
-        assert ask(page, query) == [("method", "Other.forward", place)]
-    assert len(ask(page, "forward")) == 2
+        assert ask(asked, query) == [("method", "Other.forward", place)]
+    assert len(ask(asked, "forward")) == 2
 
 
 @pytest.mark.parametrize(
@@ -228,9 +243,9 @@ def test_what_a_name_stands_in_chooses(visit):
         "pytest --doctest-glob='*.md' docs/book/suite/test_collectives.py_docs.md::test_all_reduce",
     ],
 )
-def test_a_node_id_as_pytest_prints_it(visit, query):
+def test_a_node_id_as_pytest_prints_it(asked, query):
     """Parameters and what stands around it are no part of what is listed, and the node id of a page is that of its source."""
-    assert ask(visit(), query)[0] == TEST
+    assert ask(asked, query)[0] == TEST
 
 
 @pytest.mark.parametrize(
@@ -264,22 +279,20 @@ def test_a_line_of_a_file_as_pytest_prints_it(visit, query, place):
         ("12-gap", "with a gap|12"),
     ],
 )
-def test_a_test_by_its_parameters(visit, query, shown):
+def test_a_test_by_its_parameters(asked, query, shown):
     """What stands in brackets behind its name finds a test, once however many cases it has, and leads to its line."""
-    page = visit()
-    assert ask(page, query) == [("test", f"test_ways[{shown}]", f"suite/test_ways.py:{line_of('def test_ways', WAYS)}")]
+    assert ask(asked, query) == [("test", f"test_ways[{shown}]", f"suite/test_ways.py:{line_of('def test_ways', WAYS)}")]
 
 
-def test_parameters_are_no_part_of_a_name(visit):
+def test_parameters_are_no_part_of_a_name(asked):
     """A test is found by its name as before, whatever its parameters are; what pytest numbers for want of a name finds none."""
-    page = visit()
     place = f"suite/test_ways.py:{line_of('def test_ways', WAYS)}"
     for query in ("test_ways", "test_ways[gap-12]", "suite/test_ways.py::test_ways[with a gap-True]"):
-        assert ask(page, query)[0] == ("test", "test_ways", place)
-    assert [name for _, name, _ in ask(page, "test_ways")] == ["test_ways", "test_ways.py"]
+        assert ask(asked, query)[0] == ("test", "test_ways", place)
+    assert [name for _, name, _ in ask(asked, "test_ways")] == ["test_ways", "test_ways.py"]
     for query in ("shape0", "test_ways shape1", "test_ways 2"):  # 2 is no part of 12
-        ask(page, query)
-        assert status(page).startswith("Nothing found.")
+        ask(asked, query)
+        assert status(asked).startswith("Nothing found.")
 
 
 @pytest.mark.parametrize("query", ["suite/inner", "suite/inner/", "folder:inner", "folder: Inner"])
@@ -292,32 +305,29 @@ def test_a_folder_by_its_path(visit, query):
 
 
 @pytest.mark.parametrize("query", ["needs 3 gpus", "Need 3 GPUs", "3 gpus"])
-def test_a_need_as_it_is_said(visit, query):
+def test_a_need_as_it_is_said(asked, query):
     """A requirement is found by the words by which pages tell of it."""
-    page = visit()
-    assert ask(page, query) == [("requirement", "3 GPUs", "in 1 file")]
-    assert status(page) == "1 result"
+    assert ask(asked, query) == [("requirement", "3 GPUs", "in 1 file")]
+    assert status(asked) == "1 result"
 
 
-def test_a_mark_as_it_is_written(visit):
+def test_a_mark_as_it_is_written(asked):
     """A decorator that is pasted finds its mark."""
-    page = visit()
     for query in ("@pytest.mark.unhurried", 'pytest.mark.unhurried(reason="a.b:3")'):
-        assert ask(page, query) == [("mark", "unhurried", "in 1 file")]
+        assert ask(asked, query) == [("mark", "unhurried", "in 1 file")]
     for query in ("@halls.without_echo(3)", "@without_echo"):
-        assert ask(page, query) == [("decorator", "halls.without_echo", "in 1 file")]
+        assert ask(asked, query) == [("decorator", "halls.without_echo", "in 1 file")]
 
 
-def test_a_page_by_its_name(visit):
+def test_a_page_by_its_name(asked):
     """What a run over pages names is found by the name of its source."""
-    assert ask(visit(), "test_collectives.py_docs.md")[0][:2] == ask(visit(), "test_collectives.py")[0][:2]
+    assert ask(asked, "test_collectives.py_docs.md")[0][:2] == ask(asked, "test_collectives.py")[0][:2]
 
 
-def test_letters_of_other_languages(visit):
+def test_letters_of_other_languages(asked):
     """A name that is not English is found, in capitals too."""
-    page = visit()
     for query in ("übergroß", "ÜBERGROSS", "übergross", "u\u0308bergroß"):  # the last as some file managers write it
-        assert ask(page, query)[0][:2] == ("class", "ÜberGroß")
+        assert ask(asked, query)[0][:2] == ("class", "ÜberGroß")
 
 
 def test_a_file_by_its_name(visit):
@@ -436,14 +446,13 @@ def test_keys_steer_the_list(visit):
     assert page.evaluate("document.activeElement.className").find("rankbook-search-button") >= 0
 
 
-def test_the_number_of_results_is_announced(visit):
+def test_the_number_of_results_is_announced(asked):
     """A live region tells how many results there are, and what to do when there are none."""
-    page = visit()
-    assert len(ask(page, "Other.forward")) == 1
-    assert status(page) == "1 result"
-    ask(page, "zzzznothing")
-    assert status(page).startswith("Nothing found.")
-    assert page.get_by_role("combobox", name="Find a test").get_attribute("aria-expanded") == "false"
+    assert len(ask(asked, "Other.forward")) == 1
+    assert status(asked) == "1 result"
+    ask(asked, "zzzznothing")
+    assert status(asked).startswith("Nothing found.")
+    assert asked.get_by_role("combobox", name="Find a test").get_attribute("aria-expanded") == "false"
 
 
 @pytest.mark.parametrize(
@@ -458,32 +467,30 @@ def test_the_number_of_results_is_announced(visit):
         ("colectives", "test_collectives.py"),
     ],
 )
-def test_what_is_spelt_almost_so_is_offered(visit, query, found):
+def test_what_is_spelt_almost_so_is_offered(asked, query, found):
     """Where nothing has a name, those that differ by a letter or two are shown, and said to be others."""
-    page = visit()
-    assert found in [name for _, name, _ in ask(page, query)]
-    assert status(page) == "Nothing found. Spelt almost so:"
-    page.get_by_role("button", name="Owner", exact=True).click()
-    page.wait_for_function("!document.querySelector('[role=option]')")
+    assert found in [name for _, name, _ in ask(asked, query)]
+    assert status(asked) == "Nothing found. Spelt almost so:"
+    asked.get_by_role("button", name="Owner", exact=True).click()
+    asked.wait_for_function("!document.querySelector('[role=option]')")
 
 
-def test_chips_narrow_to_a_kind(visit):
+def test_chips_narrow_to_a_kind(asked):
     """A chip leaves results of its kind only, says that it is pressed, and is let go by a second click."""
-    page = visit()
-    everything = ask(page, "reduce")
-    chip = page.get_by_role("button", name="API", exact=True)
+    everything = ask(asked, "reduce")
+    chip = asked.get_by_role("button", name="API", exact=True)
     chip.click()
-    page.wait_for_function("document.querySelectorAll('[role=option]').length === 1")
-    assert results(page) == [API]
+    asked.wait_for_function("document.querySelectorAll('[role=option]').length === 1")
+    assert results(asked) == [API]
     assert chip.get_attribute("aria-pressed") == "true"
     chip.click()
-    page.wait_for_function("count => document.querySelectorAll('[role=option]').length === count", arg=len(everything))
-    assert results(page) == everything
+    asked.wait_for_function("count => document.querySelectorAll('[role=option]').length === count", arg=len(everything))
+    assert results(asked) == everything
 
 
-def test_an_api_of_many_files_comes_first(visit):
+def test_an_api_of_many_files_comes_first(asked):
     """Of two names that fit alike, the one that more files use is the first, though the other is shorter."""
-    found = ask(visit(), "api:scatter")
+    found = ask(asked, "api:scatter")
     assert found == [("API", "torch.distributed.scatter", "in 2 files"), ("API", "torch.scatter", "in 1 file")]
 
 
@@ -528,11 +535,10 @@ def test_the_search_of_the_engine_does_not_say_that_nothing_is_there(visit):
     meta.get_by_text("No matching documents").wait_for()
 
 
-def test_what_was_asked_for_is_marked(visit):
+def test_what_was_asked_for_is_marked(asked):
     """The letters that fit are marked, also over an underscore."""
-    page = visit()
-    ask(page, "allred")
-    option = page.get_by_role("option").filter(has_text="torch.distributed.all_reduce")
+    ask(asked, "allred")
+    option = asked.get_by_role("option").filter(has_text="torch.distributed.all_reduce")
     assert option.locator("mark").all_inner_texts() == ["all_red"]
 
 
@@ -573,12 +579,11 @@ def test_a_field_of_a_web_component_takes_letters(visit):
     assert not page.locator("dialog.rankbook-search").is_visible()
 
 
-def test_text_of_a_source_is_no_html(visit):
+def test_text_of_a_source_is_no_html(asked):
     """What a source holds is shown as text."""
-    page = visit()
-    assert ask(page, "owner:onerror")[0][1] == "<img src=x onerror=document.title=1>"
-    assert page.locator("dialog.rankbook-search img").count() == 0
-    assert page.title() != "1"
+    assert ask(asked, "owner:onerror")[0][1] == "<img src=x onerror=document.title=1>"
+    assert asked.locator("dialog.rankbook-search img").count() == 0
+    assert asked.title() != "1"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

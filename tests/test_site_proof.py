@@ -31,7 +31,7 @@ from rankbook.site.rank_diagram import diagram, lanes
 from rankbook.site.standing import Standing
 from rankbook.standing import MOST, standing
 from rankbook.terminal import STEERING
-from tiny_site import build, write_project
+from tiny_site import build, generate, write_project
 
 NOW, BEFORE = "aa" * 32, "bb" * 32
 PAGE = "s/a.py_docs.md"
@@ -1113,7 +1113,7 @@ def test_ranks_of_other_starts_are_told_apart(tmp_path):
     write_project(tmp_path, theme=False)
     script = 'import os\nimport sys\n\nsys.exit(int(os.environ["RANK"] == "1" and os.environ["WORLD_SIZE"] == "3"))\n'
     (tmp_path / "docs/index.md").write_text(f'# Mine\n\n```python {{ranks="2,3"}}\n{script}```\n\n<!-- rankbook:last-run -->\n')
-    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=tmp_path, check=True, capture_output=True)
+    generate(tmp_path)
     words = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "docs/index.md"]
     assert "1 failed" in subprocess.run(words, cwd=tmp_path, check=False, capture_output=True, text=True).stdout
     page = (build(tmp_path) / "index.html").read_text()
@@ -1211,7 +1211,7 @@ def proved(root, files, name, *words):
         with (root / path).open("a") as file:
             file.write(text)
     subprocess.run(["git", "init", "--quiet", root], check=True)
-    subprocess.run([sys.executable, "-m", "rankbook.cli", "gen"], cwd=root, check=True, capture_output=True)
+    generate(root)
     return proved_again(root, name, *words)
 
 
