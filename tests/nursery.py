@@ -74,7 +74,8 @@ def _nursery() -> subprocess.Popen[str]:
 
 
 def _of_python(environment: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith("PYTHON")}
+    """Give what an interpreter looks at when it starts, and not later."""
+    return {name: value for name, value in environment.items() if name.startswith(("PYTHON", "LC_", "LANG", "TZ"))}
 
 
 def run_module(root: Path, *words: str, environment: dict[str, str], timeout: float = 120) -> subprocess.CompletedProcess[str]:
@@ -108,4 +109,6 @@ def run_module(root: Path, *words: str, environment: dict[str, str], timeout: fl
             os.killpg(nursery.pid, signal.SIGKILL)
             _nursery.cache_clear()
             raise subprocess.TimeoutExpired(words, timeout, out.read_bytes(), err.read_bytes())
-        return subprocess.CompletedProcess(words, int(nursery.stdout.readline()), out.read_text(), err.read_text())
+        status = nursery.stdout.readline()
+        assert status, "the interpreter that has imported everything is gone"
+        return subprocess.CompletedProcess(words, int(status), out.read_text(), err.read_text())

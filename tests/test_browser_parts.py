@@ -8,7 +8,7 @@ import yaml
 from browsing import DESKTOP, PHONE, served, visits
 from ports import free_port
 from proved_site import STANDINGS, STATES, build_site, write
-from tiny_site import build, write_project
+from tiny_site import build, with_own_cache, write_project
 
 pytest.importorskip("material", reason="the site needs the extra `site`")
 pytest.importorskip("pyromark", reason="pages are stamped with it")
@@ -134,7 +134,7 @@ def test_on_a_phone_what_fails_says_why(visit):
 
 def test_a_theme_that_never_leaves_the_first_page(chromium, tmp_path, monkeypatch):
     """With Material's instant navigation a generated page is whole, whichever page the reader comes from."""
-    monkeypatch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "cache"))
+    with_own_cache(monkeypatch, tmp_path / "cache")
     port = free_port()
     (tmp_path / "p").mkdir()
     root = write_project(tmp_path / "p")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shutil
@@ -48,6 +49,12 @@ def site(request):
     return request.getfixturevalue(request.param)
 
 
+@functools.cache
+def read(path: Path) -> Html:
+    """Read a page, once: no test changes one that was read."""
+    return Html(path.read_text(encoding="utf-8"))
+
+
 def target_of(address: str, page: Path, site: Path) -> tuple[Path, str] | None:
     """Find the file and the anchor that an address on a page leads to; None when it leads out of the site."""
     parts = urlsplit(address)
@@ -61,7 +68,7 @@ def target_of(address: str, page: Path, site: Path) -> tuple[Path, str] | None:
 def followed(site: Path) -> tuple[int, int, list[str]]:
     """Follow every internal address of a site; give the number of pages, of addresses with an anchor, and those that lead nowhere."""
     site = site.resolve()
-    pages = {path: Html(path.read_text(encoding="utf-8")) for path in site.rglob("*.html") if path.name != "404.html"}
+    pages = {path: read(path) for path in site.rglob("*.html") if path.name != "404.html"}
     dead, anchors = [], 0
     for path, page in pages.items():
         for address in page.links:
@@ -103,14 +110,14 @@ def test_what_leads_nowhere_is_found(proved, tmp_path):
 def test_no_id_stands_twice(site):
     """An anchor names one place: no page has two elements with the same id."""
     for path in site.rglob("*.html"):
-        ids = [values["id"] for _, values in Html(path.read_text(encoding="utf-8")).tags if values.get("id")]
+        ids = [values["id"] for _, values in read(path).tags if values.get("id")]
         assert len(ids) == len(set(ids)), (path, sorted({each for each in ids if ids.count(each) > 1}))
 
 
 def test_nothing_is_loaded_from_elsewhere(site):
     """No page, style sheet or picture of the site loads anything that is not in its folder."""
     for path in site.rglob("*.html"):
-        for tag, values in Html(path.read_text(encoding="utf-8")).tags:
+        for tag, values in read(path).tags:
             is_linked = tag == "link" and values.get("rel") != "canonical"
             loaded = values.get("href" if is_linked else "src") if is_linked or tag in LOADED else None
             assert not loaded or not (urlsplit(loaded).scheme or urlsplit(loaded).netloc), (path, loaded)
@@ -127,7 +134,6 @@ def test_every_result_of_the_search_leads_somewhere(site):
     folder = next(path.parent for path in site.rglob("index.json") if "starts" in json.loads(path.read_text(encoding="utf-8")))
     top = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     base = site / top["root"] if top["root"] else site
-    ids: dict[Path, set[str]] = {}
     offered = 0
     for shard in folder.glob("*-????????.json"):
         for place, rows in json.loads(shard.read_text(encoding="utf-8")).items():
@@ -135,13 +141,12 @@ def test_every_result_of_the_search_leads_somewhere(site):
             path, _, heading = place[1:].partition("#") if is_page else (top["page"].replace("{}", place), "", "")
             target = base / (path.partition("?")[0] if is_page else path)
             assert target.is_file(), (place, rows)
-            assert not heading or heading in Html(target.read_text(encoding="utf-8")).ids, (place, rows)
+            assert not heading or heading in read(target).ids, (place, rows)
             for row in rows.split("\n"):
                 number = int(re.match(r".(\d*)", row)[1] or 0)
                 offered += 1
                 if number and not is_page:
-                    known = ids.setdefault(target, Html(target.read_text(encoding="utf-8")).ids)
-                    assert f"L{number}" in known, (place, row)
+                    assert f"L{number}" in read(target).ids, (place, row)
     assert offered > 50
 
 
@@ -181,7 +186,7 @@ def test_addresses_that_scripts_make_lead_somewhere(proved):
                 if is_there and fragment and target == site / path:
                     is_there = page.evaluate("id => Boolean(document.getElementById(id))", fragment)
                 elif is_there and fragment:
-                    is_there = fragment in Html(target.read_text(encoding="utf-8")).ids
+                    is_there = fragment in read(target).ids
                 if not is_there:
                     dead.append((path, link))
         page.keyboard.press("t")

@@ -22,7 +22,7 @@ from rankbook.site.addresses import Addresses
 from rankbook.site.search_rows import KINDS, cases, postings, row
 from rankbook.site.search_shards import INDEX, file_of, index, shards
 from rankbook.site.search_words import keys, nested, words
-from tiny_site import SOURCES
+from tiny_site import SOURCES, with_own_cache
 
 MOST_BYTES = 64 * 1024
 SUITE = {
@@ -89,8 +89,8 @@ def files(made):
 def cold(made, tmp_path, monkeypatch):
     """Give the files that a run makes that knows of no run before."""
     with monkeypatch.context() as patch:
-        patch.setenv("RANKBOOK_CACHE_DIR", str(tmp_path / "another cache"))
         shutil.rmtree(tmp_path / "another cache", ignore_errors=True)
+        with_own_cache(patch, tmp_path / "another cache")
         shutil.rmtree(tmp_path / "another site", ignore_errors=True)
         document(made)
         searching.write(made, tmp_path / "another site", base="book")

@@ -51,7 +51,7 @@ def page(site, name):
 def test_strict_build_generates_the_pages_and_is_clean(project):
     """A strict build writes the generated pages first and says nothing."""
     assert (project / "docs/book/suite/test_ring.py_docs.md").is_file()
-    done = mkdocs(project, "build", "--strict")
+    done = mkdocs(project, "build", "--strict", anew=True)
     assert done.returncode == 0
     assert [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("INFO")] == []
 
