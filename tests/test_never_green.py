@@ -52,8 +52,7 @@ class Book:
 
     def gen(self) -> None:
         """Bring the pages up to date."""
-        done = self.run("rankbook.cli", "gen")
-        assert done.returncode == 0, done.stderr
+        rankbook("gen", cwd=self.folder)
 
     def prove(self, *options: str, **variables: str) -> int:
         """Generate the pages and run their listings; gives pytest's exit status."""
@@ -117,25 +116,30 @@ def test_a_listing_that_is_edited_on_its_page(book_of):
 
 def test_a_conftest_file_that_is_new(book_of):
     """One that appears above a test takes its proof, with a page or without, as `--stale` runs the test again; so does one that goes."""
-    book = book_of({"tests/test_y.py": PASSES})
+    book = book_of({"tests/test_y.py": PASSES, "tests/sub/test_z.py": PASSES})
     assert book.prove() == 0
-    assert book.badges()["test_y.py_docs"] == "passed"
-    for place in ("tests/conftest.py", "conftest.py"):
+    for place in ("tests/sub/conftest.py", "conftest.py"):
         book.write(place, "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef f():\n    raise RuntimeError('no')\n")
         book.gen()
-        assert book.badges()["test_y.py_docs"] == "older version", place
-        assert f"but {place} has changed since" in book.page("suite/tests/test_y.py_docs.html")
+        badges = book.badges()
+        assert badges["sub/test_z.py_docs"] == "older version", place
+        assert badges["test_y.py_docs"] == ("passed" if "sub" in place else "older version"), place
+        assert f"but {place} has changed since" in book.page("suite/tests/sub/test_z.py_docs.html")
         (book.folder / place).unlink()
         book.gen()
-        assert book.badges()["test_y.py_docs"] == "passed", place
+        assert book.debt()[0] == 0, place
+    badges = book.badges()
+    assert {badges[name] for name in ("test_y.py_docs", "sub/test_z.py_docs")} == {"passed"}
 
 
 STRICT = "[pytest]\nxfail_strict = true\n"
 SETTINGS = {
-    "tests/sub/pytest.ini": STRICT,
-    "tests/tox.ini": STRICT,
-    "tests/pytest.ini": "[pytest]\npythonpath = lib\n",
-    "tests/sub/pyproject.toml": "[tool.pytest.ini_options]\nxfail_strict = true\n",
+    "tests/ini/pytest.ini": STRICT,
+    "tests/tox/tox.ini": STRICT,
+    "tests/path/pytest.ini": "[pytest]\npythonpath = lib\n",
+    "tests/toml/pyproject.toml": "[tool.pytest.ini_options]\nxfail_strict = true\n",
+}
+AT_THE_ROOT = {
     "pytest.ini": STRICT,
     ".pytest.toml": "[pytest]\nxfail_strict = true\n",
     "setup.cfg": "[tool:pytest]\nxfail_strict = true\n",
@@ -144,23 +148,40 @@ SETTINGS = {
 
 def test_a_file_of_settings_of_pytest_that_is_new(book_of):
     """One that appears above a test takes its proof, as `--stale` runs the test again, wherever it lies."""
-    book = book_of({"tests/sub/test_x.py": f"import pytest\n\n\n@pytest.mark.xfail\n{PASSES}", "tests/other/test_y.py": PASSES})
+    text = f"import pytest\n\n\n@pytest.mark.xfail\n{PASSES}"
+    folders = [Path(place).parent.name for place in SETTINGS]
+    tests = {f"tests/{name}/sub/test_x.py": text for name in folders}
+    book = book_of({**tests, "tests/other/test_y.py": PASSES})
     assert book.prove() == 0
-    page = "sub/test_x.py_docs"
-    assert book.badges()[page] == "passed"
-    for place, text in SETTINGS.items():
-        book.write(place, text)
-        badges = book.badges()
-        assert badges[page] == "older version", place
-        assert badges["other/test_y.py_docs"] == ("passed" if "sub" in place else "older version"), place
-        assert f"but {place if '/' in place else 'pyproject.toml'} [pytest] has changed since" in book.page(f"suite/tests/{page}.html")
-        assert "before a file beside the listing changed" in book.debt()[1], place
+    pages = [f"{name}/sub/test_x.py_docs" for name in folders]
+    for place, settings in SETTINGS.items():
+        book.write(place, settings)
+    badges = book.badges()
+    assert badges["other/test_y.py_docs"] == "passed"
+    assert {badges[page] for page in pages} == {"older version"}
+    for place, page in zip(SETTINGS, pages, strict=True):
+        assert f"but {place} [pytest] has changed since" in book.page(f"suite/tests/{page}.html")
+    said = book.debt()[1]
+    assert "before a file beside the listing changed" in said
+    assert said.splitlines()[-1] == f"skip debt: {len(pages)} of {len(pages) + 1} tests and listings"
+    for place in SETTINGS:
         (book.folder / place).unlink()
-        assert book.badges()[page] == "passed", place
+    for place, settings in AT_THE_ROOT.items():
         assert book.debt()[0] == 0, place
-    book.write("tests/sub/pytest.ini", STRICT)
+        book.write(place, settings)
+        said = book.debt()[1]
+        assert "before a file beside the listing changed" in said, place
+        assert said.splitlines()[-1] == f"skip debt: {len(pages) + 1} of {len(pages) + 1} tests and listings", place
+        if place == "setup.cfg":
+            badges = book.badges()
+            assert {badges[page] for page in (*pages, "other/test_y.py_docs")} == {"older version"}
+            assert "but pyproject.toml [pytest] has changed since" in book.page(f"suite/tests/{pages[0]}.html")
+        (book.folder / place).unlink()
+    badges = book.badges()
+    assert {badges[page] for page in (*pages, "other/test_y.py_docs")} == {"passed"}
+    book.write("tests/ini/pytest.ini", STRICT)
     assert book.prove("--stale") == 1
-    assert book.badges()[page] == "failed"
+    assert book.badges()[pages[0]] == "failed"
 
 
 def test_what_git_ignores_now_and_did_not_before(book_of):
@@ -184,7 +205,7 @@ def test_what_git_ignores_now_and_did_not_before(book_of):
     ways = {".gitignore": "src/\nconftest.py\n", ".git/info/exclude": "/src\nconftest.py\n"}
     for place, text in ways.items():
         book.gen()
-        assert book.badges()["test_p.py_docs"] == "older version", place
+        assert book.debt()[0] == 1, place
         book.write(place, text)
         assert book.badges()["test_p.py_docs"] == "older version", place  # Git tracks it all the same
         git("rm", "-rfq", "--cached", "--ignore-unmatch", "src", "tests/conftest.py")
@@ -192,7 +213,7 @@ def test_what_git_ignores_now_and_did_not_before(book_of):
         assert book.badges()["test_p.py_docs"] == "passed", place
         book.write(place, "")
         book.gen()
-        assert book.badges()["test_p.py_docs"] == "older version", place
+        assert book.debt()[0] == 1, place
         git("add", "--all")
     (book.folder / "tests/conftest.py").unlink()
     for place in ("src/.gitignore", "tests/.gitignore"):
@@ -200,7 +221,7 @@ def test_what_git_ignores_now_and_did_not_before(book_of):
     git("rm", "-rfq", "--cached", "src")
     book.write("tests/pytest.ini", STRICT)
     book.gen()
-    assert book.badges()["test_p.py_docs"] == "passed"
+    assert book.debt()[0] == 0
     (book.folder / "tests/.gitignore").unlink()
     assert book.badges()["test_p.py_docs"] == "older version"
 
@@ -217,7 +238,7 @@ def test_a_program_that_fails_below_tests_that_pass(book_of):
 
 def test_listings_inside_a_markdown_source(book_of):
     """They stand by their own text and options, are added up, are found by their document, and lose their proof when it changes."""
-    text = "# T\n\n```python\nassert 1\n```\n\n```python {ranks=1 name=two}\nassert 2\n```\n"
+    text = "# T\n\n```python\nassert 1\n```\n\n```python {timeout=60 name=two}\nassert 2\n```\n"
     book = book_of({"tests/README.md": text})
     assert book.prove() == 0
     _, *rows = rankbook("ledger", "show", "tests/README.md", cwd=book.folder).splitlines()
@@ -403,7 +424,7 @@ def test_folders_that_pytest_passes_by(book_of):
 
 def test_declared_gpus_pay_no_debt(book_of):
     """A run on GPUs that were only declared is none."""
-    guide = "# G\n\n```python {gpus=2 ranks=2}\nassert True\n```\n"
+    guide = "# G\n\n```python {gpus=2}\nassert True\n```\n"
     settings = "[tool.rankbook]\nsources = ['tests']\ngpus = '2 x H200'\n"
     book = book_of({"pyproject.toml": settings, "docs/guide.md": guide, "tests/test_e.py": PASSES})
     assert book.prove() == 0
