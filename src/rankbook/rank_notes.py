@@ -14,7 +14,6 @@ import atexit
 import contextlib
 import fcntl
 import functools
-import importlib.abc
 import importlib.machinery
 import json
 import os
@@ -256,7 +255,7 @@ def observe_calls() -> None:
         sys.meta_path.insert(0, Finder(CALLS))
 
 
-class Finder(importlib.abc.MetaPathFinder):
+class Finder:
     """Finds the modules of torch that are observed, and wraps their parts once they are imported.
 
     Args:
