@@ -663,6 +663,17 @@ def test_ps_tells_what_proc_tells():
         child.kill()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_processes_come_as_they_began(monkeypatch):
+    """A process that the system gives a low number, because it has given its last one, comes behind those that began before it."""
+    began = {1: 0, 302: 70, 5000: 50, 32762: 40, 32766: 60}
+    above = {302: 32762, 5000: 1, 32762: 1, 32766: 32762}
+    told = {pid: ["S", str(above.get(pid, 0)), *["0"] * 17, str(began[pid])] for pid in began}
+    monkeypatch.setattr(processes, "_listdir", lambda _: [*map(str, sorted(told)), "self"])
+    monkeypatch.setattr(processes, "_stat", told.__getitem__)
+    assert processes.descendants(1) == [32762, 5000, 32766, 302]
+
+
 def test_ranks_that_are_terminated_at_once(engine):
     """A signal to a rank that has only just been forked ends that rank, and not the program."""
     events, ended = run(engine, "terminate_ranks", count=40)

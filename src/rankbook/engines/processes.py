@@ -33,8 +33,12 @@ def adopt_orphans() -> None:
     _prctl(SET_CHILD_SUBREAPER, 1)
 
 
+_BEGAN = 19
+"""Where the time stands at which a process began, in clock ticks, of what `/proc/PID/stat` tells after its name."""
+
+
 def descendants(root: int) -> list[int]:
-    """List the living processes below one, parents before children; zombies are not alive."""
+    """List the living processes below one, parents before children, those of one parent as they began; zombies are not alive."""
     children: dict[int, list[int]] = {}
     dead = set()
     for pid, parent, state in _all():
@@ -52,9 +56,10 @@ def _all() -> Iterator[tuple[int, int, str]]:
 
 
 def _all_of_proc() -> Iterator[tuple[int, int, str]]:
-    for entry in _listdir("/proc"):
-        if entry.isdigit() and (fields := _stat(int(entry))):
-            yield int(entry), int(fields[1]), fields[0]
+    """Yield them as they began: after the last number that it gives, the system begins anew with low ones."""
+    found = [(int(entry), fields) for entry in _listdir("/proc") if entry.isdigit() and (fields := _stat(int(entry)))]
+    for pid, fields in sorted(found, key=lambda each: (int(each[1][_BEGAN]), each[0])):
+        yield pid, int(fields[1]), fields[0]
 
 
 def all_of_ps() -> Iterator[tuple[int, int, str]]:
