@@ -273,6 +273,34 @@ def test_templates_are_loaded_once_as_long_as_they_stay(tmp_path):
     assert made()[0] == "new"
 
 
+def test_a_template_that_was_missing_or_could_not_be_read_is_loaded_anew(tmp_path, monkeypatch):
+    """What an imported template includes if it is there counts once it is there; an error of the disk leaves nothing as it was before."""
+    folder = "templates/rankbook"
+    macros = "{% set said %}{% include '_more.md.jinja' ignore missing %}{% endset %}{% macro say() %}<{{ said }}>{% endmacro %}"
+    plant(
+        tmp_path,
+        {f"{folder}/_say.md.jinja": macros, f"{folder}/keywords.md.jinja": "{% import '_say.md.jinja' as other %}{{ other.say() }}"},
+    )
+    folders = packs.pack_folders(load(tmp_path, {"sources": (".",)}))
+
+    def made():
+        packs.check_pack(folders)
+        return packs.fill(folders, "keywords")
+
+    assert made() == "<>"
+    plant(tmp_path, {f"{folder}/_more.md.jinja": "more"})
+    assert made() == "<more>"
+    plant(tmp_path, {f"{folder}/keywords.md.jinja": "new"})
+
+    def broken(*_):
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch, pytest.raises(PermissionError):
+        patch.setattr(packs.jinja2.FileSystemLoader, "get_source", broken)
+        made()
+    assert made() == "new"
+
+
 def test_settings_and_flags(tmp_path, capsys):
     """The settings of `pyproject.toml` hold, flags override them, and the title names the root's page."""
     plant(

@@ -179,6 +179,24 @@ def test_marks_are_those_by_which_pytest_selects(tmp_path, capsys):
 
 DECORATED = {
     "tests/__init__.py": "",
+    "tests/near/__init__.py": """\
+import unittest
+
+def near(function): ...
+
+
+class Base(unittest.TestCase):
+    @near
+    def test_base(self): ...
+""",
+    "tests/test_near.py": """\
+from .near import Base, near
+
+
+class TestDerived(Base):
+    @near
+    def test_derived(self): ...
+""",
     "tests/wrapping.py": """\
 import functools
 import unittest
@@ -242,6 +260,9 @@ def test_decorators_have_their_full_names(tmp_path, capsys):
     link, twice = "tests.wrapping.needs_link", "tests.wrapping.twice"
     assert found == {
         "Linked::test_far": [link, twice],
+        "Base::test_base": ["tests.near.near"],
+        "TestDerived::test_base": ["tests.near.near"],
+        "TestDerived::test_derived": ["tests.near.near"],
         "TestNear::test_far": ["deciding.once", link, twice],
         "TestNear::test_near": ["deciding.once", link, twice],
         "test_alone[1]": ["nobody.knows", twice],

@@ -15,6 +15,7 @@ from rankbook.analyse.evaluate import Frame
 from rankbook.analyse.rules import expression
 from rankbook.analyse.values import parsed
 from rankbook.analyse.variants import decorator
+from rankbook.dotted import INIT
 from rankbook.model import Expression, Function
 
 _PYTEST = "pytest."
@@ -84,7 +85,8 @@ def decorators_of(draft: Draft, path: str, function: Function, lineage: Iterable
 
 def _decorators_of_class(draft: Draft, each: Ancestor) -> frozenset[str]:
     written = each.facts.decorators if each.facts else ()
-    return draft.remember(("decorators of class", each.path, each.name), lambda: _named(draft, each.path, written))
+    question = ("decorators of class", each.path, each.name, each.facts.line if each.facts else 0)
+    return draft.remember(question, lambda: _named(draft, each.path, written))
 
 
 def _named(draft: Draft, path: str, written: Iterable[Expression]) -> frozenset[str]:
@@ -97,7 +99,7 @@ def _full(draft: Draft, path: str, name: str) -> str:
     """Write a name as the index of APIs does, one of the file itself as others import it, and one that nobody defines as it stands."""
     if name.partition(".")[0] in draft.names.bindings(path):
         return public_name(draft, path, draft.names.full(path, name))
-    own = f".{Path(path).stem}.{name}"
+    own = f".{name}" if Path(path).name == INIT else f".{Path(path).stem}.{name}"
     return meaning(draft, path, name) or (public_name(draft, path, own) if draft.names.find(path, name) else name)
 
 

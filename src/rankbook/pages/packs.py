@@ -90,10 +90,11 @@ class _Loader(jinja2.FileSystemLoader):
 
     def __init__(self, folders: tuple[str, ...]) -> None:
         super().__init__(folders)
-        self.given: dict[str, tuple[str, str]] = {}
-        """Text and file of each template that was read."""
+        self.given: dict[str, tuple[str, str] | None] = {}
+        """Text and file of each template that was asked for; None for one that is not there or cannot be read."""
 
     def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
+        self.given[template] = None
         for folder in map(Path, self.searchpath):
             file = folder / template
             if file.is_file():
@@ -111,10 +112,10 @@ class _Loader(jinja2.FileSystemLoader):
         return text, path, is_there
 
     def is_as_it_was(self, environment: jinja2.Environment) -> bool:
-        """Say whether all that was read would be read again, letter for letter."""
+        """Say whether all that was read would be read again, letter for letter, and what was not there is not there yet."""
         before, self.given = self.given, {}
-        with suppress(jinja2.TemplateError, TemplateError):
-            for name in before:
+        for name in before:
+            with suppress(jinja2.TemplateError, TemplateError, OSError):
                 self.get_source(environment, name)
         return self.given == before
 
