@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 _BORN = {**os.environ, "PYTHONWARNINGS": "default"}
 """The environment in which modules are imported, whatever a test has changed since."""
@@ -68,7 +69,9 @@ def _become(words: list[str], folder: str, environment: dict[str, str], out: str
 @functools.cache
 def _nursery() -> subprocess.Popen[str]:
     command = [sys.executable, "-c", PROGRAM, os.fspath(Path(__file__).parent)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_BORN, start_new_session=True, text=True)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_BORN, cwd="/", start_new_session=True, text=True
+    )
     atexit.register(process.communicate)  # its input ends, and with it the process
     return process
 
@@ -76,6 +79,19 @@ def _nursery() -> subprocess.Popen[str]:
 def _of_python(environment: dict[str, str]) -> dict[str, str]:
     """Give what an interpreter looks at when it starts, and not later."""
     return {name: value for name, value in environment.items() if name.startswith(("PYTHON", "LC_", "LANG", "TZ"))}
+
+
+def _answer(nursery: subprocess.Popen[str], asked: dict[str, Any], timeout: float) -> str:
+    """Have a program run, and give its exit status."""
+    assert nursery.stdin is not None
+    assert nursery.stdout is not None
+    nursery.stdin.write(f"{json.dumps(asked)}\n")
+    nursery.stdin.flush()
+    if not select.select([nursery.stdout], [], [], timeout)[0]:
+        raise subprocess.TimeoutExpired(asked["words"], timeout, Path(asked["out"]).read_bytes(), Path(asked["err"]).read_bytes())
+    status = nursery.stdout.readline()
+    assert status, "the interpreter that has imported everything is gone"
+    return status
 
 
 def run_module(root: Path, *words: str, environment: dict[str, str], timeout: float = 120) -> subprocess.CompletedProcess[str]:
@@ -96,19 +112,16 @@ def run_module(root: Path, *words: str, environment: dict[str, str], timeout: fl
         command = [sys.executable, "-m", *words]
         return subprocess.run(command, cwd=root, env=environment, check=False, capture_output=True, text=True, timeout=timeout)
     nursery = _nursery()
-    assert nursery.stdin is not None
-    assert nursery.stdout is not None
     with tempfile.TemporaryDirectory(prefix="rankbook-nursery-") as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         out.touch()
         err.touch()
         asked = {"words": words, "folder": os.path.realpath(root), "environment": environment, "out": str(out), "err": str(err)}
-        nursery.stdin.write(f"{json.dumps(asked)}\n")
-        nursery.stdin.flush()
-        if not select.select([nursery.stdout], [], [], timeout)[0]:
-            os.killpg(nursery.pid, signal.SIGKILL)
+        try:
+            status = _answer(nursery, asked, timeout)
+        except BaseException:  # nobody knows what it says next
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(nursery.pid, signal.SIGKILL)
             _nursery.cache_clear()
-            raise subprocess.TimeoutExpired(words, timeout, out.read_bytes(), err.read_bytes())
-        status = nursery.stdout.readline()
-        assert status, "the interpreter that has imported everything is gone"
+            raise
         return subprocess.CompletedProcess(words, int(status), out.read_text(), err.read_text())

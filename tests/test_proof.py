@@ -34,7 +34,7 @@ RUN = {
     ),
 }
 """Pages and listings by engine: what the others show is the work of the harnesses, whatever process they run in, and where torch is
-imported new interpreters take many seconds each. The tests of the evidence show ranks of torch's harness in them."""
+imported new interpreters take many seconds each. Nodes of a cluster, in the tests of faults, show ranks of torch's harness in them."""
 SUITE = "docs/suite"
 """Pages about sources, which the session of the engine `local` runs too."""
 of_local = pytest.mark.parametrize("session", ["local"], indirect=True)

@@ -374,8 +374,8 @@ def test_options_of_a_conftest_file_that_pytest_does_not_load_at_its_start(tmp_p
         "tests/conftest.py": OWN_OPTIONS,
         "tests/test_a.py": OPTION_TESTS,
     })  # fmt: skip
-    words = ["--world-size=2"] if where == "command line" else []
-    proved(folder, *words, "--run-slow", "-n1", "-k", "test_size or test_slow")
+    words = ["--world-size=2"] if where == "command line" else ["-n1"]
+    proved(folder, *words, "--run-slow", "-k", "test_size or test_slow")
     found = ended(folder)
     assert (found["test_a.py::test_size"], found["test_a.py::test_slow"]) == ("passed", "assert False")
     said = run(folder, "pytest", "--doctest-glob=*.md", "docs", "--unheard-of")

@@ -138,6 +138,8 @@ def test_gpus_of_others(cluster, two_gpus, tmp_path):
             assert engine.gpus == (1, 0)
             engine.close()
             assert ray.is_initialized()  # whoever joined before is not thrown out
+            ray.kill(other)
+            assert comes_true(lambda: ray.available_resources().get("GPU") == 3)  # the next test finds them free
         finally:
             ray.shutdown()
 
