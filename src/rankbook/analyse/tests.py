@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rankbook.analyse import absl_tests, aliases, expanded, marks, pytest_cases, torch_tests, wrappers
+from rankbook.analyse import absl_tests, aliases, decorated, expanded, marks, pytest_cases, torch_tests, wrappers
 from rankbook.analyse.draft import Ancestor, Collected, Draft
 from rankbook.analyse.evaluate import Frame
 from rankbook.analyse.inheritance import lineage_of
@@ -249,7 +249,7 @@ def _of_function(draft: Draft, path: str, method: _Method) -> Iterator[Collected
         case=variant.case,
         family=method.family,
         marks=_sorted(marks.around(draft, path), *_marks_of(draft, method)),
-        decorators=_sorted(marks.decorators_of(draft, origin, function)),
+        decorators=_sorted(decorated.names_of(draft, origin, function)),
     )
     if test.family:
         yield Collected(test, function)
@@ -282,7 +282,7 @@ def _of_class(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
             case=tuple({**dict(held.case), **dict(variant.case)}.items()),
             family=method.family or held.family,
             marks=_sorted(around, *_marks_of(draft, method)),
-            decorators=_sorted(marks.decorators_of(draft, ancestor.path, function, held.lineage)),
+            decorators=_sorted(decorated.names_of(draft, ancestor.path, function, held.lineage)),
         )
         collected = Collected(test, function, held.lineage)
         yield from (collected,) if is_case or method.family else _cases(draft, path, collected, lineages)
