@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 import warnings
 from pathlib import Path
 
@@ -145,15 +146,20 @@ def test_gpus_of_others(cluster, two_gpus, tmp_path):
 
 
 def test_lost_node(cluster, two_gpus, engine, tmp_path):
-    """What a lost node had runs again on another, from its beginning, and says so; what no other node can run is given up."""
+    """What a lost node had runs again on another, from its beginning, and says so; what no other node can run is given up.
+
+    Processes of a node die one by one: a supervisor that goes before its agent is no end of the program.
+    """
     (tmp_path / "tree").mkdir()
     gate = tmp_path / "gate"
     lost = engine.start(program("say_and_wait", tmp_path / "tree", gpus=("", ""), until=str(gate)))
     stream = told(lost)
-    assert next(stream)["type"] == "ready"
+    supervisor = parent_of(next(stream)["pid"])
     moved = [engine.start(program("say_and_wait", tmp_path / "tree", until=str(gate))) for _ in range(4)]
     streams = [told(execution) for execution in moved]
     pids = [next(each)["pid"] for each in streams]
+    os.kill(supervisor, signal.SIGKILL)
+    time.sleep(0.2)
     cluster.remove_node(two_gpus, allow_graceful=False)
     with pytest.raises(EngineError, match=r"it needs 2 GPUs, and no node .* the largest has 1; node .* was lost"):
         next(stream)
@@ -191,8 +197,13 @@ def test_last_node(cluster, tmp_path):
 def actor_of(pid: int) -> int:
     """Find the worker of Ray whose process began this one."""
     while "ray::" not in Path(f"/proc/{pid}/cmdline").read_text():
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        pid = parent_of(pid)
     return pid
+
+
+def parent_of(pid: int) -> int:
+    """Find the process that began this one."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def test_no_cluster():

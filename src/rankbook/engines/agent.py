@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rankbook.engines import calling, travel
-from rankbook.engines.execution import SupervisedExecution
+from rankbook.engines.execution import SupervisedExecution, SupervisorLostError
 from rankbook.engines.job import own_environment
 from rankbook.engines.local import LocalEngine
 from rankbook.engines.wire import Message
@@ -29,7 +29,8 @@ BEAT = 10.0
 """Seconds after which an agent that has nothing to say says that."""
 CLOSE_LIMIT = 3.0
 """Seconds that its programs have to end."""
-
+DOUBT = 2.0
+"""Seconds after which it says that a supervisor was lost: where a node goes its processes die one by one, and the agent may be the last."""
 
 OF_THE_TASK = (
     "SLURM_PROCID",
@@ -93,6 +94,9 @@ class Agent:
         root = self._folder / str(number)
         try:
             last = self._tell_events(number, message, root)
+        except SupervisorLostError as error:
+            time.sleep(DOUBT)
+            last = {"error": str(error)}
         except EngineError as error:
             last = {"error": str(error)}
         except OSError as error:
@@ -117,7 +121,10 @@ class Agent:
                 execution.ask_to_stop()
             for event in execution.events():
                 self._say({"run": number, "event": travel.renamed(event, str(root), original)})
-        return {"ended": travel.renamed(travel.end_as_json(execution.ended), str(root), original)}
+        ended = execution.ended
+        if ended.exit_code is None and not ended.hung and number not in self._stopped:
+            time.sleep(DOUBT)
+        return {"ended": travel.renamed(travel.end_as_json(ended), str(root), original)}
 
     @contextlib.contextmanager
     def _leased(self, number: int, gpus: Sequence[str]) -> Iterator[None]:
