@@ -65,6 +65,26 @@ READ: dict[str, str] = {
     "an entry that is set where it is true": f"found = {{'a': 1}}\nif True:\n    found['b'] = 2\n{GROWN}",
     "an entry that is set below": f"found = {{'a': 1}}\n{GROWN}found['b'] = 2\n",
     "appended": f"found = [1]\nfound.append(2)\n{GROWN}",
+    # One that stands in for another is not there where that is
+    "a class and a function of a try and of its except": (
+        "try:\n    import json\n    class TestX:\n        def test_a(self): ...\n        def test_b(self): ...\n    def test_f(): ...\n"
+        "except ImportError:\n    class TestX:\n        def test_c(self): ...\n"
+        "    @pytest.mark.parametrize('n', [1, 2])\n    def test_f(n): ...\n"
+        "class TestY(TestX): ...\n"
+    ),
+    "methods of a try and of its except": (
+        "class TestX:\n    try:\n        import json\n        def test_a(self): ...\n"
+        "    except ImportError:\n        @pytest.mark.parametrize('n', [1, 2])\n        def test_a(self, n): ...\n"
+    ),
+    "a class of an except alone": (
+        "try:\n    import no_such_module_anywhere\nexcept ImportError:\n    class TestX:\n        def test_a(self): ...\n"
+    ),
+    "a class with tests of an if and one without of its else": (
+        "if math:\n    class TestX:\n        def test_a(self): ...\nelse:\n    class TestX: ...\n"
+    ),
+    "a class without tests of an if and one with some of its else": (
+        "if not math:\n    class TestX: ...\nelse:\n    class TestX:\n        def test_a(self): ...\n"
+    ),
 }
 NOT_READ: dict[str, str] = {
     "appended in a loop": f"found = []\nfor n in (1, 2, 3):\n    found.append(object())\n{GROWN}",

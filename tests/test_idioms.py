@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -368,6 +369,66 @@ IDIOMS: dict[str, tuple[str, str] | str] = {
     "data types": kinds("", "torch.float32", "k is not torch.float"),
     "data types that differ": kinds("", "torch.float32", "k not in (torch.half, torch.double)"),
 }  # fmt: skip
+
+
+WAYS = {
+    "a try": "try:\n    import {module}\n{there}except ImportError:\n{instead}",
+    "a try and its else": "try:\n    import {module}\nexcept ImportError:\n{instead}else:\n{there}",
+    "an if": "if importlib.util.find_spec('{module}'):\n{there}else:\n{instead}",
+    "an if not": "if not importlib.util.find_spec('{module}'):\n{instead}else:\n{there}",
+}
+"""How a module decides which of two definitions there is: one where another module is there, and one that skips."""
+TWICE = {
+    "a decorator": ("def needs(f): return f", "def needs(f): return unittest.skip('x')(f)", "@needs\ndef test_x(): pass"),
+    "a decorator that is called": (
+        "def needs(n): return lambda f: f", "def needs(n): return pytest.mark.skip('x')", "@needs(1)\ndef test_x(): pass"
+    ),
+    "a decorator that wraps": (
+        "def needs(f): return f",
+        "def needs(f):\n    @functools.wraps(f)\n    def run(*a): pytest.skip('x')\n    return run",
+        "@needs\ndef test_x(): pass",
+    ),
+    "a mark": ("needs = pytest.mark.filterwarnings('ignore')", "needs = pytest.mark.skip('x')", "@needs\ndef test_x(): pass"),
+    "a fixture": (
+        "@pytest.fixture\ndef given(): return 1", "@pytest.fixture\ndef given(): pytest.skip('x')", "def test_x(given): pass"
+    ),
+    "a base": (
+        "class Base(unittest.TestCase): pass",
+        "class Base(unittest.TestCase):\n    def setUp(self): self.skipTest('x')",
+        "class TestX(Base):\n    def test_x(self): pass",
+    ),
+    "a class": (
+        "class TestX:\n    def test_x(self): pass\n    def test_y(self): pass",
+        "@pytest.mark.skip('x')\nclass TestX:\n    def test_x(self): pass",
+        "",
+    ),
+    "a test": ("def test_x(): pass", "def test_x(): pytest.skip('x')", ""),
+    "a test that runs either way": ("def test_x(): pass", "def test_x(): assert 1", ""),
+    "a class that runs either way": ("class TestX:\n    def test_x(self): pass", "class TestX:\n    def test_x(self): assert 1", ""),
+    "a base that runs either way": (
+        "class Base(unittest.TestCase): pass", "class Base(unittest.TestCase): n = 1", "class TestX(Base):\n    def test_x(self): pass"
+    ),
+    "a fixture that runs either way": (
+        "@pytest.fixture\ndef given(): return 1", "@pytest.fixture\ndef given(): return 2", "def test_x(given): pass"
+    ),
+    "a decorator that skips nothing either way": (
+        "def needs(f): return f", "def needs(f): return pytest.mark.skipif(False, reason='x')(f)", "@needs\ndef test_x(): pass"
+    ),
+    "a marked test": ("def test_x(): pass", "@pytest.mark.skip('x')\ndef test_x(): pass", ""),
+}  # fmt: skip
+IDIOMS |= {
+    f"{thing} of {way}, {module}": pattern.format(
+        module=module, there=textwrap.indent(there, "    ") + "\n", instead=textwrap.indent(instead, "    ") + "\n"
+    )
+    + f"{use}\n"
+    for thing, (there, instead, use) in TWICE.items()
+    for way, pattern in WAYS.items()
+    for module in ("json", "not_there")
+}
+IDIOMS["a set-up of an if"] = (
+    "import json\nclass TestX(unittest.TestCase):\n    if json:\n        def setUp(self): pass\n    else:\n"
+    "        def setUp(self): self.skipTest('x')\n    def test_x(self): pass\n"
+)
 
 
 def parts() -> Iterator[tuple[str, str, str, str]]:

@@ -133,6 +133,10 @@ class Function(Struct, frozen=True):
     """Value of its only `return`, as written, when that is its whole body; None otherwise."""
     guard: str | None = None
     """Condition of the `if` in which it is defined, as written; None inside another function."""
+    is_spare: bool = False
+    """Whether it is not the one that is meant of those of its name: it stands in an `except`, or does nothing but skip."""
+    is_either: bool = False
+    """Whether one of its name that runs tests is there too where its condition does not hold."""
     skips: tuple[Expression, ...] = ()
     """Conditions under which its body skips the test (`self.skipTest`, `pytest.skip`, `raise SkipTest`), as written."""
     leaves: tuple[Expression, ...] = ()
@@ -186,6 +190,10 @@ class Class(Struct, frozen=True):
     attributes: tuple[Constant, ...] = ()
     guard: str | None = None
     """Condition of the `if` in which it is defined, as written."""
+    is_spare: bool = False
+    """Whether it is not the one that is meant of those of its name: it stands in an `except`, has fewer tests, or they are all skipped."""
+    is_either: bool = False
+    """Whether one of its name that runs tests is there too where its condition does not hold."""
 
 
 class Overwritten(NamedTuple):

@@ -112,6 +112,9 @@ def _of_helper(decorator: Expression, name: str, values: Values, evidence: Evide
 
 def _may_skip(decorator: Expression, values: Values) -> bool:
     """Tell whether a decorator of the tree, which cannot be followed, is made of one that skips."""
+    place = values.names.find(values.path, decorator.name)
+    if place is not None and isinstance(place.definition, Constant):
+        return any(_SKIPS.search(each.value) for each in values.names.assigned(place.path, place.definition.name))
     place = values.names.only(values.path, decorator.name)
     definition = place.definition if place is not None else None
     return isinstance(definition, Function) and _SKIPS.search(definition.text or definition.returns or "") is not None
@@ -151,11 +154,40 @@ def _followed(decorator: Expression, values: Values, depth: int) -> list[Require
     place = values.names.find(values.path, decorator.name)
     if place is None or not isinstance(place.definition, Function):
         return None
+    several = values.names.alternatives(place)
+    found = [_of_function(decorator, Place(place.path, each), values, depth) for each in several]
+    if len(several) > 1:
+        return _of_alternatives(several, found, values.in_file(place.path))
+    if found[0] and any(need.kind == "disabled" for need in found[0]) and values.names.only(values.path, decorator.name) is None:
+        raise Unread  # its name may stand for something else
+    return found[0]
+
+
+def _of_function(decorator: Expression, place: Place, values: Values, depth: int) -> list[Requirement] | None:
+    """Follow a decorator to what a function says that it is; None when that does not say it."""
+    function = place.definition
+    assert isinstance(function, Function)
     is_called = decorator.text != decorator.name
-    inner = values.in_file(place.path).with_bound(bound(place.definition, decorator, values, place.path) if is_called else {})
-    if place.definition.returns is not None:
-        return _of_return(parsed(place.definition.returns), place.definition, inner, depth, is_called=is_called)
-    return _of_wrapper(place, inner) or _of_statements(place.definition, inner, depth, is_called=is_called)
+    inner = values.in_file(place.path).with_bound(bound(function, decorator, values, place.path) if is_called else {})
+    if function.returns is not None:
+        return _of_return(parsed(function.returns), function, inner, depth, is_called=is_called)
+    return _of_wrapper(place, inner) or _of_statements(function, inner, depth, is_called=is_called)
+
+
+def _of_alternatives(several: list[Function], found: list[list[Requirement] | None], values: Values) -> list[Requirement] | None:
+    """Read a decorator that is defined more than once: where it skips stands under a condition, without which the test is run."""
+    needs: list[Requirement] = []
+    others = []
+    for function, read in zip(several, found, strict=True):
+        if read is None or not any(need.kind == "disabled" for need in read):
+            others.append(read)
+        elif function.guard is None:
+            raise Unread
+        else:
+            needs += of_condition_in_full(function.guard, values, Evidence(function.name, values.path, function.line), wanted=False)
+    if any(read != others[0] for read in others) or (needs and others[:1] == [None]):
+        raise Unread
+    return [*needs, *(others[0] or ())] if needs or (others and others[0] is not None) else None
 
 
 def _of_alias(decorator: Expression, constant: Constant, values: Values, place: Place, depth: int) -> list[Requirement] | None:

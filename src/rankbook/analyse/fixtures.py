@@ -190,7 +190,7 @@ def _among(draft: Draft, path: str, functions: tuple[Function, ...], name: str =
     """
     found: dict[str, Fixture] = {}
     for function in functions:
-        for written in function.decorators:
+        for written in function.decorators if not function.is_spare else ():
             meant = decorator(draft, Frame(path), written) if written.name else None
             if meant is not None and meant.name in _MARKS:
                 fixture = _fixture(function, meant, name or function.name)

@@ -223,10 +223,19 @@ class Names:
 
     def within(self, place: Place) -> Iterator[Function]:
         """Give a function and the functions that it defines inside."""
-        qualname = getattr(place.definition, "qualname", "")
+        if not isinstance(place.definition, Function):
+            return
+        qualname, lines = place.definition.qualname, range(place.definition.line, place.definition.end_line + 1)
         for function in self._modules[place.path].functions:
-            if function.qualname == qualname or function.qualname.startswith(f"{qualname}."):
+            if function.line in lines and (function.qualname == qualname or function.qualname.startswith(f"{qualname}.")):
                 yield function
+
+    def alternatives(self, place: Place) -> list[Function]:
+        """Give the functions of its file that a function's name may stand for, in the order of their lines: mostly itself alone."""
+        function = place.definition
+        if not isinstance(function, Function) or not (function.is_either or function.is_spare):
+            return [function] if isinstance(function, Function) else []
+        return [each for each in self._modules[place.path].functions if each.qualname == function.qualname]
 
     def assigned(self, path: str, name: str) -> list[Constant]:
         """Give all assignments of a module-level name of a file."""
@@ -283,8 +292,9 @@ class Names:
         if path not in self._definitions:
             module = self._modules[path]
             table: dict[str, Class | Function | Constant] = {constant.name: constant for constant in module.constants}
+            # Of functions all: a decorator that stands in for another is the one that says why a test is skipped.
             table |= {function.qualname: function for function in module.functions}
-            table |= {each.qualname: each for each in module.classes}
+            table |= {each.qualname: each for each in module.classes if not each.is_spare}
             self._definitions[path] = table
         return self._definitions[path]
 

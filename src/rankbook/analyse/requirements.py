@@ -376,7 +376,7 @@ def _of_ancestor(  # noqa: PLR0913, PLR0917 - one argument for each thing that t
     if not _is_own(ancestor):
         return
     for method in facts.methods:
-        if method.name in _SET_UP and method.name not in replaced:
+        if method.name in _SET_UP and method.name not in replaced and not method.is_spare:
             within = inside(method, values)
             for skip in method.skips:
                 yield from of_skip(skip, within)
@@ -528,7 +528,7 @@ def _uses_gpus(lineage: tuple[Ancestor, ...]) -> bool:
 
 
 def _of_guard(definition: Class | Function, values: Values) -> Iterable[Requirement]:
-    if definition.guard is None:
+    if definition.guard is None or definition.is_either:
         return ()
     evidence = Evidence(f"if {definition.guard}", values.path, definition.line, "absent")
     return of_condition(definition.guard, values, evidence, wanted=True)

@@ -146,9 +146,9 @@ def _found(draft: Draft, path: str, module: Module) -> Iterator[_Found]:
 
 
 def own_definitions(module: Module) -> Iterator[tuple[str, Class | Function]]:
-    """Give what stands in the file by itself; of two definitions of a name, the later one."""
-    named: dict[str, Class | Function] = {function.name: function for function in module.functions if "." not in function.qualname}
-    named |= {each.qualname: each for each in module.classes if "." not in each.qualname}
+    """Give what stands in the file by itself; of two definitions of a name, the later one, unless that is there where the other fails."""
+    own: list[Class | Function] = [*module.functions, *module.classes]
+    named = {each.qualname: each for each in own if "." not in each.qualname and not each.is_spare}
     for constant in module.constants:
         if constant.name in named and _takes_away(constant, named[constant.name].line):
             del named[constant.name]
@@ -430,7 +430,7 @@ def _defined(draft: Draft, ancestor: Ancestor, device: str, *, is_case: bool, is
             defined |= {method.variant.name: method for method in _renamed(draft, ancestor, each, device, is_case=is_case)}
     for function in ancestor.facts.methods if ancestor.facts else ():
         is_test = is_test_name(draft, function.name, is_case=is_case) or expanded.is_expanded(function)
-        if is_test and not is_there:
+        if function.is_spare or (is_test and not is_there):
             continue
         if not (is_test and _is_callable(function)):
             defined[function.name] = None

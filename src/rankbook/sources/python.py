@@ -82,6 +82,10 @@ _LINE = attrgetter("line")
 
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = frozenset({ast.FunctionDef, ast.AsyncFunctionDef})
+_NAMES_FIXTURE = re.compile(r"\bfixture\b")
+_SKIPPING = frozenset({"skip", "skipTest", "SkipTest"})
+_SET_UP = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"})
+"""Methods that are called before the tests of a class."""
 
 
 class _Guard(Struct):
@@ -122,12 +126,14 @@ class _Scope(Struct):
     guard: _Guard | None = None
     is_fallback: bool = False
     """Whether it stands in for something else: an `else`, an `except`."""
+    is_handler: bool = False
+    """Whether that is an `except`."""
     caught: str = ""
     """What the nearest `except` around it catches, unless that is a failing import."""
     swallowed: frozenset[str] = frozenset()
     """Exceptions by which a test is skipped that something around it catches."""
 
-    def under(self, guard: _Guard | None, *, is_fallback: bool = False) -> _Scope:
+    def under(self, guard: _Guard | None, *, is_fallback: bool = False, is_handler: bool = False) -> _Scope:
         """Give the same scope under one more condition."""
         return _Scope(
             self.kind,
@@ -140,6 +146,7 @@ class _Scope(Struct):
             self.in_main,
             guard,
             self.is_fallback or is_fallback,
+            self.is_handler or is_handler,
             self.caught,
             self.swallowed,
         )
@@ -180,8 +187,18 @@ class _ClassDraft(Struct):
     bases: tuple[Expression, ...]
     decorators: tuple[Expression, ...]
     guard: str | None
+    is_fallback: bool = False
+    """Whether it stands in an `else` or an `except`."""
+    is_spare: bool = False
+    is_either: bool = False
     methods: list[_FunctionDraft] = field(default_factory=list)
     attributes: list[Constant] = field(default_factory=list)
+
+    def only_skips(self) -> bool:
+        """Tell whether none of its tests runs: it is skipped, what is called before them skips, or they all do."""
+        skipped = {method.node.name for method in self.methods if method.only_skips()}
+        tests = {method.node.name for method in self.methods if method.is_test()}
+        return _has_skip(self.decorators) or not _SET_UP.isdisjoint(skipped) or (bool(tests) and tests <= skipped)
 
     def done(self, reader: _Reader, skipping: _Skipping, gpus: GpuCalls | None) -> Class:
         return Class(
@@ -195,7 +212,37 @@ class _ClassDraft(Struct):
             methods=tuple(sorted([method.done(reader, skipping, gpus, self.qualname) for method in self.methods], key=_LINE)),
             attributes=tuple(sorted(self.attributes, key=_LINE)),
             guard=self.guard,
+            is_spare=self.is_spare,
+            is_either=self.is_either,
         )
+
+
+def _choose(drafts: Sequence[_FunctionDraft] | Sequence[_ClassDraft]) -> None:
+    """Of definitions of one name, of which a condition decides, have that stand in for the others that does nothing but skip."""
+    if not any(draft.is_fallback for draft in drafts):
+        return
+    named: dict[str, list[_FunctionDraft | _ClassDraft]] = {}
+    for draft in drafts:
+        named.setdefault(draft.qualname, []).append(draft)
+    for several in named.values():
+        if len(several) == 1 or not any(draft.is_fallback for draft in several):
+            continue
+        others = [draft for draft in several if not draft.only_skips()]
+        for draft in several if 0 < len(others) < len(several) else ():
+            draft.is_spare = draft not in others
+            if draft.is_spare and draft.guard is not None and isinstance(others[-1], _FunctionDraft):
+                others[-1].skips.append(Expression(draft.guard, "", others[-1].node.lineno))
+        for draft in others if len(others) > 1 else ():
+            draft.is_either = True
+
+
+def _has_skip(decorators: Iterable[Expression]) -> bool:
+    return any(decorator.name.rpartition(".")[2] == "skip" for decorator in decorators)
+
+
+def _tests_in(node: ast.ClassDef) -> int:
+    """Count the methods of a class that are called like tests."""
+    return sum(type(each) in _FUNCTIONS and each.name.startswith("test") for each in node.body)  # type: ignore[attr-defined]
 
 
 class _FunctionDraft(Struct):
@@ -203,6 +250,10 @@ class _FunctionDraft(Struct):
     qualname: str
     decorators: tuple[Expression, ...]
     guard: str | None
+    is_fallback: bool = False
+    """Whether it stands in an `else` or an `except`."""
+    is_spare: bool = False
+    is_either: bool = False
     skips: list[Expression] = field(default_factory=list)
     called: list[tuple[str, ast.Call]] = field(default_factory=list)
     """What its statements call under no condition, with the last part of its name."""
@@ -218,6 +269,11 @@ class _FunctionDraft(Struct):
     bound: Bindings | None = None
     may_leave: bool | None = None
     """Whether it may end before its last statement; None until that is asked."""
+
+    def only_skips(self) -> bool:
+        """Tell whether it skips under no condition, or is skipped itself."""
+        calls = (skip.text.partition("(")[0] == skip.name and skip.name.rpartition(".")[2] in _SKIPPING for skip in self.skips)
+        return _has_skip(self.decorators) or any(calls)
 
     def bindings(self) -> Bindings:
         """Give what binds its names."""
@@ -270,6 +326,8 @@ class _FunctionDraft(Struct):
             is_async=isinstance(node, ast.AsyncFunctionDef),
             returns=returns,
             guard=self.guard,
+            is_spare=self.is_spare,
+            is_either=self.is_either,
             skips=skips,
             leaves=tuple(leaves),
             defaults=_defaults(node.args, text) if is_worth or returns is not None or starts or skipping.is_for(self, returns) else (),
@@ -395,6 +453,10 @@ class _Reader:
     def read(self, tree: ast.Module, source: Source) -> Module:
         self.push(tree.body, _Scope("module", "", self.expressions_of("")))
         self.walk()
+        for draft in self.classes:
+            _choose(draft.methods)
+        _choose(self.functions)
+        _choose(self.classes)
         self.name_again()
         methods = {method.node.name for draft in self.classes for method in draft.methods}
         drafts = [*self.functions, *(method for draft in self.classes for method in draft.methods)] if self.may_skip else []
@@ -511,6 +573,10 @@ class _Reader:
         qualname = _join(scope.qualname, node.name)
         bases = tuple([self.text.expression(base) for base in node.bases])
         draft = _ClassDraft(node, qualname, bases, self.decorators(node, qualname, scope), self.guard_of(scope))
+        draft.is_fallback = scope.is_fallback
+        draft.is_spare = scope.is_fallback and any(
+            scope.is_handler or _tests_in(each.node) > _tests_in(node) for each in self.classes if each.qualname == qualname
+        )
         self.classes.append(draft)
         self.defined.add(node.name)
         self.keywords.append((node.lineno, "class", node.name, scope.qualname))
@@ -526,6 +592,9 @@ class _Reader:
         qualname = _join(scope.qualname, node.name)
         draft = _FunctionDraft(node, qualname, self.decorators(node, qualname, scope), self.guard_of(scope), outer=scope.function)
         self.named.add(node.name)
+        among = self.functions if scope.methods is None else scope.methods
+        draft.is_fallback = scope.is_fallback
+        draft.is_spare = scope.is_handler and any(each.qualname == qualname for each in among)
         if scope.methods is not None:
             scope.methods.append(draft)
         else:
@@ -730,7 +799,7 @@ class _Reader:
                 raising = tuple(self.raising(node.body, errors))
                 missing = tried(node.body, errors)
                 guard = _Guard(scope.guard, None, line=handler.lineno, failing=failing, imported=missing, raising=raising)
-            inner = scope.under(guard, is_fallback=True)
+            inner = scope.under(guard, is_fallback=True, is_handler=True)
             if guard is scope.guard:
                 inner.caught = "Exception" if handler.type is None else self.text.of(handler.type)
             self.push(handler.body, inner)
@@ -754,9 +823,9 @@ class _Reader:
                 yield outer if outer is not None and isinstance(node, ast.Raise) else guard
 
     def push_flags(self, body: list[ast.stmt], scope: _Scope, there: _Scope) -> None:
-        """Walk statements next of which those that set a flag stand under a condition."""
-        for is_flag, group in reversed([(is_flag, list(group)) for is_flag, group in groupby(body, _is_flag)]):
-            self.push(group, there if is_flag else scope)
+        """Walk statements next of which those that set a flag, or define tests or what they rest on, stand under a condition."""
+        for is_under, group in reversed([(is_under, list(group)) for is_under, group in groupby(body, _tells_of_import)]):
+            self.push(group, there if is_under else scope)
 
     def with_(self, node: ast.With | ast.AsyncWith, scope: _Scope) -> None:
         if scope.kind != "function":
@@ -1408,8 +1477,12 @@ def _parts(node: ast.expr | None) -> Iterable[ast.expr]:
     return node.elts if isinstance(node, ast.Tuple) else (node,)
 
 
-def _is_flag(node: ast.stmt) -> bool:
-    """Tell whether a statement sets something to True or False."""
+def _tells_of_import(node: ast.stmt) -> bool:
+    """Tell whether a statement behind imports sets something to True or False, or defines tests, or what they rest on."""
+    if isinstance(node, _FunctionNode):
+        return node.name.startswith("test") or any(_NAMES_FIXTURE.search(ast.unparse(each)) for each in node.decorator_list)
+    if type(node) is ast.ClassDef:
+        return True
     return type(node) is ast.Assign and isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool)
 
 
