@@ -425,6 +425,47 @@ IDIOMS |= {
     for way, pattern in WAYS.items()
     for module in ("json", "not_there")
 }
+IDIOMS |= {
+    # What a condition does not decide alone, or not in this way.
+    "a test that is defined again": (
+        "if sys.platform == 'win32':\n    def test_x(): pass\nelse:\n    def test_x(): skip()\ndef test_x(): pass\n"
+    ),
+    "a decorator that is defined again": (
+        "if sys.platform == 'win32':\n    def needs(f): return f\nelse:\n    def needs(f): return unittest.skip('x')(f)\n"
+        "def needs(f): return f\n@needs\ndef test_x(): pass\n"
+    ),
+    "a set-up that is defined again": (
+        "class TestX:\n    def setup_method(self): skip()\n    def setup_method(self): pass\n    def test_x(self): pass\n"
+    ),
+    "tests of two conditions": (
+        "if sys.platform == 'linux':\n    def test_x(): skip()\n"
+        "if sys.platform == 'win32':\n    pass\nelse:\n    def test_x(): pass\n"
+    ),
+    "tests of an elif": "if sys.platform == 'win32':\n    def test_x(): pass\nelif sys.platform == 'linux':\n    def test_x(): assert 1\n",
+    "a test of another error": (
+        "if sys.platform == 'win32':\n    def test_x(): pass\nelse:\n    try: int('3')\n"
+        "    except ValueError:\n        @pytest.mark.skip('x')\n        def test_x(): pass\n    else:\n        def test_x(): pass\n"
+    ),
+    "a decorator of another error": (
+        "if sys.platform == 'linux':\n    try: int('3')\n    except ValueError:\n        def needs(f): return unittest.skip('x')(f)\n"
+        "    else:\n        def needs(f): return f\n@needs\ndef test_x(): pass\n"
+    ),
+    "a test whose needs are another's": (
+        "try:\n    import not_there\n    @pytest.mark.skipif(sys.platform == 'linux', reason='x')\n    def test_x(): pass\n"
+        "except ImportError:\n    def test_x(): pass\n"
+    ),
+    "a fixture whose needs are another's": (
+        "try:\n    import json\n    @pytest.fixture\n    def given(): return 1\nexcept ImportError:\n    @pytest.fixture\n"
+        "    def given():\n        if sys.platform == 'linux': skip()\ndef test_x(given): pass\n"
+    ),
+    "a class whose needs are another's": (
+        "if sys.platform == 'win32':\n    @unittest.skipIf(sys.platform == 'linux', 'x')\n    class TestX(unittest.TestCase):\n"
+        "        def test_x(self): pass\nelse:\n    class TestX(unittest.TestCase):\n        def test_x(self): pass\n"
+    ),
+    "a test that is there by a module of the folder": (
+        "sys.modules['put_there'] = sys\ntry:\n    import put_there\n    def test_x(): pass\nexcept ImportError: pass\n"
+    ),
+}  # fmt: skip
 IDIOMS["a set-up of an if"] = (
     "import json\nclass TestX(unittest.TestCase):\n    if json:\n        def setUp(self): pass\n    else:\n"
     "        def setUp(self): self.skipTest('x')\n    def test_x(self): pass\n"

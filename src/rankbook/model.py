@@ -133,10 +133,12 @@ class Function(Struct, frozen=True):
     """Value of its only `return`, as written, when that is its whole body; None otherwise."""
     guard: str | None = None
     """Condition of the `if` in which it is defined, as written; None inside another function."""
+    is_twin: bool = False
+    """Whether a condition decides between it and another of its name."""
     is_spare: bool = False
-    """Whether it is not the one that is meant of those of its name: it stands in an `except`, or does nothing but skip."""
+    """Whether it is that of two of its name that does nothing but skip."""
     is_either: bool = False
-    """Whether one of its name that runs tests is there too where its condition does not hold."""
+    """Whether one of its name that asks for the same is there where its condition does not hold."""
     skips: tuple[Expression, ...] = ()
     """Conditions under which its body skips the test (`self.skipTest`, `pytest.skip`, `raise SkipTest`), as written."""
     leaves: tuple[Expression, ...] = ()
@@ -191,9 +193,9 @@ class Class(Struct, frozen=True):
     guard: str | None = None
     """Condition of the `if` in which it is defined, as written."""
     is_spare: bool = False
-    """Whether it is not the one that is meant of those of its name: it stands in an `except`, has fewer tests, or they are all skipped."""
+    """Whether it is that of two of its name that has no tests, or whose tests are all skipped."""
     is_either: bool = False
-    """Whether one of its name that runs tests is there too where its condition does not hold."""
+    """Whether one of its name that asks for the same is there where its condition does not hold."""
 
 
 class Overwritten(NamedTuple):

@@ -233,7 +233,7 @@ class Names:
     def alternatives(self, place: Place) -> list[Function]:
         """Give the functions of its file that a function's name may stand for, in the order of their lines: mostly itself alone."""
         function = place.definition
-        if not isinstance(function, Function) or not (function.is_either or function.is_spare):
+        if not isinstance(function, Function) or not function.is_twin:
             return [function] if isinstance(function, Function) else []
         return [each for each in self._modules[place.path].functions if each.qualname == function.qualname]
 

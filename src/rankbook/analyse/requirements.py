@@ -375,8 +375,9 @@ def _of_ancestor(  # noqa: PLR0913, PLR0917 - one argument for each thing that t
         yield from of_decorator(decorator, values)
     if not _is_own(ancestor):
         return
-    for method in facts.methods:
-        if method.name in _SET_UP and method.name not in replaced and not method.is_spare:
+    standing = {method.name: method for method in facts.methods if not method.is_spare}  # of two of a name, the later
+    for method in standing.values():
+        if method.name in _SET_UP and method.name not in replaced:
             within = inside(method, values)
             for skip in method.skips:
                 yield from of_skip(skip, within)

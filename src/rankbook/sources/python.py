@@ -25,6 +25,7 @@ from rankbook.sources.overwritten import overwritten
 from rankbook.sources.text import Text, dotted, leading_name, shortened, string
 from rankbook.syntax import applied, before, has_leaves, passed_by, set_inside, syntax_tree, written_entries
 from rankbook.tried import IMPORT_ERRORS, caught, imported, may_raise, tried
+from rankbook.words import ATTRIBUTES
 
 _OWNERS = re.compile(r"^# Owner\(s\):[ \t]*\[(.*)\]", re.MULTILINE)
 _QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
@@ -82,7 +83,7 @@ _LINE = attrgetter("line")
 
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = frozenset({ast.FunctionDef, ast.AsyncFunctionDef})
-_NAMES_FIXTURE = re.compile(r"\bfixture\b")
+_TOLD = frozenset({*ATTRIBUTES, "pytestmark", "__test__", "device_type"})
 _SKIPPING = frozenset({"skip", "skipTest", "SkipTest"})
 _SET_UP = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"})
 """Methods that are called before the tests of a class."""
@@ -106,6 +107,18 @@ class _Guard(Struct):
     """As it is rendered, once it is."""
 
 
+class _Branch(Struct):
+    """One of the two ways that an `if` with an `else`, or a `try` with one `except`, can go; alone of its kind under another statement."""
+
+    of: ast.AST
+    is_first: bool = True
+    """Whether it is the `if`, or the `try` with its `else`."""
+    is_told: bool = True
+    """Whether the guards of what stands in it say when it is gone."""
+    there: str | None = None
+    """Of a `try`: the guard of what is there where its imports work."""
+
+
 class _Scope(Struct):
     """Where a statement stands."""
 
@@ -126,14 +139,14 @@ class _Scope(Struct):
     guard: _Guard | None = None
     is_fallback: bool = False
     """Whether it stands in for something else: an `else`, an `except`."""
-    is_handler: bool = False
-    """Whether that is an `except`."""
+    branch: _Branch | None = None
+    """Which of the ways that the statement nearest around it decides, if any."""
     caught: str = ""
     """What the nearest `except` around it catches, unless that is a failing import."""
     swallowed: frozenset[str] = frozenset()
     """Exceptions by which a test is skipped that something around it catches."""
 
-    def under(self, guard: _Guard | None, *, is_fallback: bool = False, is_handler: bool = False) -> _Scope:
+    def under(self, guard: _Guard | None, *, is_fallback: bool = False, branch: _Branch | None = None) -> _Scope:
         """Give the same scope under one more condition."""
         return _Scope(
             self.kind,
@@ -146,7 +159,7 @@ class _Scope(Struct):
             self.in_main,
             guard,
             self.is_fallback or is_fallback,
-            self.is_handler or is_handler,
+            branch or self.branch,
             self.caught,
             self.swallowed,
         )
@@ -187,8 +200,7 @@ class _ClassDraft(Struct):
     bases: tuple[Expression, ...]
     decorators: tuple[Expression, ...]
     guard: str | None
-    is_fallback: bool = False
-    """Whether it stands in an `else` or an `except`."""
+    branch: _Branch | None = None
     is_spare: bool = False
     is_either: bool = False
     methods: list[_FunctionDraft] = field(default_factory=list)
@@ -199,6 +211,23 @@ class _ClassDraft(Struct):
         skipped = {method.node.name for method in self.methods if method.only_skips()}
         tests = {method.node.name for method in self.methods if method.is_test()}
         return _has_skip(self.decorators) or not _SET_UP.isdisjoint(skipped) or (bool(tests) and tests <= skipped)
+
+    def told(self) -> list[tuple[str, str]]:
+        """Give the attributes that say what tests need, or whether they are any."""
+        return [(each.name, each.value) for each in self.attributes if each.name in _TOLD]
+
+    def asks_nothing(self) -> bool:
+        """Tell whether neither it nor one of its methods says that something is needed."""
+        return not self.decorators and not self.told() and all(method.asks_nothing() for method in self.methods)
+
+    def asks_like(self, other: _ClassDraft) -> bool:
+        """Tell whether another class has the same bases and methods, and sets the same."""
+        if _texts(self.bases) != _texts(other.bases) or _texts(self.decorators) != _texts(other.decorators):
+            return False
+        if self.told() != other.told():
+            return False
+        mine, theirs = ({method.node.name: method for method in draft.methods} for draft in (self, other))
+        return mine.keys() == theirs.keys() and all(method.asks_like(theirs[name]) for name, method in mine.items())
 
     def done(self, reader: _Reader, skipping: _Skipping, gpus: GpuCalls | None) -> Class:
         return Class(
@@ -217,23 +246,70 @@ class _ClassDraft(Struct):
         )
 
 
-def _choose(drafts: Sequence[_FunctionDraft] | Sequence[_ClassDraft]) -> None:
-    """Of definitions of one name, of which a condition decides, have that stand in for the others that does nothing but skip."""
-    if not any(draft.is_fallback for draft in drafts):
+def _choose(drafts: Sequence[_FunctionDraft] | Sequence[_ClassDraft], assigned: AbstractSet[str]) -> None:
+    """Of two definitions of one name, between which an `if` or a `try` decides, take the one that runs tests.
+
+    Args:
+        drafts: all of a module or of a class.
+        assigned: names that assignments set too, of which only a run can tell.
+    """
+    if all(draft.branch is None for draft in drafts):
         return
     named: dict[str, list[_FunctionDraft | _ClassDraft]] = {}
     for draft in drafts:
         named.setdefault(draft.qualname, []).append(draft)
-    for several in named.values():
-        if len(several) == 1 or not any(draft.is_fallback for draft in several):
+    for qualname, several in named.items():
+        ways = [draft.branch for draft in several]
+        if len(several) != 2 or None in ways or qualname in assigned:
             continue
-        others = [draft for draft in several if not draft.only_skips()]
-        for draft in several if 0 < len(others) < len(several) else ():
-            draft.is_spare = draft not in others
-            if draft.is_spare and draft.guard is not None and isinstance(others[-1], _FunctionDraft):
-                others[-1].skips.append(Expression(draft.guard, "", others[-1].node.lineno))
-        for draft in others if len(others) > 1 else ():
+        first, second = ways
+        if first is None or second is None or first.of is not second.of or first.is_first == second.is_first:
+            continue
+        _choose_of_two(*several)
+
+
+def _choose_of_two(*several: _FunctionDraft | _ClassDraft) -> None:
+    for draft in several:
+        if isinstance(draft, _FunctionDraft):
+            draft.is_twin = True
+            if draft.branch is not None and not draft.branch.is_told:
+                draft.guard = None
+    idle = [draft for draft in several if draft.only_skips()]
+    if not idle and isinstance(several[0], _ClassDraft):
+        idle = [draft for draft in several if isinstance(draft, _ClassDraft) and not _tests_in(draft.node)]
+    if len(idle) != 1:
+        if not idle or isinstance(several[0], _ClassDraft):
+            _let_either(*several)
+        return
+    spare = idle[0]
+    (chosen,) = (draft for draft in several if draft is not spare)
+    spare.is_spare = True
+    if isinstance(chosen, _FunctionDraft):
+        if spare.guard is not None and spare.branch is not None and spare.branch.is_told:
+            chosen.skips.append(Expression(spare.guard, "", chosen.node.lineno))
+    elif chosen.branch is not None and chosen.branch.there is not None:
+        chosen.guard = chosen.branch.there
+
+
+def _let_either(one: _FunctionDraft | _ClassDraft, other: _FunctionDraft | _ClassDraft) -> None:
+    """Have two definitions under no condition where both ask for the same, and else take that of a `try` if it asks for nothing."""
+    if isinstance(one, _FunctionDraft) and isinstance(other, _FunctionDraft):
+        if one.asks_like(other):
+            one.is_either = other.is_either = True
+            return
+    elif isinstance(one, _ClassDraft) and isinstance(other, _ClassDraft) and one.asks_like(other):
+        for draft in (one, other):
             draft.is_either = True
+            for method in draft.methods:
+                method.is_either = True
+        return
+    tried, instead = (one, other) if one.branch is not None and one.branch.is_first else (other, one)
+    if tried.branch is not None and tried.branch.there is not None and tried.asks_nothing():
+        instead.is_spare = True
+
+
+def _texts(expressions: Iterable[Expression]) -> list[str]:
+    return [each.text for each in expressions]
 
 
 def _has_skip(decorators: Iterable[Expression]) -> bool:
@@ -250,8 +326,8 @@ class _FunctionDraft(Struct):
     qualname: str
     decorators: tuple[Expression, ...]
     guard: str | None
-    is_fallback: bool = False
-    """Whether it stands in an `else` or an `except`."""
+    branch: _Branch | None = None
+    is_twin: bool = False
     is_spare: bool = False
     is_either: bool = False
     skips: list[Expression] = field(default_factory=list)
@@ -272,8 +348,19 @@ class _FunctionDraft(Struct):
 
     def only_skips(self) -> bool:
         """Tell whether it skips under no condition, or is skipped itself."""
-        calls = (skip.text.partition("(")[0] == skip.name and skip.name.rpartition(".")[2] in _SKIPPING for skip in self.skips)
-        return _has_skip(self.decorators) or any(calls)
+        if _has_skip(self.decorators):
+            return True
+        calls = [skip for skip in self.skips if not skip.is_late and skip.text.partition("(")[0] == skip.name]
+        is_skipped = any(skip.name.rpartition(".")[2] in _SKIPPING for skip in calls)
+        return is_skipped and not any(isinstance(each, ast.Yield | ast.For | ast.While | ast.With) for each in ast.walk(self.node))
+
+    def asks_nothing(self) -> bool:
+        """Tell whether neither a decorator nor a skip says that something is needed."""
+        return not self.skips and all(each.name.rpartition(".")[2] == "fixture" for each in self.decorators)
+
+    def asks_like(self, other: _FunctionDraft) -> bool:
+        """Tell whether neither it nor another function skips, and both have the same decorators."""
+        return not self.skips and not other.skips and _texts(self.decorators) == _texts(other.decorators)
 
     def bindings(self) -> Bindings:
         """Give what binds its names."""
@@ -326,16 +413,19 @@ class _FunctionDraft(Struct):
             is_async=isinstance(node, ast.AsyncFunctionDef),
             returns=returns,
             guard=self.guard,
+            is_twin=self.is_twin,
             is_spare=self.is_spare,
             is_either=self.is_either,
             skips=skips,
             leaves=tuple(leaves),
             defaults=_defaults(node.args, text) if is_worth or returns is not None or starts or skipping.is_for(self, returns) else (),
-            asks=asks,
+            asks=() if self.is_either else asks,
             names=_set_names(self, (*skips, *leaves, *asks), reader) if skips or leaves or asks else (),
             spawns=tuple(self._spawned(text)) if self.spawns or self.inner else (),
             hands=tuple(self._handed(reader)) if self.handed or self.inner else (),
-            gpu_calls=gpus.told(Held(holder, node)) if gpus is not None and (holder or node.name == self.qualname) else (),
+            gpu_calls=gpus.told(Held(holder, node))
+            if gpus is not None and (holder or node.name == self.qualname) and not self.is_either
+            else (),
             text=text.whole(node) if is_worth else "",
             case_marks=_case_marks(node.decorator_list) if node.decorator_list else (),
             settled=_settled(node.args),
@@ -453,10 +543,11 @@ class _Reader:
     def read(self, tree: ast.Module, source: Source) -> Module:
         self.push(tree.body, _Scope("module", "", self.expressions_of("")))
         self.walk()
+        assigned = {constant.name for constant in self.constants}
         for draft in self.classes:
-            _choose(draft.methods)
-        _choose(self.functions)
-        _choose(self.classes)
+            _choose(draft.methods, {f"{draft.qualname}.{each.name}" for each in draft.attributes})
+        _choose(self.functions, assigned)
+        _choose(self.classes, assigned)
         self.name_again()
         methods = {method.node.name for draft in self.classes for method in draft.methods}
         drafts = [*self.functions, *(method for draft in self.classes for method in draft.methods)] if self.may_skip else []
@@ -573,10 +664,7 @@ class _Reader:
         qualname = _join(scope.qualname, node.name)
         bases = tuple([self.text.expression(base) for base in node.bases])
         draft = _ClassDraft(node, qualname, bases, self.decorators(node, qualname, scope), self.guard_of(scope))
-        draft.is_fallback = scope.is_fallback
-        draft.is_spare = scope.is_fallback and any(
-            scope.is_handler or _tests_in(each.node) > _tests_in(node) for each in self.classes if each.qualname == qualname
-        )
+        draft.branch = scope.branch
         self.classes.append(draft)
         self.defined.add(node.name)
         self.keywords.append((node.lineno, "class", node.name, scope.qualname))
@@ -592,9 +680,7 @@ class _Reader:
         qualname = _join(scope.qualname, node.name)
         draft = _FunctionDraft(node, qualname, self.decorators(node, qualname, scope), self.guard_of(scope), outer=scope.function)
         self.named.add(node.name)
-        among = self.functions if scope.methods is None else scope.methods
-        draft.is_fallback = scope.is_fallback
-        draft.is_spare = scope.is_handler and any(each.qualname == qualname for each in among)
+        draft.branch = scope.branch
         if scope.methods is not None:
             scope.methods.append(draft)
         else:
@@ -782,8 +868,8 @@ class _Reader:
         scope.expressions.append(node.test)
         if node.orelse:
             negated = _Guard(scope.guard, node.test, negated=True, line=node.lineno)
-            self.push(node.orelse, scope.under(negated, is_fallback=True))
-        self.push(node.body, scope.under(_Guard(scope.guard, node.test, line=node.lineno)))
+            self.push(node.orelse, scope.under(negated, is_fallback=True, branch=_Branch(node, is_first=False)))
+        self.push(node.body, scope.under(_Guard(scope.guard, node.test, line=node.lineno), branch=_Branch(node)))
 
     def try_(self, node: ast.Try | ast.TryStar, scope: _Scope) -> None:
         failing = imported(node.body)
@@ -792,14 +878,20 @@ class _Reader:
             raising = tuple(self.raising(node.body, frozenset().union(*map(caught, node.handlers))))
             there = scope.under(_Guard(scope.guard, None, negated=True, imported=tried(node.body, IMPORT_ERRORS), raising=raising))
         self.push(node.finalbody, scope)
-        self.push_flags(node.orelse, scope, there)
+        tried_in = scope
+        if node.handlers:
+            first = _Branch(node, there=None if there is scope else self.guard_of(there))
+            tried_in = scope.under(scope.guard, branch=first)
+            there = tried_in if there is scope else there.under(there.guard, branch=first)
+        self.push_flags(node.orelse, tried_in, there)
         for handler in reversed(node.handlers):
             guard, errors = scope.guard, caught(handler) if failing else frozenset()
             if not errors.isdisjoint(IMPORT_ERRORS):
                 raising = tuple(self.raising(node.body, errors))
                 missing = tried(node.body, errors)
                 guard = _Guard(scope.guard, None, line=handler.lineno, failing=failing, imported=missing, raising=raising)
-            inner = scope.under(guard, is_fallback=True, is_handler=True)
+            second = _Branch(node if len(node.handlers) == 1 else handler, is_first=False, is_told=guard is not scope.guard)
+            inner = scope.under(guard, is_fallback=True, branch=second)
             if guard is scope.guard:
                 inner.caught = "Exception" if handler.type is None else self.text.of(handler.type)
             self.push(handler.body, inner)
@@ -807,9 +899,9 @@ class _Reader:
             if handler.name is not None and scope.kind != "function":
                 self.bound_in(scope, handler)
         swallowed = _swallowed_by_handlers(node.handlers) if self.may_skip and scope.function is not None else frozenset()
-        inside = scope.swallowing(swallowed) if swallowed else scope
+        inside = tried_in.swallowing(swallowed) if swallowed else tried_in
         last = max((number for number, each in enumerate(node.body, 1) if isinstance(each, (ast.Import, ast.ImportFrom))), default=0)
-        self.push_flags(node.body[last:], inside, inside if there is scope else there)
+        self.push_flags(node.body[last:], inside, inside if there is tried_in else there)
         self.push(node.body[:last], inside)
 
     def raising(self, body: list[ast.stmt], errors: frozenset[str], outer: _Guard | None = None) -> Iterator[_Guard]:
@@ -823,9 +915,9 @@ class _Reader:
                 yield outer if outer is not None and isinstance(node, ast.Raise) else guard
 
     def push_flags(self, body: list[ast.stmt], scope: _Scope, there: _Scope) -> None:
-        """Walk statements next of which those that set a flag, or define tests or what they rest on, stand under a condition."""
-        for is_under, group in reversed([(is_under, list(group)) for is_under, group in groupby(body, _tells_of_import)]):
-            self.push(group, there if is_under else scope)
+        """Walk statements next of which those that set a flag stand under a condition."""
+        for is_flag, group in reversed([(is_flag, list(group)) for is_flag, group in groupby(body, _is_flag)]):
+            self.push(group, there if is_flag else scope)
 
     def with_(self, node: ast.With | ast.AsyncWith, scope: _Scope) -> None:
         if scope.kind != "function":
@@ -1477,12 +1569,8 @@ def _parts(node: ast.expr | None) -> Iterable[ast.expr]:
     return node.elts if isinstance(node, ast.Tuple) else (node,)
 
 
-def _tells_of_import(node: ast.stmt) -> bool:
-    """Tell whether a statement behind imports sets something to True or False, or defines tests, or what they rest on."""
-    if isinstance(node, _FunctionNode):
-        return node.name.startswith("test") or any(_NAMES_FIXTURE.search(ast.unparse(each)) for each in node.decorator_list)
-    if type(node) is ast.ClassDef:
-        return True
+def _is_flag(node: ast.stmt) -> bool:
+    """Tell whether a statement sets something to True or False."""
     return type(node) is ast.Assign and isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool)
 
 
