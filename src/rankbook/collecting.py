@@ -64,6 +64,8 @@ ABSL = tuple(f"parameterized.{name}" for name in ("parameters", "named_parameter
 """How the full names of the decorators of `absl.testing.parameterized` end."""
 GENERATING_HOOK = "pytest_generate_tests"
 """Function of a file, of a conftest file or of a class that parametrises tests."""
+SET_UPS = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"})
+"""Methods that run before each test of a class, or before all, and may skip them."""
 _PROMPT = ">>> "
 """What an example begins with."""
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -136,7 +136,7 @@ class Function(Struct, frozen=True):
     is_twin: bool = False
     """Whether a condition decides between it and another of its name."""
     is_spare: bool = False
-    """Whether it is that of two of its name that does nothing but skip."""
+    """Whether another of its name is taken: it does nothing but skip, or stands in an `except` for one that asks for nothing."""
     is_either: bool = False
     """Whether one of its name that asks for the same is there where its condition does not hold."""
     skips: tuple[Expression, ...] = ()
@@ -193,7 +193,7 @@ class Class(Struct, frozen=True):
     guard: str | None = None
     """Condition of the `if` in which it is defined, as written."""
     is_spare: bool = False
-    """Whether it is that of two of its name that has no tests, or whose tests are all skipped."""
+    """Whether another of its name is taken: it has no tests, or none that runs, or stands in an `except` for one that asks for nothing."""
     is_either: bool = False
     """Whether one of its name that asks for the same is there where its condition does not hold."""
 

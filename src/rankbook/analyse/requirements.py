@@ -23,14 +23,13 @@ from rankbook.analyse.names import Place
 from rankbook.analyse.pytest_cases import needy_fixtures
 from rankbook.analyse.rules import Evidence, Unread
 from rankbook.analyse.values import Value, Values
+from rankbook.collecting import SET_UPS
 from rankbook.model import GPU_CALL, NCCL_CALL, RANKS_OWN, Class, Constant, Expression, Function, Module, Test
 from rankbook.requirements import DEVICES, FAILS, HARNESSES, KINDS, Harness, Requirement, gpu_range, gpus_of_device
 
 _Line = tuple[Ancestor, ...]
-_SET_UP = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"})
-"""Methods that run before each test of a class and may skip it."""
 _MODULE_SET_UP = frozenset({"setUpModule", "setup_module"})
-_SET_UPS = tuple(_SET_UP)
+_SET_UP_ENDS = tuple(SET_UPS)
 _HARNESS_FILES = ("torch/testing/_internal/", "unittest/", "torch/_dynamo/")
 """Parts of paths in which the harnesses stand whose rows say all of them."""
 
@@ -353,13 +352,13 @@ def _lines(lineage: tuple[Ancestor, ...]) -> tuple[int, ...]:
 
 def _replacing(draft: Draft, ancestor: Ancestor, facts: Class) -> set[str]:
     """Name the methods before each test that a class has in the place of those of its bases: they do not call them."""
-    own = {method.name: f"{facts.qualname}.{method.name}" for method in facts.methods if method.name in _SET_UP}
+    own = {method.name: f"{facts.qualname}.{method.name}" for method in facts.methods if method.name in SET_UPS}
     module = draft.modules.get(ancestor.path) if own else None
     if module is None:
         return set(own)
 
     def called() -> frozenset[str]:
-        said = (call for call in (*module.self_calls, *module.local_calls, *module.keywords) if call.name.endswith(_SET_UPS))
+        said = (call for call in (*module.self_calls, *module.local_calls, *module.keywords) if call.name.endswith(_SET_UP_ENDS))
         names = ((call.name.rpartition(".")[2], call) for call in said if call.kind.endswith("call"))
         return frozenset([name for name, call in names if own.get(name) == call.scope])
 
@@ -377,7 +376,7 @@ def _of_ancestor(  # noqa: PLR0913, PLR0917 - one argument for each thing that t
         return
     standing = {method.name: method for method in facts.methods if not method.is_spare}  # of two of a name, the later
     for method in standing.values():
-        if method.name in _SET_UP and method.name not in replaced:
+        if method.name in SET_UPS and method.name not in replaced:
             within = inside(method, values)
             for skip in method.skips:
                 yield from of_skip(skip, within)

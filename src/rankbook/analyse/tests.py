@@ -146,7 +146,7 @@ def _found(draft: Draft, path: str, module: Module) -> Iterator[_Found]:
 
 
 def own_definitions(module: Module) -> Iterator[tuple[str, Class | Function]]:
-    """Give what stands in the file by itself; of two definitions of a name, the later one, unless that is there where the other fails."""
+    """Give what stands in the file by itself; of two definitions of a name, the later one, unless it is a spare."""
     own: list[Class | Function] = [*module.functions, *module.classes]
     named = {each.qualname: each for each in own if "." not in each.qualname and not each.is_spare}
     for constant in module.constants:

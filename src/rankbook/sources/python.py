@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from rankbook.bindings import CHANGERS, Bindings, Bound, bindings_of, changed_by, may_change, names_in
-from rankbook.collecting import ABSL, GENERATING_HOOK
+from rankbook.collecting import ABSL, GENERATING_HOOK, SET_UPS
 from rankbook.embedding import UTF8, source_text
 from rankbook.garbage import uncollected
 from rankbook.model import Class, Constant, Expression, Function, Import, Keyword, Module, Source
@@ -85,8 +85,6 @@ _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = frozenset({ast.FunctionDef, ast.AsyncFunctionDef})
 _TOLD = frozenset({*ATTRIBUTES, "pytestmark", "__test__", "device_type"})
 _SKIPPING = frozenset({"skip", "skipTest", "SkipTest"})
-_SET_UP = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class"})
-"""Methods that are called before the tests of a class."""
 
 
 class _Guard(Struct):
@@ -117,6 +115,10 @@ class _Branch(Struct):
     """Whether the guards of what stands in it say when it is gone."""
     there: str | None = None
     """Of a `try`: the guard of what is there where its imports work."""
+
+    def is_other_of(self, branch: _Branch) -> bool:
+        """Tell whether the same statement goes this way where it does not go that one."""
+        return self.of is branch.of and self.is_first != branch.is_first
 
 
 class _Scope(Struct):
@@ -209,8 +211,12 @@ class _ClassDraft(Struct):
     def only_skips(self) -> bool:
         """Tell whether none of its tests runs: it is skipped, what is called before them skips, or they all do."""
         skipped = {method.node.name for method in self.methods if method.only_skips()}
-        tests = {method.node.name for method in self.methods if method.is_test()}
-        return _has_skip(self.decorators) or not _SET_UP.isdisjoint(skipped) or (bool(tests) and tests <= skipped)
+        tests = self.tests()
+        return _has_skip(self.decorators) or not SET_UPS.isdisjoint(skipped) or (bool(tests) and tests <= skipped)
+
+    def tests(self) -> set[str]:
+        """Name the methods that are called like tests."""
+        return {method.node.name for method in self.methods if method.is_test()}
 
     def told(self) -> list[tuple[str, str]]:
         """Give the attributes that say what tests need, or whether they are any."""
@@ -259,16 +265,13 @@ def _choose(drafts: Sequence[_FunctionDraft] | Sequence[_ClassDraft], assigned: 
     for draft in drafts:
         named.setdefault(draft.qualname, []).append(draft)
     for qualname, several in named.items():
-        ways = [draft.branch for draft in several]
-        if len(several) != 2 or None in ways or qualname in assigned:
-            continue
-        first, second = ways
-        if first is None or second is None or first.of is not second.of or first.is_first == second.is_first:
-            continue
-        _choose_of_two(*several)
+        ways = [draft.branch for draft in several if draft.branch is not None]
+        if len(several) == len(ways) == 2 and ways[0].is_other_of(ways[1]) and qualname not in assigned:
+            _choose_of_two(*several)
 
 
 def _choose_of_two(*several: _FunctionDraft | _ClassDraft) -> None:
+    """Take one of the two definitions between which a statement decides, or both, where that makes no difference."""
     for draft in several:
         if isinstance(draft, _FunctionDraft):
             draft.is_twin = True
@@ -276,7 +279,7 @@ def _choose_of_two(*several: _FunctionDraft | _ClassDraft) -> None:
                 draft.guard = None
     idle = [draft for draft in several if draft.only_skips()]
     if not idle and isinstance(several[0], _ClassDraft):
-        idle = [draft for draft in several if isinstance(draft, _ClassDraft) and not _tests_in(draft.node)]
+        idle = [draft for draft in several if isinstance(draft, _ClassDraft) and not draft.tests()]
     if len(idle) != 1:
         if not idle or isinstance(several[0], _ClassDraft):
             _let_either(*several)
@@ -314,11 +317,6 @@ def _texts(expressions: Iterable[Expression]) -> list[str]:
 
 def _has_skip(decorators: Iterable[Expression]) -> bool:
     return any(decorator.name.rpartition(".")[2] == "skip" for decorator in decorators)
-
-
-def _tests_in(node: ast.ClassDef) -> int:
-    """Count the methods of a class that are called like tests."""
-    return sum(type(each) in _FUNCTIONS and each.name.startswith("test") for each in node.body)  # type: ignore[attr-defined]
 
 
 class _FunctionDraft(Struct):
