@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import sqlite3
+import subprocess
+import sys
 from datetime import date
 
 import pytest
@@ -228,6 +230,25 @@ def test_the_command(ledger, tmp_path):
     assert [(one["node_ids"], one["machine"], one["last"]) for one in found] == [(["docs/p.md::a"], "4 GPUs, backend nccl", "")]
     ledger.record([run("docs/p.md::a", machine=TWO_GPUS, when=LATE)])
     assert rankbook("ledger", "debt", "--fail-on-debt", cwd=tmp_path) == "no skip debt: all of 2 tests and listings have run\n"
+
+
+def test_a_page_that_is_elsewhere_now(ledger, tmp_path):
+    """What ran on the page that a source had before the setting `out` changed counts for the page that it has, as it does on the site."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_a.py").write_text("import pytest\n\n\ndef test_ran(): ...\n\n\ndef test_left(): pytest.skip('no')\n")
+    settings = tmp_path / "pyproject.toml"
+    settings.write_text('[tool.rankbook]\nsources = ["tests"]\nout = "docs/old"\n')
+    rankbook("gen", cwd=tmp_path)
+    proved = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--doctest-glob=*.md", "docs"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert proved.returncode == 0, proved.stdout
+    before = rankbook("ledger", "debt", cwd=tmp_path)
+    assert before == "1 test needs disabled: no; last run: never\nskip debt: 1 of 2 tests and listings\n"
+    settings.write_text('[tool.rankbook]\nsources = ["tests"]\nout = "docs/new"\n')
+    (tmp_path / "docs/old").rename(tmp_path / "docs/new")
+    rankbook("gen", cwd=tmp_path)
+    assert rankbook("ledger", "debt", cwd=tmp_path) == before
 
 
 def test_a_page_made_by_hand_that_was_edited(ledger, tmp_path):

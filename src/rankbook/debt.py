@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rankbook import smallest
 from rankbook.config import Settings
@@ -126,7 +127,7 @@ def owed(  # noqa: PLR0913 - one argument for each thing that tells of a run
         LedgerError: the ledger cannot be read.
     """
     now = today or datetime.now(UTC).date()
-    same, any_listing = _real_runs(ledger)
+    same, any_listing = _real_runs(ledger, _page_by_source(pages))
     variants = _by_test(same)
     besides = Besides({**files, **{page.source: page.sha256 for page in pages.values() if page.sha256}})
     groups: dict[_Group, dict[str, str]] = defaultdict(dict)
@@ -261,14 +262,30 @@ def current_runs(ledger: Ledger, pages: Mapping[str, Page] = MappingProxyType({}
 
     Args:
         ledger: where all machines' runs are recorded.
-        pages: what pages say of their tests: those that they name are there, and in another text than was run all may be.
+        pages: what pages say of their tests: those that they name are there, and in another text than was run all may be. A run of a
+            source on another page counts as one on its page.
 
     Raises:
         LedgerError: the ledger cannot be read.
     """
-    gone = ledger.gone()
-    last = {run.node_id: run for run in ledger.latest()}
-    return [run for run in last.values() if not _is_found_no_more(run, gone.get(run.page, Gone()), pages.get(run.page))]
+    gone, homes = ledger.gone(), _page_by_source(pages)
+    last: dict[str, Run] = {}
+    for run in ledger.latest():
+        page = homes.get(run.source, run.page)
+        if not _is_found_no_more(run, gone.get(run.page, Gone()), pages.get(page)):
+            node = run.node_id if page == run.page else _on_page(run.node_id, page)
+            last[node] = run if page == run.page else replace(run, page=page, node_id=node)
+    return list(last.values())
+
+
+def _page_by_source(pages: Mapping[str, Page]) -> Mapping[str, str]:
+    """Say where each source has its page: it was run on another one before the setting `out`, or a pack, gave it this place."""
+    return {page.source: path for path, page in pages.items()}
+
+
+def _on_page(node: str, page: str) -> str:
+    _, separator, name = node.partition("::")
+    return page + separator + name
 
 
 def _is_found_no_more(run: Run, gone: Gone, page: Page | None) -> bool:
@@ -281,11 +298,17 @@ _Beside = list[tuple[Mapping[str, str], str]]
 """Files beside which a test was run, and the time of its last run beside them."""
 
 
-def _real_runs(ledger: Ledger) -> tuple[Mapping[tuple[str, str], _Beside], Mapping[str, str]]:
-    """Give the times of last real runs: by node id and listing, and by node id."""
+def _real_runs(ledger: Ledger, homes: Mapping[str, str]) -> tuple[Mapping[tuple[str, str], _Beside], Mapping[str, str]]:
+    """Give the times of last real runs: by node id and listing, and by node id.
+
+    Args:
+        ledger: where all machines' runs are recorded.
+        homes: the page of each source; a run elsewhere counts as one there.
+    """
     same: dict[tuple[str, str], _Beside] = defaultdict(list)
     last: dict[str, str] = {}
-    for node, listing, modules, when in ledger.times(REAL, EXPECTED, NOT_STARTED, BROKEN):
+    for ran_as, source, listing, modules, when in ledger.times(REAL, EXPECTED, NOT_STARTED, BROKEN):
+        node = _on_page(ran_as, homes[source]) if source in homes else ran_as
         same[node, listing].append((modules, when))
         last[node] = max(last.get(node, ""), when)
     return same, last

@@ -126,9 +126,9 @@ class Ledger:
         return gone(self.path)
 
     def times(self, outcomes: Iterable[Outcome], beginning: str, without: str, ending: str) -> list[_Last]:
-        """Give the node id, the listing, the files beside it and the time of last runs, one for each that a test had; empty if not known.
+        """Give the node id, the source, the listing, the files beside it and the time of last runs, one for each that a test had.
 
-        Runs on GPUs that were only declared are left out.
+        Runs on GPUs that were only declared are left out. A time that is not known is empty.
 
         Args:
             outcomes: ways to end; only runs that ended so are asked for,
@@ -141,21 +141,23 @@ class Ledger:
         pretended = "SELECT id FROM texts WHERE text LIKE 'CPU%; declared: %' AND text NOT LIKE '%; declared: no GPUs'"
         unreal = "SELECT id FROM texts WHERE substr(text, -?) = ?"
         query = (
-            "SELECT node.text, listing.text, found.modules, found.at "  # noqa: S608 - question marks
-            f"FROM (SELECT node, listing, modules, max(CASE WHEN at <= {rows.AHEAD} THEN at ELSE '' END) AS at FROM runs WHERE (outcome IN "
+            "SELECT node.text, source.text, listing.text, found.modules, found.at "  # noqa: S608 - question marks
+            "FROM (SELECT node, source, listing, modules, "
+            f"max(CASE WHEN at <= {rows.AHEAD} THEN at ELSE '' END) AS at FROM runs WHERE (outcome IN "
             f"({', '.join([rows.NUMBER] * len(ends))}) OR reason IN ({reasons})) "
-            f"AND machine NOT IN ({pretended}) AND reason NOT IN ({unreal}) GROUP BY node, listing, modules) AS found "
-            "JOIN texts AS node ON node.id = found.node JOIN texts AS listing ON listing.id = found.listing"
+            f"AND machine NOT IN ({pretended}) AND reason NOT IN ({unreal}) GROUP BY node, source, listing, modules) AS found "
+            "JOIN texts AS node ON node.id = found.node JOIN texts AS source ON source.id = found.source "
+            "JOIN texts AS listing ON listing.id = found.listing"
         )
         if not is_there(self.path):
             return []
         with reading(self.path) as connection:
             found = connection.execute(query, (*ends, len(beginning), beginning, without, len(ending), ending)).fetchall()
             texts = rows.Texts(connection)
-            lists = {modules for _, _, modules, _ in found}
+            lists = {modules for *_, modules, _ in found}
             texts.load(lists)
             texts.load_modules(lists)
-            return [(node, listing, texts.modules(modules), at) for node, listing, modules, at in found]
+            return [(node, source, listing, texts.modules(modules), at) for node, source, listing, modules, at in found]
 
     def _runs(self, query: str, *arguments: object) -> list[Run]:
         try:
@@ -170,8 +172,8 @@ class Ledger:
                 yield from rows.read(connection, query, arguments)
 
 
-_Last = tuple[str, str, Mapping[str, str], str]
-"""Of the last run of a test: its node id, its listing, the SHA-256 of each file beside it, and its time."""
+_Last = tuple[str, str, str, Mapping[str, str], str]
+"""Of the last run of a test: its node id, its source, its listing, the SHA-256 of each file beside it, and its time."""
 
 
 def _by_line(runs: Mapping[object, Run]) -> list[Run]:
