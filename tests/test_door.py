@@ -630,7 +630,12 @@ def test_what_has_run_ahead_is_recorded(tmp_path, number, status):
     quick = [(f"python {{name=q{place}}}", touch(str(tmp_path / f"q{place}"), place // 3)) for place in range(4)]
     page(tmp_path, "p", ("bash {name=slow}", nap), *quick, ("python {name=tests}", "def test_one(): pass\ndef test_two(): assert not 1"))
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    heeding = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+
+    def heeding():
+        """Undo what the shell, or `nohup`, that started the tests has passed on."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
     command = [sys.executable, "-m", "pytest", "--doctest-glob=*.md", "-p", "no:cacheprovider", "--listing-jobs=4", "docs"]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, cwd=tmp_path, **streams, preexec_fn=heeding) as under_way:  # noqa: PLW1509 - as above
