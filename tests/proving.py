@@ -50,6 +50,14 @@ class Result:
         return {name: report["outcome"] for name, report in self.ends().items()}
 
 
+def page(folder: Path, name: str, *fences: tuple[str, str]) -> Path:
+    """Write a page of fences: info string, text."""
+    path = folder / "docs" / f"{name}.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"# {name}\n" + "".join(f"\n```{info}\n{text}\n```\n" for info, text in fences))
+    return path
+
+
 def prove(folder: Path, *arguments: str, env: dict[str, str] | None = None, timeout: float = 400) -> Result:
     """Run `pytest --doctest-glob='*.md'` in a folder."""
     (folder / "proof_reporter.py").write_text(REPORTER)

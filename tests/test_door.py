@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from ledgers import rankbook
-from proving import REPORTER, Result, prove
+from proving import REPORTER, Result, page, prove
 from rankbook.ledger import Ledger
 from whole import in_whole
 
@@ -81,14 +81,6 @@ def gen(folder, **sources):
         (folder / "suite" / f"{name}.py").write_text(text)
     (folder / "pyproject.toml").touch()
     rankbook("gen", "suite", "--out", "docs", cwd=folder)
-
-
-def page(folder, name, *fences):
-    """Write a page of fences: info string, text."""
-    path = folder / "docs" / f"{name}.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f"# {name}\n" + "".join(f"\n```{info}\n{text}\n```\n" for info, text in fences))
-    return path
 
 
 def ends(result):
@@ -1120,6 +1112,9 @@ class TestNot:
 
     def test(self):
         pass
+
+
+TestNot().test()
 """
 BROKEN = "import pytest\n\npytest.skip('not today', allow_module_level=True)\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from hashlib import sha256
@@ -98,12 +99,24 @@ def plan(found: Sequence[Listing], rules: Rules = USUAL, parents: tuple[str, ...
     for listing in found:
         current = replace(listing, options={**listing.options, "ranks": str(ranks)}) if listing is about and ranks else listing
         kind = kind_of(current, rules)
-        current = replace(current, problem=current.problem or misplaced(current, kind))
+        problem = current.problem or misplaced(current, kind)
+        if problem is None and listing.line in wholes:
+            problem = _idle_tests(listing, wholes[listing.line], rules)
+        current = replace(current, problem=problem)
         primary = listing is about and kind.has_tests and not parents
         names = parents if primary else (*parents, listing.name)
         beside = about or holder if listing is not about else None
         yield Job(current, kind, names, beside=beside, same_as=about if id(listing) in own else None, whole=wholes.get(listing.line))
         yield from plan(listing.children, rules, (*parents, listing.name), listing)
+
+
+def _idle_tests(part: Listing, whole: Listing, rules: Rules) -> str | None:
+    """Say which tests a part of a session has that nobody would run; None where it has none, or where the session uses them."""
+    others = [each.text for each in whole.children if each.line != part.line]
+    idle = [name for name in test_listing.lone(part, rules) if not any(re.search(rf"\b{name}\b", text) for text in others)]
+    if not idle:
+        return None
+    return f"option 'session' has no meaning on a listing of tests, which pytest runs one by one: take it away, or call {idle[0]} in the session"
 
 
 def _own_runs(found: Sequence[Listing], about: Listing | None, rules: Rules) -> dict[int, shell.OwnRun]:

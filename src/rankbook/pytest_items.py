@@ -20,6 +20,7 @@ from rankbook import listings, machine, proofs, updating
 from rankbook.collecting import USUAL, Rules
 from rankbook.config import Settings
 from rankbook.errors import PageError, RankbookError
+from rankbook.harness import test_listing
 from rankbook.harness.import_path import ImportPath, conftest_files, import_path
 from rankbook.harness.imported import Imported
 from rankbook.harness.mirror import is_inside, modules_of
@@ -275,7 +276,7 @@ class PageFile(pytest.File):
             self._add_whole(job, nodes)
             return
         found = self._found(job)
-        if not found.cases and found.outcome is Outcome.PASSED and job.listing.about is None:
+        if not found.cases and found.outcome is Outcome.PASSED and job.listing.about is None and not self._lone_tests(job):
             program = as_program(job)
             self.earlier[id(program)] = self.earlier.get(id(job), {})
             self.programs.append(program)
@@ -302,10 +303,17 @@ class PageFile(pytest.File):
     def of_module(self, job: Job, found: Collected) -> Report:
         """Give the outcome of a test module of which no test is collected: what kept it from that, or that it imports."""
         outlook, sources = self.session_state.outlook, self.sources(job)
+        if found.outcome is Outcome.PASSED and job.listing.about is None:
+            reason = f"the listing was imported, and pytest collects no test from it, though it has {', '.join(self._lone_tests(job))}"
+            return Report(Outcome.VACUOUS, reason)
         if found.outcome is Outcome.PASSED:
             imports = Report(Outcome.PASSED, sections=(("rankbook", "the module imports; pytest collects no test from it"),))
             return outlook.uncollected(job, sources) or imports
         return outlook.unmet_by_all(job, found.lacking, sources) or Report(found.outcome, found.reason, found.text, found.line)
+
+    def _lone_tests(self, job: Job) -> tuple[str, ...]:
+        """Name what looks like a test in a listing on a page made by people, and is of no other use in it."""
+        return test_listing.lone(job.listing, self.session_state.rules)
 
     def _found(self, job: Job) -> Collected:
         if id(job) in self.collecting:

@@ -13,7 +13,8 @@ from rankbook.languages import by_fence
 from rankbook.listing import Listing
 from rankbook.syntax import syntax_tree
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SCOPES = (*_FUNCTIONS, ast.ClassDef)
 
 
 def preloaded() -> Iterator[str]:
@@ -31,12 +32,29 @@ def accepts(listing: Listing, rules: Rules) -> bool:
         return False
     if listing.about is not None:
         return rules.is_test_file(listing.about.source) or (script.is_module(listing.about.source) and runs_its_tests(listing))
+    return bool(_tests(listing, rules))
+
+
+def lone(listing: Listing, rules: Rules) -> tuple[str, ...]:
+    """Name what is a test in a listing of Python to whoever reads it, and that the listing itself does not use.
+
+    Args:
+        listing: the listing; one that does not parse has none.
+        rules: what pytest takes for tests in its project.
+    """
+    return tuple(name for name, is_used in _tests(listing, rules) if not is_used)
+
+
+def _tests(listing: Listing, rules: Rules) -> list[tuple[str, bool]]:
+    """Name the functions and classes of a listing that are tests to whoever reads it; say of each whether the listing uses it.
+
+    A function that the listing itself calls with arguments is none, whatever its name. Of those that pytest takes for tests though no
+    underscore follows, none are those that it names elsewhere, or that want arguments and assert nothing: `def test(model, data)`.
+    """
     try:
-        statements = list(_statements(syntax_tree(listing.data())))
+        return list(_Reading(syntax_tree(listing.data()), rules).tests())
     except (SyntaxError, ValueError, RecursionError):
-        return False
-    classes = {node.name: node for node in statements if isinstance(node, ast.ClassDef)}
-    return any(_is_test(node, classes) for node in statements)
+        return []
 
 
 def holds_examples(listing: Listing, rules: Rules) -> bool:
@@ -83,13 +101,61 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
             yield from _statements(child)
 
 
-def _is_test(node: ast.stmt, classes: Mapping[str, ast.ClassDef]) -> bool:
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return node.name.startswith("test_")
-    if isinstance(node, ast.ClassDef):
-        methods = [part.name for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
-        return _is_case(node, classes) or (node.name.startswith("Test") and any(name.startswith("test") for name in methods))
-    return False
+class _Reading:
+    """Tells what of a listing is a test.
+
+    Args:
+        tree: the listing.
+        rules: what pytest takes for tests.
+    """
+
+    def __init__(self, tree: ast.Module, rules: Rules) -> None:
+        self._rules = rules
+        self._statements = list(_statements(tree))
+        self._classes = {node.name: node for node in self._statements if isinstance(node, ast.ClassDef)}
+        nodes = list(ast.walk(tree))
+        self._named = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and (node.args or node.keywords)]
+        self._called = {ast.unparse(call.func) for call in calls}
+
+    def tests(self) -> Iterator[tuple[str, bool]]:
+        """Yield the name of each, and whether the listing uses it."""
+        for node in self._statements:
+            if (isinstance(node, _FUNCTIONS) and self._is_test(node)) or (isinstance(node, ast.ClassDef) and self._holds_tests(node)):
+                yield node.name, node.name in self._named
+            elif isinstance(node, ast.Assign) and self._makes_test(node.value):
+                names = [each.id for each in node.targets if isinstance(each, ast.Name) and each.id.startswith("test_")]
+                yield from ((name, name in self._named) for name in names if name not in self._called)
+
+    def _is_test(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        if node.name in self._called:
+            return False
+        if node.name.startswith("test_"):
+            return True
+        wants = node.args.posonlyargs or node.args.args or node.args.kwonlyargs
+        asserts = not wants or any(isinstance(each, ast.Assert) for each in ast.walk(node))
+        return self._rules.is_test_function(node.name) and node.name not in self._named and asserts
+
+    def _holds_tests(self, node: ast.ClassDef, within: frozenset[str] = frozenset()) -> bool:
+        """Tell whether a class is one of tests: a test case, or one called like one that has, or inherits, methods called like tests."""
+        if _is_case(node, self._classes):
+            return True
+        return (node.name.startswith("Test") or self._rules.is_test_class(node.name)) and self._has_tests(node, within)
+
+    def _has_tests(self, node: ast.ClassDef, within: frozenset[str]) -> bool:
+        for part in _statements(node):
+            if isinstance(part, _FUNCTIONS) and part.name.startswith("test"):
+                return True
+            if isinstance(part, ast.ClassDef) and self._holds_tests(part, within):
+                return True
+        bases = {ast.unparse(base) for base in node.bases} & self._classes.keys() - within - {node.name}
+        return any(self._has_tests(self._classes[base], within | {node.name, base}) for base in bases)
+
+    @staticmethod
+    def _makes_test(value: ast.expr) -> bool:
+        """Tell whether a value is a function that no statement defines: `lambda: ...`, `partial(check, 2)`."""
+        is_partial = isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] == "partial"
+        return is_partial or isinstance(value, ast.Lambda)
 
 
 def _is_case(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> bool:
