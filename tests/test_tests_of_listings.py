@@ -18,7 +18,9 @@ FAILING = {
     "an inherited method": "class Base:\n    def test_x(self):\n        assert 0\n\n\nclass TestChild(Base):\n    pass\n",
     "a lambda": "test_it = lambda: 1 / 0\n",
     "what a call makes": "from functools import partial\n\n\ndef check(a):\n    assert not a\n\n\ntest_it = partial(check, 1)\n",
-    "beside one that is called": "def test_a():\n    assert 0\n\n\ndef use(call):\n    call(1)\n\n\ndef test_b(x=1):\n    pass\n\n\nuse(test_b)\n",
+    "beside one that is called": (
+        "def test_a():\n    assert 0\n\n\ndef use(call):\n    call(1)\n\n\ndef test_b(x=1):\n    pass\n\n\nuse(test_b)\n"
+    ),
 }
 """Tests that fail, as pytest finds them in a file."""
 VACUOUS = {
@@ -34,8 +36,10 @@ PROGRAMS = {
     "a step of a loop": "def test_loop(data, model):\n    assert data != model\n\n\nfor epoch in range(2):\n    test_loop(epoch, 2)\n",
     "a function to be called elsewhere": "def test(model, data):\n    return model(data)\n",
     "a function that is called": "def test():\n    print('done')\n\n\ntest()\n",
-    "a class that is used": "class TestRunner:\n    def __init__(self, of):\n        self.of = of\n\n    def test(self):\n        return self.of\n\n\n"
-    "assert TestRunner(3).test() == 3\n",
+    "a class that is used": (
+        "class TestRunner:\n    def __init__(self, of):\n        self.of = of\n\n    def test(self):\n        return self.of\n\n\n"
+        "assert TestRunner(3).test() == 3\n"
+    ),
 }
 """Listings that only define and call what has such a name."""
 

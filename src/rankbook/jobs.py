@@ -116,7 +116,8 @@ def _idle_tests(part: Listing, whole: Listing, rules: Rules) -> str | None:
     idle = [name for name in test_listing.lone(part, rules) if not any(re.search(rf"\b{name}\b", text) for text in others)]
     if not idle:
         return None
-    return f"option 'session' has no meaning on a listing of tests, which pytest runs one by one: take it away, or call {idle[0]} in the session"
+    what = "option 'session' has no meaning on a listing of tests, which pytest runs one by one"
+    return f"{what}: take it away, or call {idle[0]} in the session"
 
 
 def _own_runs(found: Sequence[Listing], about: Listing | None, rules: Rules) -> dict[int, shell.OwnRun]:

@@ -7,6 +7,7 @@ stamped. With the option `stamp: false` the engine builds all of them by itself.
 from __future__ import annotations
 
 import logging
+import os
 import re
 from contextlib import ExitStack, suppress
 from functools import cached_property, partial
@@ -38,7 +39,7 @@ from rankbook.report import Report, told_of_unparsed
 from rankbook.site import markdown
 from rankbook.site.addresses import Addresses
 from rankbook.site.assets import script, style
-from rankbook.site.fences import anchor_of
+from rankbook.site.fences import BLOCK, anchor_of
 from rankbook.site.navigation import expanded, listed, without
 from rankbook.site.shell import Shell, emptied, own_headings
 from rankbook.site.shell import source as shell_source
@@ -63,6 +64,8 @@ _LAST_RUN = re.compile(rf"(?:<p>{re.escape(LAST_RUN_NOTE)}</p>\s*)?{re.escape(LA
 """What the table of the last runs replaces: the marker, with the note that stands in for the table elsewhere."""
 _LINE_ANCHOR = re.compile(r'\bid="(__codelineno-[^"]+)"')
 _LINE_LINK = re.compile(r'(<a [^>]*?href="[^"#]+)#__codelineno-source-(\d+)"')
+_OWN_LINE_LINK = re.compile(r'(<a [^>]*?href="[^"#]*)#L(\d+)"')
+"""A link to a line as the stamped pages have it; those that the engine builds have its own anchors."""
 _ID = re.compile(r"""<[a-zA-Z][^<>]*?[ \n]id=(?:"([^"]*)"|([^\s"'>]+))""")
 _LINE_NAME = re.compile(r"__codelineno-source-(\d+)")
 _FOR_EACH_PAGE = {
@@ -296,6 +299,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             content = _LINE_LINK.sub(r'\1#L\2"', content)
         names: frozenset[str] = frozenset()
         if page.file.src_uri not in build.docs.stamps:
+            build.look_for_unseen(content, page.file.src_uri, self._settings)
             content, names = self._with_outcomes(content, page.file.src_uri)
             page.present_anchor_ids |= {anchor_of(name) for name in names}
         if LAST_RUN_MARKER in content or PROOF_MARKER in content:
@@ -349,6 +353,8 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Put the generated pages into the site."""
         build = self._here
+        for said in build.unseen:
+            _log.info("%s", harmless(said))
         try:
             for asset, content in ((STYLE, style()), (SCRIPT, script(finds=bool(build.docs.stamps)))):
                 build.site.put(asset, content.encode())
@@ -428,6 +434,8 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
                 last_run, rollup = (found.last_run, found.rollup) if found else ("", proof.front(path))
             else:
                 _, last_run, rollup = build.ledgered.front(path, names)
+            if not build.is_stamped:
+                last_run, rollup = (_OWN_LINE_LINK.sub(r'\1#__codelineno-source-\2"', each) for each in (last_run, rollup))
             if self._live is not None:  # what is shown is exchanged when tests have run
                 last_run, rollup = shown_at(LAST_RUN, last_run), shown_at(ROLLUP, rollup)
             content = _LAST_RUN.sub(lambda _: last_run, content, count=1)
@@ -471,9 +479,28 @@ class _Build:
         """The page of the shell, as the theme has made it."""
         self.anchors: dict[str, str] = {}
         """What the engine calls the headings of that page, by their text."""
+        self.unseen: list[str] = []
+        """What is shown and not run, a sentence for each page."""
         self._warned: set[str] = set()
         self._beside = ExitStack()
         """What goes on beside the engine's own work."""
+
+    def look_for_unseen(self, content: str, path: str, settings: Settings) -> None:
+        """Note the listings of code on a page that is no generated one that pytest does not find there.
+
+        Args:
+            content: HTML of the page.
+            path: of the page, below the folder of all pages.
+            settings: of the project.
+        """
+        if BLOCK not in content:
+            return
+        from rankbook.standing import unseen
+
+        page = os.path.relpath(self.site.folder / path, settings.root).replace(os.sep, "/")
+        if found := unseen(settings.root, page, content):
+            what, it = ("a listing", "it") if len(found) == 1 else (f"{len(found)} listings", "them")
+            self.unseen.append(f"{path}: the site shows {what} that pytest does not find in the file, so that nobody runs {it}: {found[0]}")
 
     def start_search(self, settings: Settings) -> None:
         """Bring what the search of the book reads up to date while the engine is at work, where it waits meanwhile."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rankbook import config as configuration
-from rankbook import machine
+from rankbook import listings, machine
 from rankbook.canary import Canary, differences
 from rankbook.collecting import rules_of
 from rankbook.errors import RankbookError
@@ -106,11 +106,23 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> Generator[None, bool | None, bool | None]:
-    """Look into folders of generated pages that are called `build` or `dist`: no name takes the pages of a source out of the book."""
+    """Look into folders of pages that are called `build` or `dist`: no name takes what the site shows out of the book."""
     is_ignored = yield
-    if is_ignored and collection_path.is_dir() and is_ignored_by_name(config, collection_path) and _holds_pages(collection_path):
-        return None
+    if is_ignored and collection_path.is_dir() and is_ignored_by_name(config, collection_path):
+        is_usual = "norecursedirs" not in config.inicfg
+        if _holds_pages(collection_path) or (is_usual and _is_on_site(collection_path)):
+            return None
     return is_ignored
+
+
+def _is_on_site(folder: Path) -> bool:
+    """Tell whether a site publishes the pages in a folder: all below its `docs_dir`, but for names that begin with a dot."""
+    try:
+        site = listings.site_of(folder / "index.md")
+    except RankbookError:
+        return False
+    is_own = site.docs is not None and site.config is not None and site.docs != site.config.parent  # else there may be anything
+    return is_own and site.docs in folder.parents and not folder.name.startswith(".")
 
 
 def _holds_pages(folder: Path) -> bool:

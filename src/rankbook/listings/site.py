@@ -44,6 +44,8 @@ class Site(Struct, frozen=True, eq=False, dict=True):
 
     config: Path | None = None
     """Its `mkdocs.yml`; None for the usual set-up."""
+    docs: Path | None = None
+    """Folder of its pages; None where there is no `mkdocs.yml`."""
     extensions: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {**_BUILT_IN, **_USUAL})
     """Python-Markdown extensions in their order, each with its settings."""
 
@@ -110,7 +112,7 @@ def site_of(page: Path) -> Site:
         page: a page, which need not exist.
 
     Returns:
-        One and the same `Site` for all pages below an unchanged `mkdocs.yml`.
+        One and the same `Site` for all pages below an unchanged `mkdocs.yml`; for those of a folder, where that has paths of `!relative`.
 
     Raises:
         ConfigError: the `mkdocs.yml` cannot be read.
@@ -119,16 +121,51 @@ def site_of(page: Path) -> Site:
         for name in _NAMES:
             config = folder / name
             if config.is_file():
-                return _site(config, config.stat().st_mtime_ns)
+                changed = config.stat().st_mtime_ns
+                found = _site(config, changed, None)
+                return _site(config, changed, page.absolute().parent) if any(map(_is_by_page, found.extensions.values())) else found
     return _USUAL_SITE
 
 
 _USUAL_SITE = Site()
 
 
-@functools.lru_cache(maxsize=16)
-def _site(config: Path, _changed: int) -> Site:
-    return Site(config, {**_BUILT_IN, **_listed(config, _values(config).get("markdown_extensions"))})
+@functools.lru_cache(maxsize=64)
+def _site(config: Path, _changed: int, beside: Path | None) -> Site:
+    """Read the set-up of a site.
+
+    Args:
+        config: its `mkdocs.yml`.
+        beside: folder of pages, to which paths of a bare `!relative` lead; they stay as they are when None.
+    """
+    values = _values(config)
+    docs = Path(os.path.normpath(config.parent / str(values.get("docs_dir") or "docs")))
+    places = {"$docs_dir": docs, "$config_dir": config.parent, **({"": beside} if beside is not None else {})}
+    listed = _listed(config, values.get("markdown_extensions"))
+    return Site(config, docs, {**_BUILT_IN, **{name: _led(settings, places) for name, settings in listed.items()}})
+
+
+class _Relative(Struct, frozen=True):
+    """A path of `!relative`."""
+
+    place: str
+    """`$docs_dir`, `$config_dir`, or empty for the folder of the page that is rendered."""
+    rest: str
+
+
+def _led(value: Any, places: Mapping[str, Path]) -> Any:
+    """Give a setting in which the paths of `!relative` are led to their places, as far as these are known."""
+    if isinstance(value, dict):
+        return {key: _led(inner, places) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_led(inner, places) for inner in value]
+    return str(places[value.place] / value.rest) if isinstance(value, _Relative) and value.place in places else value
+
+
+def _is_by_page(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_is_by_page, value.values()))
+    return any(map(_is_by_page, value)) if isinstance(value, list) else isinstance(value, _Relative)
 
 
 class _Missing(Struct, frozen=True):
@@ -143,8 +180,6 @@ class _Missing(Struct, frozen=True):
 
 class _Loader(yaml.UnsafeLoader):
     """Reads `mkdocs.yml` as MkDocs does, which imports what the file names, and goes on when that cannot be imported."""
-
-    folder: Path
 
     def named(self, suffix: str, node: yaml.Node) -> object:
         """Import what `!!python/name:` names."""
@@ -168,10 +203,10 @@ class _Loader(yaml.UnsafeLoader):
         set_here = [os.environ[name] for name in [*names, last] if isinstance(name, str) and name in os.environ]
         return yaml.safe_load(set_here[0]) if set_here else last if names else None
 
-    def relative(self, node: yaml.Node) -> str:
-        """Make a path of `!relative`."""
-        place, _, rest = str(node.value).partition("/")
-        return str(self.folder / ("docs" if place == "$docs_dir" else "") / rest)
+    def relative(self, node: yaml.Node) -> _Relative:
+        """Read a path of `!relative`, `!relative $docs_dir` or `!relative $config_dir/more`."""
+        place, _, rest = str(node.value or "").partition("/")
+        return _Relative(place, rest)
 
     def unknown(self, suffix: str, _node: yaml.Node) -> object:
         """Pass over a tag of a plugin that is not here."""
@@ -188,7 +223,6 @@ _Loader.add_constructor("!relative", _Loader.relative)
 def _values(config: Path) -> dict[str, Any]:
     try:
         loader = _Loader(config.read_bytes())
-        loader.folder = config.parent
         values = loader.get_single_data()
     except yaml.YAMLError as error:
         raise bad_yaml(error, config) from error

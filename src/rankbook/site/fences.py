@@ -33,6 +33,10 @@ _NUMBER = re.compile(r'<span class="linenos?(?: special)?">[^<]*</span>')
 _TAG = re.compile(r"<[^>]*>")
 _AROUND = re.compile(r"highlight(?:table)?|codehilite(?:table)?|code|language-.*")
 """Classes of the elements that engines put around a listing."""
+_CODE = re.compile(r"<code(?P<attributes>[^>]*)>", re.IGNORECASE)
+_PART = '<span class="'
+_MOST_TAG = 300
+"""Characters of an element's beginning."""
 _SHOWN = re.compile(r'<section class="rankbook-listing"[^>]*>.*?</section>\n', re.DOTALL)
 
 
@@ -55,6 +59,12 @@ class _Block(NamedTuple):
     key: str
     is_moved: bool
     """Whether it stands in a footnote, which engines put at the end of the page."""
+    language: str
+    """The word of its fence; empty when its element does not say it."""
+    is_highlighted: bool
+    """Whether it has a language, or parts that an engine has told apart."""
+    first: str
+    """The first line of its text that is not blank."""
 
 
 def key_of(text: str) -> str:
@@ -110,6 +120,18 @@ def with_outcomes(page: str, fences: Sequence[Fence], outcomes: Mapping[str, str
     return pieces[0] + "".join(f"{part}{piece}" for part, piece in zip(parts, pieces[1:], strict=True)), anchored
 
 
+def beside(page: str, keys: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the highlighted listings in the HTML of a page that hold none of some texts: the word of each one's fence, and its first line.
+
+    The word is empty where no element says it.
+
+    Args:
+        page: HTML.
+        keys: of the texts, as `key_of` gives them.
+    """
+    yield from ((block.language, block.first) for block in _blocks(page) if block.is_highlighted and block.key and block.key not in keys)
+
+
 def _has_anchor(page: str, name: str) -> bool:
     return re.search(rf"""\sid=["']?{re.escape(html.escape(anchor_of(name)))}["'\s>]""", page) is not None
 
@@ -150,13 +172,23 @@ def _blocks(page: str) -> Iterator[_Block]:
             _, _, start, end = opened[place]
             text = html.unescape(_TAG.sub("", _NUMBER.sub("", page[end : piece.start()])))
             is_moved = any("footnote" in classes for _, classes, *_ in opened[:place])
-            yield _Block(_outermost(opened[: place + 1]), start, key_of(text), is_moved)
+            first = next((line for line in map(str.strip, text.splitlines()) if line), "")
+            language = _language(opened[: place + 1], page[end : end + _MOST_TAG])
+            is_highlighted = bool(language) or _PART in page[end : piece.start()]
+            yield _Block(_outermost(opened[: place + 1]), start, key_of(text), is_moved, language, is_highlighted, first)
         del opened[place:]
 
 
 def _classes(attributes: str) -> Collection[str]:
     match = _CLASS.search(attributes)
     return (match[1] or match[2] or match[3] or "").split() if match else ()
+
+
+def _language(opened: Sequence[tuple[str, Collection[str], int, int]], inner: str) -> str:
+    """Give the word of a listing's fence, by the class of an element around it, or of the one that begins within it."""
+    code = _CODE.match(inner)
+    classes = [*(_classes(code["attributes"]) if code else ()), *(each for _, found, *_ in opened[::-1] for each in found)]
+    return next((each.removeprefix("language-") for each in classes if each.startswith("language-")), "")
 
 
 def _outermost(opened: Sequence[tuple[str, Collection[str], int, int]]) -> int:

@@ -1,0 +1,162 @@
+"""What the site shows on pages made by people is what pytest runs; what it shows and nobody runs is told when the site is built."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from ledgers import rankbook
+from proving import prove
+from tiny_site import environment
+
+MKDOCS = """\
+site_name: P
+docs_dir: {docs}
+theme: {{name: mkdocs}}
+plugins: [rankbook]
+markdown_extensions: [attr_list, admonition, pymdownx.superfences, pymdownx.highlight{more}]
+"""
+WRONG = "```python {name=wrong}\nassert 1 == 2\n```\n"
+TOLD = "that pytest does not find in the file, so that nobody runs"
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A function that writes the files of a project, and gives its folder."""
+
+    def write(files):
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        return tmp_path
+
+    return write
+
+
+def build(folder, *options):
+    """Build the site, and give what is said."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", *options]
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("base", "page", "fragment"),
+    [
+        ("!relative $docs_dir", "pages/index.md", "pages/frag.txt"),
+        ("!relative", "pages/sub/s.md", "pages/sub/frag.txt"),
+        ("!relative $config_dir/parts", "pages/index.md", "parts/frag.txt"),
+    ],
+)
+def test_snippets_lie_where_the_site_looks_for_them(project, base, page, fragment):
+    """A listing that a snippet brings is run, whatever its path begins with."""
+    settings = MKDOCS.format(docs="pages", more="").partition("markdown_extensions")[0]
+    settings += f"markdown_extensions:\n- attr_list\n- pymdownx.superfences\n- pymdownx.snippets:\n    base_path:\n    - {base}\n"
+    folder = project({"mkdocs.yml": settings, "pages/index.md": "# A\n", page: '# S\n\n--8<-- "frag.txt"\n', fragment: WRONG})
+    result = prove(folder, "pages")
+    assert result.outcomes() == {f"{page}::wrong": "failed"}
+    assert TOLD not in build(folder)
+    shown = [file for file in (folder / "site").rglob("*.html") if '<span class="k">assert' in file.read_text()]
+    assert len(shown) == 1
+
+
+@pytest.mark.parametrize("name", ["build", "dist", "node_modules", "venv"])
+def test_pages_in_folders_that_pytest_passes_by(project, name):
+    """The site shows them, so they are run, unless somebody says otherwise."""
+    folder = project(
+        {"mkdocs.yml": MKDOCS.format(docs="docs", more=""), f"docs/{name}/index.md": f"# A\n\n{WRONG}", "docs/index.md": "# B\n"}
+    )
+    assert prove(folder, "docs").outcomes() == {f"docs/{name}/index.md::wrong": "failed"}
+    (folder / name).mkdir()
+    (folder / name / "other.md").write_text(WRONG)
+    assert prove(folder).outcomes() == {f"docs/{name}/index.md::wrong": "failed"}
+    assert prove(folder, "-o", f"norecursedirs={name}").status == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+MANY = f"""\
+# Many
+
+```python {{name=one}}
+# rankbook: hide
+x = 1
+```
+
+```python {{title="with a title" linenums="1" hl_lines="1"}}
+value = {{"a": "<b> & 'c'"}}
+```
+
+```text {{.output}}
+```
+
+!!! note
+
+    ```pycon
+    >>> 1 + 1
+    2
+    ```
+
+- a list
+
+    ```bash
+    echo "a  b" # (1)!
+    ```
+
+Text with `language-python` in it, and
+
+    an indented block
+
+```console {{.no-run}}
+$ pip install nothing
+```
+
+{WRONG}
+"""
+
+
+def test_what_only_the_site_shows_is_told(project):
+    """A hook that adds listings, a page of another suffix: one line for each page, with the first line; none for listings that are run."""
+    hook = "def on_page_markdown(markdown, page, **_):\n    return markdown + page.meta.get('more', '')\n"
+    more = '---\nmore: "\\n```python\\nassert 1 == 3\\n```\\n\\n```bash\\nfalse\\n```\\n"\n---\n'
+    files = {
+        "mkdocs.yml": MKDOCS.format(docs="docs", more="") + "hooks: [hook.py]\n", "hook.py": hook, "docs/index.md": MANY,
+        "docs/hooked.md": f"{more}# A\n\n{WRONG}", "docs/other.markdown": f"# B\n\n{WRONG}",
+    }  # fmt: skip
+    folder = project(files)
+    told = sorted(line.partition("-  ")[2] for line in build(folder).splitlines() if TOLD in line)
+    assert told == [
+        f"hooked.md: the site shows 2 listings {TOLD} them: assert 1 == 3",
+        f"other.markdown: the site shows a listing {TOLD} it: assert 1 == 2",
+    ]
+    assert prove(folder, "docs").outcomes()["docs/hooked.md::wrong"] == "failed"
+
+
+def test_settings_that_pytest_does_not_see_are_told(project):
+    """Settings elsewhere may show other listings than those that pytest finds without them."""
+    settings = MKDOCS.format(docs="../docs", more="").replace("[attr_list", "[attr_list, {pymdownx.snippets: {base_path: [docs]}}")
+    folder = project({"conf/mkdocs.yml": settings, "docs/index.md": '# A\n\n--8<-- "frag.txt"\n', "docs/frag.txt": WRONG})
+    assert f"index.md: the site shows a listing {TOLD} it: assert 1 == 2" in build(folder, "-f", "conf/mkdocs.yml")
+
+
+def test_outcomes_lead_to_lines_where_the_engine_builds_the_pages(project):
+    """With `stamp: false` a line has the anchor of the engine; what is said of runs leads there, from each page."""
+    settings = MKDOCS.format(docs="docs", more=", {toc: {permalink: true}}").replace("[rankbook]", "[{rankbook: {stamp: false}}]")
+    settings = settings.replace("pymdownx.highlight,", "{pymdownx.highlight: {anchor_linenums: true}},")
+    folder = project({
+        "mkdocs.yml": f"use_directory_urls: false\n{settings}",
+        "docs/index.md": "# A\n\n<!-- rankbook:proof -->\n",
+        "tests/test_a.py": "def test_a():\n    assert 0\n\n\ndef test_b():\n    assert 0\n",
+    })  # fmt: skip
+    (folder / "pyproject.toml").write_text("[tool.rankbook]\nsources = ['tests']\nout = 'docs/suite'\n")
+    rankbook("gen", cwd=folder)
+    assert prove(folder, "docs").status == pytest.ExitCode.TESTS_FAILED
+    build(folder)
+    pages = {file: file.read_text() for file in (folder / "site").rglob("*.html")}
+    links = [(file, link) for file, text in pages.items() for link in re.findall(r'href="([^"]*#(?:L\d|__codelineno)[^"]*)"', text)]
+    assert {file.name for file, _ in links} >= {"index.html", "test_a.py_docs.html"}
+    for file, link in links:
+        path, _, anchor = link.partition("#")
+        assert f'id="{anchor}"' in pages[(file.parent / path).resolve() if path else file], (file, link)
