@@ -27,7 +27,7 @@ from rankbook.page_names import SUFFIXES
 from rankbook.proofs import Proofs
 from rankbook.prove import Prover
 from rankbook.pytest_items import STASH, ListingItem, PageFile, Session, runs_nothing, sections_of
-from rankbook.pytest_private import GIVEN, is_ignored_by_name, is_text_doctest, wanted_by_glob
+from rankbook.pytest_private import GIVEN, is_ignored_by_name, is_set, is_text_doctest, wanted_by_glob
 from rankbook.pytest_settings import called_by
 from rankbook.recording import Recorder
 from rankbook.reports import Report
@@ -108,10 +108,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> Generator[None, bool | None, bool | None]:
     """Look into folders of pages that are called `build` or `dist`: no name takes what the site shows out of the book."""
     is_ignored = yield
-    if is_ignored and collection_path.is_dir() and is_ignored_by_name(config, collection_path):
-        is_usual = "norecursedirs" not in config.inicfg
-        if _holds_pages(collection_path) or (is_usual and _is_on_site(collection_path)):
-            return None
+    by_name = is_ignored and collection_path.is_dir() and is_ignored_by_name(config, collection_path)
+    if by_name and (_holds_pages(collection_path) or (not is_set(config, "norecursedirs") and _is_on_site(collection_path))):
+        return None
     return is_ignored
 
 

@@ -4,6 +4,7 @@
   told from others to take `*.md` over: dropping the glob or the plugin would change what happens to `*.txt` files.
 - `_pytest.pathlib.fnmatch_ex`: how pytest matches `--doctest-glob`; the public `fnmatch` differs for patterns with a slash.
 - `_pytest.main.pytest_ignore_collect`: what pytest leaves out; without `norecursedirs` it tells what is left out for another reason.
+- `Config._inicfg`: which settings somebody has given a value; `getini` does not tell, and pytest 9 deprecates `inicfg`.
 - `_pytest._code.code.ExceptionChainRepr` and its parts: what a failure must be for the short summary and JUnit to show its place and
   message, and to come back whole from a worker of xdist.
 - `_pytest.config.builtin_plugins` (in `pytest_settings`): pytest's own plugins, which the command line turns off in this process alone.
@@ -48,6 +49,11 @@ class _Everywhere:
 
     def getini(self, name: str) -> Any:
         return [] if name == "norecursedirs" else self._config.getini(name)
+
+
+def is_set(config: pytest.Config, name: str) -> bool:
+    """Say whether somebody has given a setting a value, in a file or by `-o`."""
+    return name in getattr(config, "_inicfg" if hasattr(config, "_inicfg") else "inicfg")
 
 
 def is_ignored_by_name(config: pytest.Config, folder: Path) -> bool:

@@ -44,10 +44,10 @@ class Site(Struct, frozen=True, eq=False, dict=True):
 
     config: Path | None = None
     """Its `mkdocs.yml`; None for the usual set-up."""
-    docs: Path | None = None
-    """Folder of its pages; None where there is no `mkdocs.yml`."""
     extensions: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {**_BUILT_IN, **_USUAL})
     """Python-Markdown extensions in their order, each with its settings."""
+    docs: Path | None = None
+    """Folder of its pages; None where there is no `mkdocs.yml`."""
 
     @functools.cached_property
     def recorder(self) -> Recorder:
@@ -142,7 +142,7 @@ def _site(config: Path, _changed: int, beside: Path | None) -> Site:
     docs = Path(os.path.normpath(config.parent / str(values.get("docs_dir") or "docs")))
     places = {"$docs_dir": docs, "$config_dir": config.parent, **({"": beside} if beside is not None else {})}
     listed = _listed(config, values.get("markdown_extensions"))
-    return Site(config, docs, {**_BUILT_IN, **{name: _led(settings, places) for name, settings in listed.items()}})
+    return Site(config, {**_BUILT_IN, **{name: _led(settings, places) for name, settings in listed.items()}}, docs)
 
 
 class _Relative(Struct, frozen=True):
