@@ -234,6 +234,9 @@ class Files(dict):
     def gone_through(self) -> list[str]:
         return []
 
+    def compiled_in(self, folder: str) -> list[Path]:
+        return []
+
     def place(self, path: str) -> str:
         return path
 

@@ -376,6 +376,26 @@ def test_a_package_of_tests_that_is_installed_elsewhere_too(tmp_path, monkeypatc
         assert {name: end for name, end in ends.items() if end[0] != "passed"} == {}
 
 
+def test_extension_modules_that_were_built_in_place_are_there(tmp_path):
+    """A package has them beside its files, out of Git (`maturin develop`, `build_ext --inplace`); a page of Python counts before them."""
+    built = Path(importlib.util.find_spec("markupsafe._speedups").origin)
+    suffix = built.name.removeprefix("_speedups")
+    files = {
+        "tests/__init__.py": "from tests._speedups import _escape_inner\n",
+        "tests/test_it.py": "import tests\n\n\ndef test_it():\n    assert tests._escape_inner('<') == '&lt;'\n",
+        "tests/inner/__init__.py": "",
+        "tests/inner/told.py": "IS_SHOWN = True\n",
+        "tests/inner/test_x.py": "from tests.inner.told import IS_SHOWN\n\n\ndef test_x():\n    assert IS_SHOWN\n",
+    }
+    folder = write(tmp_path, {"pyproject.toml": SETTINGS, ".gitignore": "*.so\n*.pyd\n"} | files)
+    (folder / f"tests/_speedups{suffix}").write_bytes(built.read_bytes())
+    assert plain(folder, "tests") == 0
+    (folder / f"tests/inner/told{suffix}").write_bytes(built.read_bytes())
+    ends = proved(folder)
+    assert len([name for name in ends if "::test_" in name]) == 2
+    assert {name: end for name, end in ends.items() if end[0] != "passed"} == {}
+
+
 def test_what_goes_through_too_much_data_is_skipped(tmp_path):
     """Thousands of files are not put beside a listing that lists their folder: it does not pass without them, it is skipped.
 

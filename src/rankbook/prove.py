@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from hashlib import sha256
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
@@ -350,6 +351,9 @@ def _left_on_import(code: int, said: str) -> Collected:
     return Collected((), Outcome.FAILED if code else Outcome.SKIPPED, what, said)
 
 
+_COMPILED = tuple(EXTENSION_SUFFIXES)
+
+
 class PageSources(Struct):
     """The sources of the tree that a page belongs to: on the pages beside it, then in the trees that the user names."""
 
@@ -365,6 +369,7 @@ class PageSources(Struct):
     _places: dict[str, str] = field(default_factory=dict)
     """Where files of the trees that the user names lie, from the root of the project."""
     _entries: dict[str, frozenset[str]] = field(default_factory=dict)
+    _compiled: dict[str, list[Path]] = field(default_factory=dict)
     _listed: set[str] = field(default_factory=set)
     """Files of the project that were found by listing a folder; they need no page."""
     _gone_through: dict[str, None] = field(default_factory=dict)
@@ -396,6 +401,14 @@ class PageSources(Struct):
             if found:
                 return found
         return None
+
+    def compiled_in(self, folder: str) -> list[Path]:
+        """Give the extension modules in a folder of the trees that the user names, and of the project."""
+        if folder not in self._compiled:
+            places = [place for root in (*self.trees, self.import_path.root) if (place := root / folder).is_dir()]
+            entries = (entry for place in places for entry in sorted(place.iterdir()))
+            self._compiled[folder] = [entry.resolve() for entry in entries if entry.name.endswith(_COMPILED) and entry.is_file()]
+        return self._compiled[folder]
 
     def place(self, path: str) -> str:
         """Give where a file lies that was had: a page stands for its own path, and so does the project; other trees have their own."""

@@ -51,6 +51,9 @@ class Sources(Protocol):
     def digest(self, path: str) -> str | None:
         """Give the SHA-256 of a file as a page shows it, None where none does."""
 
+    def compiled_in(self, folder: str) -> Iterable[Path]:
+        """Give the extension modules that were built into a folder of the project: they are on no page, as compiled packages are not."""
+
     def place(self, path: str) -> str:
         """Give where a file lies that was had, from the root of the project: at its own path, or below a tree that the user names."""
 
@@ -111,6 +114,11 @@ class Mirror:
         is_installed = bool(package) and sources.import_path.is_installed(package[0])
         for other, data in ((path, listing.data()), *others.items()):
             write(root / other, data)
+        for folder in {str(PurePosixPath(each).parent) for each in (path, *others)} if listing.about is not None else ():
+            for module in sources.compiled_in("" if folder == "." else folder):
+                named = root / folder / module.name
+                if not named.exists() and not named.with_name(f"{module.name.partition('.')[0]}.py").exists():  # which the page shows
+                    named.symlink_to(module)
         return Placed(root, path, others, modules, pages_first, ".".join(package) if is_installed else "")
 
     def clear(self) -> None:
