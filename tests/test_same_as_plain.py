@@ -782,3 +782,34 @@ BOOK = {
     "run_it.sh": 'test -z "${PYTEST_CURRENT_TEST-}"\n',
 }
 """Sources of a project without a conftest file."""
+
+
+KILLS_ITS_GROUP = """
+import os
+import subprocess
+import sys
+import torch.multiprocessing as mp
+
+WAITS = "import os, sys; sys.stdin.read(); os.killpg(int(sys.argv[1]), 9)"
+
+
+def test_group():
+    # As MPI does: what runs beside the program ends the program's process group once the program has ended.
+    group = str(os.getpgrp())
+    subprocess.Popen([sys.executable, "-c", WAITS, group], stdin=subprocess.PIPE, start_new_session=True)
+
+
+def is_in(rank, group):
+    assert os.getpgrp() == group
+
+
+def test_ranks_are_in_it():
+    mp.spawn(is_in, (os.getpgrp(),), nprocs=2)
+"""
+
+
+@pytest.mark.parametrize("engine", ["local", "fresh"])
+def test_what_ends_its_own_process_group_ends_nobody_else(tmp_path, engine):
+    """The process group of a program, which its ranks are in, is none of what watches over it."""
+    folder = write(tmp_path, {"pyproject.toml": SETTINGS, "tests/test_it.py": KILLS_ITS_GROUP})
+    assert {outcome for outcome, _ in proved(folder, "--engine", engine).values()} == {"passed"}

@@ -222,6 +222,7 @@ class Supervisor:
             own.close()
 
     def _be_main(self) -> NoReturn:
+        os.setpgid(0, 0)  # a program may signal its process group, as what MPI starts does: its supervisor is none of that
         os.dup2(self.birth.output, 1)
         os.dup2(self.birth.output, 2)
         os.close(self.birth.output)
@@ -257,8 +258,14 @@ class Supervisor:
         """Fork a rank; its channel then carries its process id and, one day, its exit status."""
         assert self.nursery.rank is not None
         rank = self.nursery.rank
+
+        def be_rank() -> NoReturn:
+            with contextlib.suppress(OSError):  # the main process may have ended
+                os.setpgid(0, self.main)
+            rank(self.birth, channel)
+
         try:
-            pid = self._fork(lambda: rank(self.birth, channel), f"rank '{name}'")
+            pid = self._fork(be_rank, f"rank '{name}'")
         except OSError as error:
             _say(channel, -(error.errno or 1))
             channel.close()
