@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import multiprocessing
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,15 @@ def test_damaged_file(damage, cache, tmp_path):
         again.put(b"key", first)
         assert again.get(b"key") == first
         again.close()
+    kept.of_user().close()
+    assert [target for target in opened() if str(file) in target] == []
+
+
+def opened():
+    """Yield the files that this process has open; none where the system does not tell."""
+    for descriptor in Path("/proc/self/fd").glob("*"):
+        with suppress(OSError):
+            yield str(descriptor.readlink())
 
 
 def test_folder_that_cannot_be_written(cache, tmp_path):

@@ -137,9 +137,13 @@ class Kept:
 def _opened(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = OFF")  # a cache: after a crash of the machine it is made anew
-    connection.execute(_SCHEMA)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = OFF")  # a cache: after a crash of the machine it is made anew
+        connection.execute(_SCHEMA)
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
