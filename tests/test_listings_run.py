@@ -210,6 +210,49 @@ def test_a_session_has_one_file_with_the_lines_of_the_page():
     assert whole.children == found
 
 
+ENDS = """# Ends
+
+<!-- rankbook: hidden
+set -e
+-->
+
+```bash {name=shell}
+cat > told.txt <<END
+one
+END
+test "$(cat told.txt)" = one
+true
+```
+
+```console {name=prompt}
+$ echo one
+one
+```
+
+```python {name=script}
+assert "\\r" not in open(__file__, newline="").read()
+```
+"""
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"], ids=["crlf", "cr"])
+def test_a_listing_has_the_line_ends_that_the_site_shows(tmp_path, end):
+    """A page whose lines end otherwise gives its listings as the site does, whose reader copies lines that end in LF."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/ends.md").write_bytes(ENDS.replace("\n", end).encode())
+    done = prove(tmp_path, "docs")
+    assert done.outcomes() == {f"docs/ends.md::{name}": "passed" for name in ("shell", "prompt", "script")}, done.output
+
+
+def test_a_source_keeps_its_line_ends(tmp_path):
+    """A shell script with CRLF fails as it does in its tree; a listing in a Markdown file with CRLF is that of its page."""
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s/run.sh").write_bytes(b"true\r\n")
+    (tmp_path / "s/README.md").write_bytes(b"# R\r\n\r\n```bash {name=inner}\r\ntrue\r\n```\r\n")
+    ends, done = executed(tmp_path, {"pyproject.toml": "[tool.rankbook]\nsources = ['s']\n"})
+    assert (ends["run.sh"], ends["inner"]) == ("failed", "passed"), done.output
+
+
 def test_the_site_shows_what_is_executed_and_hides_what_is_hidden():
     """On the built guide each option is gone, each listing and each output is shown, and no hidden line can be read."""
     text = GUIDE.read_text()

@@ -197,16 +197,23 @@ class Listing(Struct, frozen=True):
         return self.hidden[0][0] if self.hidden else self.first_line
 
     def data(self) -> bytes:
-        """Bytes of the file that the listing stands for."""
+        """Bytes of the file that the listing stands for; one that is no source has the line ends that the site shows."""
         if self.hidden:
             between = "\n" * (self.first_line - self.hidden[-1][0] - 1)
-            return ("".join(text for _, text in self.hidden) + between + self.text).encode()
-        if self.about is not None and self.about.embedding is not None:
+            return _as_shown("".join(text for _, text in self.hidden) + between + self.text)
+        if self.about is None:
+            return _as_shown(self.text)
+        if self.about.embedding is not None:
             return restore(self.text, self.about.embedding)
         text = self.text
-        if self.about is not None and self.about.size == len(text.encode()) - 1:
+        if self.about.size == len(text.encode()) - 1:
             text = text[:-1]
         return text.encode()
+
+
+def _as_shown(text: str) -> bytes:
+    """Give a text with the line ends that Markdown makes of those of a page."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").encode()
 
 
 class Program(Struct, frozen=True):

@@ -181,7 +181,7 @@ def _with_children(source: Listing, about: About, site: Site) -> Listing:
 
 
 def _wrong_size(source: Listing, about: About) -> str:
-    size = len(replace(source, about=None).data())
+    size = len(source.text.encode())
     return f"the page says that {about.source} has {about.size:,} bytes, but its listing holds {size:,}; generate the page again"
 
 
