@@ -210,6 +210,71 @@ def test_a_session_has_one_file_with_the_lines_of_the_page():
     assert whole.children == found
 
 
+SNIPPETS = """# Snippets
+
+```python {name=inside}
+--8<-- "failing.py"
+```
+
+```python {name=behind}
+--8<-- "part.py"
+assert b == 3
+```
+
+```python {session=one name=first}
+--8<-- "part.py"
+```
+
+```python {session=one name=second}
+assert b == 2
+```
+
+```pycon {session=one name=third}
+>>> a
+0
+```
+
+```python {name=prints}
+print("7\\n9")
+```
+
+```text {.output}
+--8<-- "out.txt"
+```
+
+--8<-- "failing.md"
+
+```python {name=below}
+assert not 1
+```
+"""
+
+
+def test_a_failure_behind_a_snippet_names_the_line_of_the_page(tmp_path):
+    """Lines of a snippet are told at the line that brings them in, those behind it at their own; a session runs what its parts show."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/page.md").write_text(SNIPPETS)
+    (tmp_path / "mkdocs.yml").write_text("site_name: S\nmarkdown_extensions: [attr_list, pymdownx.superfences, pymdownx.snippets]\n")
+    (tmp_path / "part.py").write_text("a = 1\nb = 2\nc = 3\n\nd = 4\n")
+    (tmp_path / "failing.py").write_text("a = 1\nb = 2\nc = 3\nd = 4\n\nassert not a\n")
+    (tmp_path / "failing.md").write_text("Words.\n\n```python {name=brought}\nassert not 2\n```\n")
+    (tmp_path / "out.txt").write_text("7\n8\n")
+    done = prove(tmp_path, "docs")
+    lines = SNIPPETS.splitlines()
+    texts = {name.rpartition("::")[2]: report["text"] for name, report in done.ends().items() if report["outcome"] == "failed"}
+    places = {name: {int(line) for line in re.findall(r'page\.md(?:", line |:)(\d+)', text)} for name, text in texts.items()}
+    expected = {
+        "inside": 4,
+        "behind": lines.index("assert b == 3") + 1,
+        "third": lines.index(">>> a") + 1,
+        "prints": lines.index('--8<-- "out.txt"') + 1,
+        "brought": lines.index('--8<-- "failing.md"') + 1,
+        "below": lines.index("assert not 1") + 1,
+    }
+    assert places == {name: {line} for name, line in expected.items()}, done.output
+    assert [done.outcomes()[f"docs/page.md::{name}"] for name in ("first", "second")] == ["passed", "passed"]
+
+
 ENDS = """# Ends
 
 <!-- rankbook: hidden

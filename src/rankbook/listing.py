@@ -151,6 +151,8 @@ class ExpectedOutput(Struct, frozen=True):
     """Line of its opening fence on the page."""
     first_line: int
     """Line of the first line of its text on the page."""
+    lines: tuple[int, ...] = ()
+    """Line on the page of each line of its text, where they are not one below the other: what a snippet brings in has that of its own."""
 
 
 class Listing(Struct, frozen=True):
@@ -188,13 +190,20 @@ class Listing(Struct, frozen=True):
     """What it is to print, by the output fences below it."""
     output_of: int = 0
     """For an output fence, the line of the listing that it belongs to; 0 for all others."""
+    lines: tuple[int, ...] = ()
+    """Line on the page of each line of its text, where they are not one below the other: what a snippet brings in has that of its own."""
 
     @property
-    def file_line(self) -> int:
-        """Line of the page that its file begins at: each line of the file stands as many lines further on the page."""
-        if "session" in self.options:
-            return 1
-        return self.hidden[0][0] if self.hidden else self.first_line
+    def lines_above(self) -> int:
+        """Lines of its file above its text: the hidden ones, and what stands between."""
+        return self.first_line - 1 - self.hidden[-1][0] + len(self.hidden) if self.hidden else 0
+
+    def page_line(self, line: int) -> int:
+        """Give the line of the page at which a line of its file stands."""
+        if 0 < line <= len(self.hidden):
+            return self.hidden[line - 1][0]
+        place = line - 1 - self.lines_above
+        return self.lines[min(place, len(self.lines) - 1)] if self.lines and place >= 0 else self.first_line + place
 
     def data(self) -> bytes:
         """Bytes of the file that the listing stands for; one that is no source has the line ends that the site shows."""

@@ -482,7 +482,7 @@ class ListingItem(pytest.Item):
     def line(self) -> int:
         """Line on the page: the test's, or the fence's."""
         if self.case is not None and self.case.line:
-            return self.job.listing.file_line + self.case.line - 1
+            return self.job.placed.page_line(self.case.line)
         return self.job.listing.line
 
     def reportinfo(self) -> tuple[Path, int, str]:

@@ -54,7 +54,7 @@ def report_of(job: Job, event: Mapping[str, Any], program: Program) -> Report:
         Outcome(event["outcome"]),
         reason,
         text,
-        event.get("page_line") or (job.listing.file_line + line - 1 if line else None),
+        event.get("page_line") or (job.placed.page_line(line) if line else None),
         event.get("duration") or 0.0,
         event.get("ranks") or 0,
         on_page(job, program, event["wasxfail"]) if "wasxfail" in event else None,
@@ -128,9 +128,8 @@ def broken_pytest(job: Job, program: Program, ended: Ended, status: int, when: s
 def on_page(job: Job, program: Program, text: str) -> str:
     """Put the page's path and lines in the place of those of the mirror tree; lone surrogates, which no file takes, are written out."""
     text = text.encode(errors="backslashreplace").decode()
-    shift = job.listing.file_line - 1
     inside = rf"(?<![\w/.])(?:{re.escape(program.root)}/)?{re.escape(program.path)}(\", line |: line |:)(\d+)"
-    text = re.sub(inside, lambda match: f"{job.listing.page}{match[1]}{int(match[2]) + shift}", text)
+    text = re.sub(inside, lambda match: f"{job.listing.page}{match[1]}{job.placed.page_line(int(match[2]))}", text)
     text = text.replace(f"{program.root}/{program.path}", job.listing.page)
     return text.replace(f"{program.root}/", "")
 

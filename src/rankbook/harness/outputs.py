@@ -154,7 +154,8 @@ class Difference(Struct, frozen=True):
         agreeing = bisect.bisect_left(
             range(1, len(lines) + 1), x=True, key=lambda count: not _fit([*_tokens("".join(lines[:count])), ANYTHING], printed)
         )
-        return self.expected.first_line + agreeing
+        found = self.expected.lines
+        return found[min(agreeing, len(found) - 1)] if found else self.expected.first_line + agreeing
 
     @property
     def text(self) -> str:

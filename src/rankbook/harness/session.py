@@ -47,7 +47,7 @@ class _Runner(doctest.DocTestRunner):
 
 def arguments(listing: Listing) -> Mapping[str, Any]:
     """Give the number of the file's lines that stand above the session: hidden ones, plain Python."""
-    return {"hidden": listing.first_line - listing.hidden[0][0]} if listing.hidden else {}
+    return {"hidden": listing.lines_above} if listing.hidden else {}
 
 
 def run(program: Program, runtime: Runtime) -> int:

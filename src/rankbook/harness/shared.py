@@ -1,6 +1,6 @@
 """Listings of a page with the same `session=NAME`: one process, one namespace, in the order of the page, an outcome for each.
 
-They share one file, in which each line stands where it stands on the page.
+They share one file, in which each line stands where it stands on the page, unless a snippet above it has more lines than the page.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from rankbook import rewriting
 from rankbook.harness import deaths, observing, outputs, script, session
@@ -47,14 +48,16 @@ def wholes(listings: Iterable[Listing]) -> dict[int, Listing]:
 
 def _whole(parts: list[Listing]) -> Listing:
     text = ""
-    lines = 0
-    for part in parts:
-        text += "\n" * (_start(part) - 1 - lines) + _closed(part.data().decode())
-        lines = len(_LINE.findall(text))
+    lines: list[int] = []
+    for part, place in zip(parts, _places(parts), strict=True):
+        text += "\n" * (place.start - 1 - len(lines)) + _closed(part.data().decode())
+        lines += range(len(lines) + 1, place.start)
+        lines += (part.page_line(line) for line in range(1, place.end - place.start + 1))
     first = parts[0]
     return replace(
         first, name=first.options[OPTION], options=_options(parts), text=text, line=first.line, first_line=1,
         children=tuple(parts), hidden=(), outputs=(), problem=None, language="python",
+        lines=() if lines == list(range(1, len(lines) + 1)) else tuple(lines),
     )  # fmt: skip
 
 
@@ -62,8 +65,27 @@ def _closed(text: str) -> str:
     return text if not text or text[-1] in "\r\n" else text + "\n"
 
 
-def _start(part: Listing) -> int:
-    return part.hidden[0][0] if part.hidden else part.first_line
+class _Place(Struct, frozen=True):
+    """Where a part stands in the file of its session."""
+
+    start: int
+    """Its first line, hidden or not."""
+    first: int
+    """The first line of its text."""
+    end: int
+    """The line after its last one."""
+
+
+def _places(parts: Sequence[Listing]) -> list[_Place]:
+    """Give the places of the parts of a session: those on the page, or as near below them as there is room."""
+    found: list[_Place] = []
+    end = 1
+    for part in parts:
+        start = max(part.page_line(1), end)
+        first = start + part.lines_above
+        end = first + len(_LINE.findall(part.text))
+        found.append(_Place(start, first, end))
+    return found
 
 
 def _options(parts: list[Listing]) -> dict[str, str]:
@@ -85,14 +107,14 @@ def _number(value: str) -> float:
 
 def arguments(whole: Listing) -> Mapping[str, Any]:
     """Give the parts of a session."""
-    parts = [_part(part) for part in whole.children or (whole,)]
+    children = whole.children or (whole,)
+    parts = [_part(part, place) for part, place in zip(children, _places(children), strict=True)]
     return {"parts": parts, "fixtures": sorted({name for part in parts for name in part.get("fixtures", ())})}
 
 
-def _part(part: Listing) -> dict[str, Any]:
+def _part(part: Listing, where: _Place) -> dict[str, Any]:
     said = {key: value for key, value in script.arguments(part).items() if key != "ranks"}
-    end = part.first_line + len(_LINE.findall(part.text))
-    place = {"id": part.name, "line": part.line, "start": _start(part), "first": part.first_line, "end": end}
+    place = {"id": part.name, "line": part.line, **asdict(where)}
     return {**said, **place, "prompts": session.accepts(part), "broken": part.problem is not None}
 
 

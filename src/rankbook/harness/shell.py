@@ -37,7 +37,7 @@ def arguments(listing: Listing) -> Mapping[str, Any]:
     """Say whether the listing shows prompts, and which shell it is for where that is not bash."""
     language = by_fence(listing.language)
     prompts = language is not None and language.name == "console"
-    said: dict[str, Any] = {"hidden": listing.first_line - listing.hidden[0][0]} if listing.hidden else {}
+    said: dict[str, Any] = {"hidden": listing.lines_above} if listing.hidden else {}
     shown = prompts or listing.text.lstrip().startswith("$ ")
     shell = shell_of(listing.language, listing.about.source if listing.about is not None else "", listing.text.partition("\n")[0])
     said |= {"shell": shell} if shell != "bash" and not shown else {}

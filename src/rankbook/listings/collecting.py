@@ -117,9 +117,19 @@ class _View(Struct, frozen=True):
     default_language: str
 
     def number(self, line: int) -> int:
-        """Give the page's number of a line that superfences saw; of the line above it for one that stands in another file."""
-        here = next((origin for origin in reversed(self.origins[: line + 1]) if origin is not None), 0)
-        return self.first + here
+        """Give the page's number of a line that superfences saw; of the line that brings it in for one that stands in another file."""
+        here = self.origins[line] if line < len(self.origins) else None
+        if here is not None:
+            return self.first + here
+        above = next((origin for origin in reversed(self.origins[:line]) if origin is not None), -1)
+        below = next((origin for origin in self.origins[line:] if origin is not None), len(self.body))
+        return self.first + max(0, above, min(above + 1, below - 1))
+
+    def numbers(self, start: int, end: int) -> tuple[int, ...]:
+        """Give the page's numbers of lines that superfences saw, if they are not one below the other on the page."""
+        found = tuple(map(self.number, range(start, min(end, len(self.origins)))))
+        first = self.number(start - 1) + 1
+        return () if found == tuple(range(first, first + len(found))) else found
 
     def text(self, start: int, end: int, width: int) -> str:
         """Give the text of lines that superfences saw, as it stands on the page where it stands there."""
@@ -224,6 +234,7 @@ def _of_fence(view: _View, fence: Fence, heading: Heading) -> Listing:
         heading=heading.text,
         custom=fence.custom,
         hidden=tuple(_hidden_lines(view, comment, fence)) if comment else (),
+        lines=view.numbers(fence.start + 1, fence.end - 1),
     )
 
 

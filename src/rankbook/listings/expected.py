@@ -45,7 +45,7 @@ def attached(listings: Sequence[Listing], follows: Callable[[int], bool]) -> lis
 
 
 def _with(owner: Listing, output: Listing) -> Listing:
-    expected = ExpectedOutput(output.options.get("rank", ""), output.text, output.line, output.first_line)
+    expected = ExpectedOutput(output.options.get("rank", ""), output.text, output.line, output.first_line, output.lines)
     problem = owner.problem or _problem(owner, expected)
     return replace(owner, outputs=(*owner.outputs, expected), problem=problem)
 
