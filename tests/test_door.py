@@ -1265,6 +1265,76 @@ def test_outputs_are_written_anew(tmp_path):
     assert "expected output written" not in again.output
 
 
+def stale_of(folder):
+    """Give the numbers of the last line of a run that leaves out what is proved."""
+    return prove(folder, "docs", "--stale").output.splitlines()[-1].strip("= ")
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
+def test_an_update_is_recorded_for_the_page_as_written(tmp_path, workers):
+    """What was written anew proves the new page, for all parts of a session, and nothing of the page before it."""
+    path = page(
+        tmp_path, "p", ("python {name=one}", "print('a')\nprint('b')"), ("text {.output}", "a"),
+        ("python {name=two session=s}", "x = 2"), ("python {name=three session=s}", "print(x)"), ("text {.output}", "1"),
+    )  # fmt: skip
+    before = path.read_text()
+    result = prove(tmp_path, "docs", "--update-output", *workers)
+    assert "docs/p.md: 2 expected outputs written" in result.output
+    assert {name: (run.outcome, run.line) for name, run in ledger(tmp_path).items()} == {
+        "one": ("passed", 3), "two": ("passed", 13), "three": ("passed", 17)
+    }  # fmt: skip
+    assert stale_of(tmp_path).startswith("3 proved earlier")
+    path.write_text(before)
+    assert stale_of(tmp_path).startswith("2 failed, 1 passed")
+
+
+UNWRITABLE = """\
+import errno
+import tempfile
+
+mkstemp = tempfile.mkstemp
+
+
+def refuse(suffix=None, prefix=None, dir=None, text=False):
+    if prefix == ".rankbook-":
+        raise OSError(errno.EROFS, "Read-only file system")
+    return mkstemp(suffix, prefix, dir, text)
+
+
+tempfile.mkstemp = refuse
+"""
+
+
+def test_what_is_not_updated_fails(tmp_path):
+    """An output that a snippet brings in, or one of a page that cannot be written, is a failure that says so, in the ledger too."""
+    (tmp_path / "mkdocs.yml").write_text("site_name: S\nmarkdown_extensions: [attr_list, pymdownx.superfences, pymdownx.snippets]\n")
+    (tmp_path / "out.txt").write_text("1")
+    path = page(tmp_path, "p", ("python {name=one}", "print(2)"), ("text {.output}", '--8<-- "out.txt"'))
+    before = path.read_text()
+    result = prove(tmp_path, "docs", "--update-output")
+    told = "it printed another output than the one at line 7, which was not updated: "
+    assert f"docs/p.md:8: {told}it stands in a file that a snippet brings in; write it there\n" in said(result)["one"]
+    assert (ends(result), ledger(tmp_path)["one"].outcome, path.read_text()) == ({"one": "failed"}, "failed", before)
+    path.write_text(before.replace('--8<-- "out.txt"', "1"))
+    (tmp_path / "conftest.py").write_text(UNWRITABLE)
+    result = prove(tmp_path, "docs", "--update-output")
+    assert f"docs/p.md:8: {told}the page cannot be written: Read-only file system\n" in said(result)["one"]
+    assert (ends(result), ledger(tmp_path)["one"].outcome) == ({"one": "failed"}, "failed")
+
+
+def test_a_page_that_is_written_meanwhile_proves_nothing(tmp_path):
+    """What could be updated when it was reported, and no more at the end, is a failure of the session and in the ledger."""
+    path = page(tmp_path, "p", ("python {name=one}", "print(2)"), ("text {.output}", "1"))
+    (tmp_path / "conftest.py").write_text(
+        "import pathlib\n\n\ndef pytest_runtest_logfinish():\n"
+        f"    page = pathlib.Path({str(path)!r})\n    page.write_text('Words.\\n' + page.read_text())\n"
+    )
+    result = prove(tmp_path, "docs", "--update-output", "--listings-report=count.json")
+    assert "docs/p.md:7: the page has changed since its listings ran" in result.output
+    assert (result.status, ledger(tmp_path)["one"].outcome) == (1, "failed")
+    assert json.loads((tmp_path / "count.json").read_text())["endings"] == {"failed": 1}
+
+
 @pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
 def test_what_is_only_set_up_has_not_run(tmp_path, option):
     """A run of pytest that shows what would be set up starts no listing, and records neither a pass nor a failure."""

@@ -152,7 +152,7 @@ class ExpectedOutput(Struct, frozen=True):
     first_line: int
     """Line of the first line of its text on the page."""
     lines: tuple[int, ...] = ()
-    """Line on the page of each line of its text, where they are not one below the other: what a snippet brings in has that of its own."""
+    """Line on the page of each line of its text, where not all of them stand there: what a snippet brings in has its line."""
 
 
 class Listing(Struct, frozen=True):
@@ -191,7 +191,7 @@ class Listing(Struct, frozen=True):
     output_of: int = 0
     """For an output fence, the line of the listing that it belongs to; 0 for all others."""
     lines: tuple[int, ...] = ()
-    """Line on the page of each line of its text, where they are not one below the other: what a snippet brings in has that of its own."""
+    """Line on the page of each line of its text, where not all of them stand there: what a snippet brings in has its line."""
 
     @property
     def lines_above(self) -> int:

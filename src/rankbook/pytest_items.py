@@ -540,9 +540,20 @@ class ListingItem(pytest.Item):
             pytest.skip(report.reason)
 
     def judged(self, report: Report) -> Report:
-        """Give a report as the options take it: what was promised must not be missing, and outputs that are written anew agree."""
+        """Give a report as the options take it: what was promised must not be missing, and outputs that can be written anew agree."""
         report = self.state.outlook.judge(report)
-        return replace(report, outcome=Outcome.PASSED, reason="", text="") if report.outputs and self.state.updates else report
+        if not (report.outputs and self.state.updates):
+            return report
+        why = updating.refusal(self.path, updating.blocks_of(self.job.listing.outputs, report.outputs))
+        if why:
+            return replace(report, reason=f"{report.reason}, which was not updated: {why}", outputs={})
+        return replace(report, outcome=Outcome.PASSED, reason="", text="")
+
+    @property
+    def waits_for_update(self) -> bool:
+        """Whether its page may be written anew at the end of the session, and with it what its outcome is recorded for."""
+        listings = (self.job.listing, *(self.job.whole.children if self.job.whole else ()))
+        return self.state.updates and any(listing.outputs for listing in listings)
 
     @property
     def test(self) -> str:
@@ -633,7 +644,8 @@ class ListingItem(pytest.Item):
             return None
         running = self.repeated or self.state.running.get(self._key(self.job, self.test))
         ended = running.ended(self.test) if running is not None else {}
-        self.phases = {phase: self.judged(report) for phase, report in ended.items()} or self.phases
+        judge = self.state.outlook.judge  # its output is not written any more
+        self.phases = {phase: judge(report) for phase, report in ended.items()} or self.phases
         return self.run_record() if ended else None
 
     def submit_again(self, why: str) -> Running:
@@ -750,7 +762,7 @@ class ListingItem(pytest.Item):
 
     def outputs(self) -> list[tuple[int, str, str]]:
         """Give the expected outputs that are to be written anew: line of the fence, what stands in it, what is to stand there."""
-        printed = next((report.outputs for report in self.phases.values() if report.outputs), {})
+        printed = next((report.outputs for report in self.phases.values() if report.outputs), {}) if self.state.updates else {}
         return [(block.line, block.old, block.new) for block in updating.blocks_of(self.job.listing.outputs, printed)] if printed else []
 
     def run_record(self) -> Run:

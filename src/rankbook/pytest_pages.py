@@ -223,7 +223,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if call.when == "teardown" and not runs_nothing(item.config):
         # An attribute of the report travels from the workers of xdist to the process that writes the ledger.
         item.is_reported = True
-        report.rankbook = {"line": item.job.listing.line, "run": values_of(item.run_record()), "outputs": item.outputs()}  # type: ignore[attr-defined]
+        facts = {"line": item.job.listing.line, "run": values_of(item.run_record()), "outputs": item.outputs()}
+        report.rankbook = {**facts, "waits": item.waits_for_update}  # type: ignore[attr-defined]
     return report
 
 
@@ -301,9 +302,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         config.workeroutput["rankbook_said"] = [state.complaints, state.failures]  # type: ignore[attr-defined]
         return
     recorder = config.stash[RECORDER]
-    recorder.close()
     if config.option.update_output:
         config.stash[NOTES] = list(recorder.update_outputs(config.rootpath))
+    recorder.close()
     if config.option.listings_report:
         recorder.write_tally(config.option.listings_report)
     if config.option.fail_on_debt:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from rankbook import debt, updating
+from rankbook import debt, listings, updating
 from rankbook.errors import RankbookError
+from rankbook.jobs import Job, plan
 from rankbook.ledger import Ledger
 from rankbook.ledger.session import Session as Recording
 from rankbook.ledger.values import run_of
@@ -35,8 +37,10 @@ class Recorder:
         self.state = state
         self._runs: dict[tuple[str, str], tuple[int, Run]] = {}
         """The last outcome of each item by each worker, with the line of its listing."""
-        self.outputs: dict[str, list[updating.Block]] = {}
-        """Expected outputs that differ, by page."""
+        self._outputs: dict[str, dict[int, updating.Block]] = {}
+        """Expected outputs that differ, by page and line."""
+        self._waiting: dict[tuple[str, str], bool] = {}
+        """Of the outcomes that are recorded when their pages are as they will be, whether they passed for what is to be written."""
         self._ledger = Ledger(state.settings.below_root(state.settings.ledger))
         self._open = ExitStack()
         self._recording: Recording | None = None
@@ -51,10 +55,14 @@ class Recorder:
                 self.state.complaints += [] if said in self.state.complaints else [said]
             return
         run = run_of(facts["run"])
-        self._runs[run.node_id, getattr(report, "worker_id", "")] = facts["line"], run
+        key = run.node_id, getattr(report, "worker_id", "")
+        self._runs[key] = facts["line"], run
         for line, old, new in facts["outputs"]:
-            self.outputs.setdefault(run.page, []).append(updating.Block(line, old, new))
-        self.catch_up([run])
+            self._outputs.setdefault(run.page, {})[line] = updating.Block(line, old, new)
+        if facts["waits"]:
+            self._waiting[key] = bool(facts["outputs"])
+        else:
+            self.catch_up([run])
 
     def catch_up(self, runs: Iterable[Run]) -> None:
         """Record outcomes, those too of which the session, which ends before its time, has no report."""
@@ -114,11 +122,34 @@ class Recorder:
             return [f"the skip debt is not known: {error}"]
 
     def update_outputs(self, root: Path) -> Iterator[str]:
-        """Write the expected outputs that differ; say what was done."""
-        for page, blocks in sorted(self.outputs.items()):
+        """Write the expected outputs that differ, and record what waits for that; say what was done."""
+        refused: dict[str, str] = {}
+        for page, blocks in sorted(self._outputs.items()):
             try:
-                written = updating.update(root / page, blocks)
+                written = updating.update(root / page, list(blocks.values()))
             except RankbookError as error:
+                refused[page] = str(error)
                 self.state.failures.append(str(error))
             else:
                 yield f"{page}: {written} expected output{'s' * (written != 1)} written"
+        self._record_waiting(root, refused)
+
+    def _record_waiting(self, root: Path, refused: Mapping[str, str]) -> None:
+        """Record the outcomes that waited, for the pages as they are now; what was not written is not what its listing prints."""
+        jobs = {page: self._jobs_of(root, page) for page in self._outputs.keys() - refused.keys()}
+        for key, is_written in self._waiting.items():
+            line, run = self._runs[key]
+            if is_written and run.page in refused:
+                run = replace(run, outcome=Outcome.FAILED, reason=refused[run.page])
+            elif run.page in jobs:
+                job = jobs[run.page].get(run.node_id)
+                run = replace(run, listing=job.fingerprint if job else "", line=job.listing.line if job else run.line)
+            self._runs[key] = line, run
+            self.catch_up([run])
+
+    def _jobs_of(self, root: Path, page: str) -> dict[str, Job]:
+        """Give what becomes of the listings of a page, by the node ids of those that are one item."""
+        try:
+            return {job.name: job for job in plan(listings.collect(root / page, page), self.state.rules)}
+        except RankbookError:
+            return {}

@@ -5,6 +5,8 @@ A block keeps its indentation, its quote marks and its line ends. Its fence grow
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +31,8 @@ class Block(Struct, frozen=True):
     old: str
     """What stands in it, without indentation and quote marks."""
     new: str
+    is_brought: bool = False
+    """Whether a part of what stands in it comes from another file."""
 
 
 def blocks_of(expected: Sequence[ExpectedOutput], outputs: Mapping[str, str]) -> list[Block]:
@@ -38,7 +42,43 @@ def blocks_of(expected: Sequence[ExpectedOutput], outputs: Mapping[str, str]) ->
         expected: its output fences.
         outputs: what it printed, as its report says it: by rank, or under `""`.
     """
-    return [Block(found.expected.line, found.expected.text, found.printed) for found in differences(expected, outputs)]
+    found = differences(expected, outputs)
+    return [Block(each.expected.line, each.expected.text, each.printed, is_brought=bool(each.expected.lines)) for each in found]
+
+
+def refusal(path: Path, blocks: Sequence[Block]) -> str:
+    """Say why the blocks of a page cannot be rewritten, as a clause; empty when they can.
+
+    Args:
+        path: the page.
+        blocks: blocks of a listing.
+    """
+    if any(block.is_brought for block in blocks):
+        return "it stands in a file that a snippet brings in; write it there"
+    try:
+        _, changed = updated(path.read_bytes(), blocks, str(path))
+        if changed:
+            _check_writable(path)
+    except OSError as error:
+        return f"the page cannot be written: {error.strerror or error}"
+    except PageError as error:
+        return error.what
+    return ""
+
+
+def _check_writable(path: Path) -> None:
+    """Raise an OSError where a page cannot be replaced."""
+    descriptor, new = _beside(path.resolve())
+    os.close(descriptor)
+    new.unlink(missing_ok=True)
+
+
+def _beside(target: Path) -> tuple[int, Path]:
+    """Make an empty file beside a page that may be written, to take its place."""
+    if not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".rankbook-")
+    return descriptor, Path(name)
 
 
 def update(path: Path, blocks: Sequence[Block]) -> int:
@@ -160,8 +200,7 @@ def _written(opening: bytes, closing: bytes, lines: Sequence[str]) -> list[bytes
 def _replace(path: Path, before: bytes, after: bytes) -> None:
     """Put new bytes in a file's place at once, unless somebody else has written it meanwhile."""
     target = path.resolve()
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".rankbook-")
-    new = Path(name)
+    descriptor, new = _beside(target)
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
             file.write(after)

@@ -126,17 +126,23 @@ class _View(Struct, frozen=True):
         return self.first + max(0, above, min(above + 1, below - 1))
 
     def numbers(self, start: int, end: int) -> tuple[int, ...]:
-        """Give the page's numbers of lines that superfences saw, if they are not one below the other on the page."""
-        found = tuple(map(self.number, range(start, min(end, len(self.origins)))))
-        first = self.number(start - 1) + 1
-        return () if found == tuple(range(first, first + len(found))) else found
+        """Give the page's numbers of lines that superfences saw, if not all of them stand on the page, one below the other."""
+        here = self.origins[start : min(end, len(self.origins))]
+        opening = self.origins[start - 1]
+        if self._is_empty(start, end) or (opening is not None and list(here) == list(range(opening + 1, opening + 1 + len(here)))):
+            return ()
+        return tuple(self.number(start + place) for place in range(len(here)))
 
     def text(self, start: int, end: int, width: int) -> str:
         """Give the text of lines that superfences saw, as it stands on the page where it stands there."""
-        opening, closing = self.origins[start - 1], self.origins[min(end, len(self.origins) - 1)]
-        if opening is not None and closing == opening + 1:  # superfences may have padded an empty fence
+        if self._is_empty(start, end):
             return ""
         return "".join(self._line(line, width) for line in range(start, min(end, len(self.origins))))
+
+    def _is_empty(self, start: int, end: int) -> bool:
+        """Say whether the fence around lines that superfences saw is an empty one on the page: superfences may have padded it."""
+        opening, closing = self.origins[start - 1], self.origins[min(end, len(self.origins) - 1)]
+        return opening is not None and closing == opening + 1
 
     def _line(self, line: int, width: int) -> str:
         origin = self.origins[line]
