@@ -498,15 +498,31 @@ def test_no_table_has_an_empty_column(tmp_path):
     assert [column for found in columns for column in found if not any(cell.strip() for cell in column[2:])] == []
 
 
+PARAMETRIZED = """    import pytest
+
+    @pytest.mark.parametrize("x", [1, 2])
+    def"""
+
+
 def test_tests_are_told_apart_by_their_class(tmp_path):
     """Tests of several classes stand under the class's name, functions under a heading of their own; one group needs no heading."""
     case = "class TestA:\n    def test_it(self): pass\n\n\n"
-    plant(tmp_path, {"s/test_one.py": case, "s/test_two.py": f"{case}{case.replace('TestA', 'TestB')}def test_it(): pass\n"})
+    functions = "".join(f"def test_{number}(): pass\n" for number in range(3))
+    plant(
+        tmp_path,
+        {
+            "s/test_one.py": case,
+            "s/test_two.py": f"{case}{case.replace('TestA', 'TestB')}def test_it(): pass\n",
+            "s/test_beside.py": f"{case.replace('self', 'self, x').replace('    def', PARAMETRIZED)}{functions}",
+        },
+    )
     gen(tmp_path, sources=("s",))
-    one, two = ((tmp_path / f"out/s/test_{name}.py_docs.md").read_text().partition("## What it needs")[0] for name in ("one", "two"))
+    names = ("one", "two", "beside")
+    one, two, beside = ((tmp_path / f"out/s/test_{name}.py_docs.md").read_text().partition("## What it needs")[0] for name in names)
     assert "1 test of `TestA`, run by" in one
     assert "###" not in one
     assert "3 tests of 2 classes, run by" in two
+    assert "5 tests, 2 of them of `TestA`, run by" in beside
     lines = [line for line in two.splitlines() if line.startswith(("###", "| [`test_it`]"))]
     assert [line.removesuffix(" |") for line in lines] == [
         "### `TestA`",
