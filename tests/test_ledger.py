@@ -514,7 +514,14 @@ def test_show(book):
     assert [(one["ranks"], one["receipt"]["ranks"][0]["name"]) for one in found] == [(2, "rank 0")]
     nothing = "rankbook: nothing was recorded of {}; `rankbook ledger show` lists the pages and node ids of which something was\n"
     assert rankbook("ledger", "show", "docs/none.md", cwd=book, status=1) == nothing.format("docs/none.md")
-    assert rankbook("ledger", "show", "--history", "docs/q.md", cwd=book, status=1) == nothing.format("docs/q.md")
+    assert rankbook("ledger", "show", "--history", "docs/none.md", cwd=book, status=1) == nothing.format("docs/none.md")
+    held = "rankbook: {} holds {}, and `--history` wants the node id of one, such as {}\n"
+    for name, *words in (
+        ("docs/q.md", "1 test or listing", "docs/q.md::first"),
+        ("a.py", "2 tests and listings", "docs/p.md::T::one"),
+        ("docs/p.md::T", "2 tests and listings", "docs/p.md::T::one"),
+    ):
+        assert rankbook("ledger", "show", "--history", name, cwd=book, status=1) == held.format(name, *words)
     assert rankbook("ledger", "show", "--outcome", "hung", "docs/q.md", cwd=book, status=1) == ""
     assert "'yesterday' is neither a date" in rankbook("ledger", "show", "--since", "yesterday", cwd=book, status=2)
 

@@ -112,7 +112,8 @@ def _show(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> in
     for line in _as_json(found) if chosen.json else _columns(found):
         say(line)
     for name in unknown:
-        _warn(f"nothing was recorded of {name}; `rankbook ledger show` lists the pages and node ids of which something was")
+        held = _held(ledger, name, settings) if chosen.history else ""
+        _warn(held or f"nothing was recorded of {name}; `rankbook ledger show` lists the pages and node ids of which something was")
     if not runs and not unknown:
         _warn(f"{ledger.path}: nothing was recorded yet")
     return 0 if found else 1
@@ -142,6 +143,13 @@ def _history(ledger: Ledger, name: str, settings: Settings) -> list[Run]:
     readings = _readings(name, settings.root)
     same = {run.node_id for run in ledger.last_by_machine() if not readings.isdisjoint(_own_names(run))}
     return [run for node in sorted(readings | same) for run in ledger.history(node)]
+
+
+def _held(ledger: Ledger, name: str, settings: Settings) -> str:
+    """Say that a name is that of what holds tests and listings, of which one has a history; empty where nothing was recorded of it."""
+    found = list(dict.fromkeys(run.node_id for run in _last(ledger, [name], settings)[0]))
+    held = plural(len(found), "test or listing", "tests and listings")
+    return f"{name} holds {held}, and `--history` wants the node id of one, such as {found[0]}" if found else ""
 
 
 def _own_names(run: Run) -> Iterator[str]:
