@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rankbook.cli import main
+from rankbook.query import NOUNS
 
 SUITE = {
     "suite/test_reduce.py": """\
@@ -496,6 +497,14 @@ def test_columns_are_as_wide_as_what_is_shown(ask, tmp_path) -> None:
     assert any(row.startswith("suite/test_\\u001b[31m\\ta\\nb.py  1") for row in rows)
     assert {row[head.index("tests") - 2 : head.index("tests")] for row in rows} == {"  "}
     assert all(row[head.index("tests")].isdigit() for row in rows)
+
+
+def test_the_guides_say_what_can_be_listed() -> None:
+    """The page of queries and that of settings have each word that may follow `query`, in the order of the help."""
+    guide = Path(__file__).parents[1] / "docs/guide"
+    table = (guide / "querying.md").read_text().partition("| Word | What it lists |")[2].partition("\n\n")[0]
+    row = re.search(r"^\| (.*) \| What is listed\. \|$", (guide / "settings.md").read_text(), re.MULTILINE)[1]
+    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == re.findall(r"`(\w+)`", row) == list(NOUNS)
 
 
 def test_ids_go_to_pytest_as_they_are(tmp_path) -> None:
