@@ -333,8 +333,14 @@ def test_own_templates_override_one_page(tmp_path):
     ("template", "message"),
     [
         ("{{ file.nothing }}", "file.md.jinja:1: broken template"),
-        ("no listing", "x.py_docs.md: the template does not show the source's listing once"),
+        (
+            "",
+            "rankbook/file.md.jinja: the template does not show the source's listing once, as it is, on the page s/x.py_docs.md",
+        ),
+        ("no listing", "file.md.jinja: the template does not show the source's listing once"),
         ("{{ file.listing }}\n{{ file.listing }}", "the template does not show the source's listing once"),
+        ("\n{% include 'gone.jinja' %}", "file.md.jinja:2: there is no template 'gone.jinja' in the pack; write it"),
+        ("{% import 'gone.jinja' as gone %}", "file.md.jinja:1: there is no template 'gone.jinja' in the pack; write it"),
     ],
 )
 def test_a_wrong_template_is_an_error(tmp_path, capsys, template, message):

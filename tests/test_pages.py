@@ -123,10 +123,10 @@ def test_a_fence_holds_every_text_exactly(data):
 def test_a_listing_changed_by_a_template_is_refused():
     """A template that shows the listing twice, indented or not at all is told so."""
     listing = fence("x\n", "python")
-    check(f"a\n\n{listing}\nb", listing, "p.md")
+    check(f"a\n\n{listing}\nb", listing, "p.md", Path("file.md.jinja"))
     for page in ("a\n", f"a\n{listing}\n{listing}", f"a\n {listing}"):
-        with pytest.raises(TemplateError, match=r"p\.md: the template does not show"):
-            check(page, listing, "p.md")
+        with pytest.raises(TemplateError, match=r"file\.md\.jinja: the template does not show .* on the page p\.md"):
+            check(page, listing, "p.md", Path("file.md.jinja"))
 
 
 @given(cells_=st.lists(st.tuples(st.just(""), HOSTILE, st.sampled_from(["", "x"]), HOSTILE), max_size=4))
@@ -381,7 +381,7 @@ def test_a_pack_is_a_name_not_a_path(tmp_path, pack):
         ("\n\n{{ folder.nothing }}", r"index\.md\.jinja:3: broken template: .*nothing"),
         ("{{ 1 / 0 }}", r"index\.md\.jinja:1: broken template: division by zero"),
         ("{{ nobody }}", r"index\.md\.jinja:1: broken template: 'nobody' is undefined"),
-        ("{% include 'gone.md.jinja' %}", r"there is no template 'gone\.md\.jinja'"),
+        ("{% include 'gone.md.jinja' %}", r"index\.md\.jinja:1: there is no template 'gone\.md\.jinja'"),
     ],
 )
 def test_a_broken_template_is_named_with_its_line(tmp_path, broken, message):

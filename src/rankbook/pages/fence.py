@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from rankbook.errors import TemplateError
 
@@ -47,8 +48,14 @@ def find(page: str, listing: str, start: int = 0) -> int:
     return place
 
 
-def check(page: str, listing: str, name: str) -> int:
+def check(page: str, listing: str, name: str, template: Path) -> int:
     """Make sure that a page holds a listing as a block of its own, once, and tell where it begins.
+
+    Args:
+        page: what a template made.
+        listing: the listing in its fence.
+        name: of the page.
+        template: file of the template.
 
     Raises:
         TemplateError: the template has changed, repeated or left out the listing.
@@ -56,8 +63,8 @@ def check(page: str, listing: str, name: str) -> int:
     place = find(page, listing)
     if place < 0 or (place and page[place - 1] != "\n") or find(page, listing, place + len(listing)) >= 0:
         raise TemplateError(
-            "the template does not show the source's listing once, as it is",
-            where=name,
+            f"the template does not show the source's listing once, as it is, on the page {name}",
+            where=template,
             right="it must print {{ listing }} once, at the start of a line",
         )
     return place

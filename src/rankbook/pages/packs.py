@@ -41,14 +41,20 @@ def template_errors() -> Iterator[None]:
     except jinja2.TemplateSyntaxError as error:
         raise TemplateError(f"broken template: {error.message}", where=error.filename, line=error.lineno) from error
     except jinja2.TemplateNotFound as error:
-        raise TemplateError(
-            f"there is no template '{error.name}' in the pack", right="write it, or take it out of the one that names it"
-        ) from error
+        where, line = _place_of(error)
+        what = f"there is no template '{error.name}' in the pack"
+        raise TemplateError(what, where=where, line=line, right="write it, or take it out of the one that names it") from error
     except (jinja2.TemplateError, TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as error:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(_SUFFIX)]
-        if not frames:
+        where, line = _place_of(error)
+        if where is None:
             raise
-        raise TemplateError(f"broken template: {error}", where=frames[-1].filename, line=frames[-1].lineno) from error
+        raise TemplateError(f"broken template: {error}", where=where, line=line) from error
+
+
+def _place_of(error: Exception) -> tuple[str | None, int | None]:
+    """Give the file and the line of the template in which an error was raised; None for one that no template has raised."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(".jinja")]
+    return (frames[-1].filename, frames[-1].lineno) if frames else (None, None)
 
 
 def pack_folders(settings: Settings) -> tuple[str, ...]:
@@ -189,6 +195,12 @@ def fill(folders: tuple[str, ...], kind: str, **values: Any) -> str:
     """
     with template_errors():
         return environment(folders).get_template(kind + _SUFFIX).render(**values)
+
+
+def file_of(folders: tuple[str, ...], kind: str) -> Path:
+    """Give the file of the template of a kind of page."""
+    files = [Path(folder, kind + _SUFFIX) for folder in folders]
+    return next((file for file in files if file.is_file()), files[0])
 
 
 def _packs(own: Path) -> set[str]:

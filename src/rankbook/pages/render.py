@@ -92,7 +92,7 @@ def _file_page(book: Book, view: FileView) -> Page:
     listing = next(choices, view.listing)
     if listing is None:
         return finished_page(name, stamp, body)
-    place = fence.check(body, listing, name)
+    place = fence.check(body, listing, name, packs.file_of(book.folders, "file"))
     return finished_page(name, stamp, body, slice(place, place + len(listing)))
 
 
