@@ -1335,6 +1335,25 @@ def test_a_page_that_is_written_meanwhile_proves_nothing(tmp_path):
     assert json.loads((tmp_path / "count.json").read_text())["endings"] == {"failed": 1}
 
 
+@pytest.mark.parametrize(("target", "said"), [("gone/x.json", "there is no folder {}/gone"), ("docs", "it is a folder")])
+def test_a_report_that_cannot_be_written_is_an_error_of_usage(tmp_path, target, said):
+    """The count of listings has no place: nothing runs, and the sentence says what is wrong."""
+    page(tmp_path, "p", ("bash {name=one}", f"touch {tmp_path}/ran"))
+    result = prove(tmp_path, "docs", f"--listings-report={target}")
+    assert result.status == pytest.ExitCode.USAGE_ERROR
+    assert f"ERROR: --listings-report {target}: {said.format(tmp_path)}; name a file that can be written" in result.output
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_report_that_is_not_written_makes_a_session_red(tmp_path):
+    """Where the folder of the report goes while listings run, the session is not green."""
+    (tmp_path / "reports").mkdir()
+    page(tmp_path, "p", ("bash {name=one}", f"rmdir {tmp_path}/reports"))
+    result = prove(tmp_path, "docs", "--listings-report=reports/x.json")
+    assert (result.status, ends(result)) == (1, {"one": "passed"})
+    assert "the count of listings was not written: " in result.output
+
+
 @pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
 def test_what_is_only_set_up_has_not_run(tmp_path, option):
     """A run of pytest that shows what would be set up starts no listing, and records neither a pass nor a failure."""

@@ -58,11 +58,21 @@ def pytest_configure(config: pytest.Config) -> None:
         "plan": False if option.no_plan else None,
         "canary": option.canary,
     }
+    if option.listings_report and not hasattr(config, "workerinput"):
+        _check_target(Path(option.listings_report))
     try:
         settings = configuration.load(config.rootpath, overrides)
         config.stash[STASH] = _session(config, settings)
     except RankbookError as error:
         raise pytest.UsageError(harmless(str(error))) from error
+
+
+def _check_target(path: Path) -> None:
+    """Refuse a file that cannot be written, before anything runs."""
+    folder = path.absolute().parent
+    if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        why = "it is a folder" if path.is_dir() else "it may not be written" if folder.is_dir() else f"there is no folder {folder}"
+        raise pytest.UsageError(harmless(f"--listings-report {path}: {why}; name a file that can be written"))
 
 
 def _session(config: pytest.Config, settings: configuration.Settings) -> Session:

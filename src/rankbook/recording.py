@@ -112,7 +112,7 @@ class Recorder:
         try:
             Path(target).write_text(json.dumps(self.tally().as_json(), indent=2) + "\n", encoding="utf-8")
         except OSError as error:
-            self.state.complaints.append(f"the count of listings was not written: {error}")
+            self.state.failures.append(f"the count of listings was not written: {error}")
 
     def debts(self) -> list[str]:
         """Say what of the recorded items has never really run, or not since it changed."""
