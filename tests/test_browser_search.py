@@ -72,6 +72,14 @@ import pytest
 def test_ways(way, size, shape):
     pass
 """
+SHARES = """\
+import pytest
+
+
+@pytest.mark.parametrize("share", ["100%", "7%"])
+def test_share(share):
+    pass
+"""
 SNAKES = """\
 import pytest
 
@@ -103,6 +111,8 @@ def project(root, *, theme=True):
     (root / "suite/test_marked.py").write_text(MARKED, encoding="utf-8")
     (root / "suite/test_ways.py").write_text(WAYS, encoding="utf-8")
     (root / "suite/test_snakes.py").write_text(SNAKES, encoding="utf-8")
+    (root / "suite/test_shares.py").write_text(SHARES, encoding="utf-8")
+    (root / "suite/test_[x].py").write_text("def test_bracketed():\n    pass\n", encoding="utf-8")
     for path, text in SCATTERS.items():
         (root / path).write_text(text, encoding="utf-8")
     site = build(root)
@@ -282,6 +292,28 @@ def test_a_line_of_a_file_as_pytest_prints_it(visit, query, place):
 def test_a_test_by_its_parameters(asked, query, shown):
     """What stands in brackets behind its name finds a test, once however many cases it has, and leads to its line."""
     assert ask(asked, query) == [("test", f"test_ways[{shown}]", f"suite/test_ways.py:{line_of('def test_ways', WAYS)}")]
+
+
+@pytest.mark.parametrize("query", ["100%", "100", "test_share 100", "[100%]"])
+def test_a_test_by_a_number(asked, query):
+    """A number of three digits finds the test that has it in brackets."""
+    assert ask(asked, query) == [("test", "test_share[100%]", f"suite/test_shares.py:{line_of('def test_share', SHARES)}")]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("test_[x].py", "test_[x].py"),
+        ("suite/test_[x].py", "test_[x].py"),
+        ("suite/test_[x].py:1", "test_[x].py"),
+        ("suite/test_[x].py::test_bracketed[1]", "test_bracketed"),
+    ],
+)
+def test_a_file_with_brackets_in_its_name(asked, query, first):
+    """Brackets that are a part of a file's name are no parameters."""
+    found = ask(asked, query)
+    assert found[0][1] == first
+    assert {place.partition(":")[0] for _, _, place in found} == {"suite/test_[x].py"}
 
 
 def test_parameters_are_no_part_of_a_name(asked):

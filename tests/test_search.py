@@ -252,13 +252,14 @@ def test_parameters_crowd_out_no_name():
         (["gloo", "1", "nccl", "True"], ["t4 test_a[gloo|nccl|1|True]"]),
         (["1", "2.5", "True", "None", "x", "", "f4"], []),
         (["bf16", "日"], ["t4 test_a[bf16|日]"]),
+        (["2", "100%", "1024", "12 34"], ["t4 test_a[100%|1024|2|12 34]"]),
         (["all_reduce_of_a_tensor_that_no_rank_has", "1", "gather it"], ["t4 test_a[all_reduce_of_a_tensor_that_no_rank_has|gather it|1]"]),
         (["a" * 50, "b" * 20, "7"], [f"t4 test_a[{'a' * 50}|7]", f"t4 test_a[{'b' * 20}]"]),
         (["a" * 5000], [f"t4 test_a[{'a' * 60}]"]),
     ],
 )
 def test_rows_by_parameters(values, rows):
-    """A test has rows for its parameters when one of them holds a word; however many and long they are, each row is short."""
+    """A test has rows for its parameters when one of them holds a word or is a long number; however many they are, each row is short."""
     assert list(cases(row("t", 4, "test_a"), values)) == rows
 
 

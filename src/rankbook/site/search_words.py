@@ -71,8 +71,9 @@ def keys_of_values(values: Iterable[str], around: str) -> Iterator[str]:
 
 
 def tells(value: str) -> bool:
-    """Whether somebody may look for a parameter: it holds a word, and more than yes, no or nothing."""
-    return any(map(_is_telling, words(value)))
+    """Whether somebody may look for a parameter: it holds a word, and more than yes, no or nothing, or it is a number of three digits."""
+    steps = words(value)
+    return any(map(_is_telling, steps)) or (len(steps) == 1 and steps[0].isdigit() and len(steps[0]) > 2)
 
 
 def _is_telling(word: str) -> bool:

@@ -73,7 +73,7 @@
 
   // What a node id is about as the book lists it: without its parameters, and the source's for that of a page.
   const sourceOf = (text, page) => {
-    const bare = (NODE.exec(text)?.[0] ?? text).replace(/(\w)\[.*$/s, "$1");
+    const bare = NODE.exec(text)?.[0] ?? (/\]\.\w+$/.test(text) ? text : text.replace(/(\w)\[.*$/s, "$1")); // a file may have brackets in its name
     const [folder, behind] = page.split("{}");
     const end = bare.indexOf(behind.replace(/\.html$|\/$/, ".md"));
     if (end < 0) return bare;
