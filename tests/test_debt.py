@@ -282,3 +282,19 @@ def test_a_ledger_that_is_not_there(tmp_path):
     assert debt.current_runs(Ledger(tmp_path / "none")) == []
     assert rankbook("ledger", "debt", cwd=tmp_path) == "nothing was recorded yet\n"
     assert rankbook("ledger", "debt", "--fail-on-debt", cwd=tmp_path, status=debt.STATUS) == "nothing was recorded yet\n"
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_ledger_without_runs(ledger, tmp_path, is_there):
+    """What the pages list owes a run, whether the ledger is not there or has none."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_a.py").write_text("def test_a(): ...\n\n\ndef test_b(): ...\n")
+    (tmp_path / "pyproject.toml").write_text('[tool.rankbook]\nsources = ["tests"]\nout = "docs"\n')
+    rankbook("gen", cwd=tmp_path)
+    if is_there:
+        ledger.record([])
+    assert ledger.path.exists() is is_there
+    owed = "2 tests need no GPU; last run: never; smallest machine: CPU\nskip debt: 2 of 2 tests and listings\n"
+    said = f"rankbook: {ledger.path}: nothing was recorded yet\n"
+    told = rankbook("ledger", "debt", "--fail-on-debt", cwd=tmp_path, status=debt.STATUS)
+    assert told in (owed + said, said + owed)

@@ -418,8 +418,11 @@ def _days(word: str) -> int:
 
 def _debt(ledger: Ledger, chosen: Namespace, settings: Settings, say: Say) -> int:
     days = settings.debt_days if chosen.days is None else chosen.days
-    pages = debt.pages_of(settings) if ledger.path.exists() else {}
-    current = _on_pages(debt.current_runs(ledger, pages), settings)
+    pages = debt.pages_of(settings)
+    recorded = debt.current_runs(ledger, pages)
+    if pages and not recorded:
+        _warn(f"{ledger.path}: nothing was recorded yet")
+    current = _on_pages(recorded, settings)
     by_hand = {run.page for run in current if not run.source and settings.below_root(run.page).is_file()}.difference(pages)
     listings = listings_of(settings.root, by_hand)
     current = debt.are_there(current, pages, listings)
