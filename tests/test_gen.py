@@ -527,7 +527,7 @@ def test_tests_are_told_apart_by_their_class(tmp_path):
     one, two, beside = ((tmp_path / f"out/s/test_{name}.py_docs.md").read_text().partition("## What it needs")[0] for name in names)
     assert "1 test of `TestA`, run by" in one
     assert "###" not in one
-    assert "3 tests of 2 classes, run by" in two
+    assert "3 tests, 2 of them of 2 classes, run by" in two
     assert "5 tests, 2 of them of `TestA`, run by" in beside
     lines = [line for line in two.splitlines() if line.startswith(("###", "| [`test_it`]"))]
     assert [line.removesuffix(" |") for line in lines] == [
