@@ -65,6 +65,10 @@ READ: dict[str, str] = {
     "an entry that is set where it is true": f"found = {{'a': 1}}\nif True:\n    found['b'] = 2\n{GROWN}",
     "an entry that is set below": f"found = {{'a': 1}}\n{GROWN}found['b'] = 2\n",
     "appended": f"found = [1]\nfound.append(2)\n{GROWN}",
+    # What goes through a set, whose order no id tells
+    "texts of a set": f"found = list(set('abc') - {{'b'}})\n{GROWN}",
+    "objects of a set": f"found = [[n] for n in {{'a', 'b'}}]\n{GROWN}",
+    "sorted entries of a set": f"found = [f'{{n}}{{place}}' for place, n in enumerate(sorted({{'a', 'b'}}))]\n{GROWN}",
     # One that stands in for another is not there where that is
     "a class and a function of a try and of its except": (
         "try:\n    import json\n    class TestX:\n        def test_a(self): ...\n        def test_b(self): ...\n    def test_f(): ...\n"
@@ -87,6 +91,8 @@ READ: dict[str, str] = {
     ),
 }
 NOT_READ: dict[str, str] = {
+    "places in a set": f"found = [f'{{place}}{{n}}' for place, n in enumerate({{'a', 'b', 'c'}})]\n{GROWN}",
+    "places beside what a set holds": f"found = [pytest.param(n, id=f'{{n}}{{p}}') for p, n in enumerate(set('abc'))]\n{GROWN}",
     "appended in a loop": f"found = []\nfor n in (1, 2, 3):\n    found.append(object())\n{GROWN}",
     "added in a loop": f"found = []\nfor _ in (1, 2):\n    found += [1]\n{GROWN}",
     "set in a loop": f"found = {{}}\nfor n in (1, 2):\n    found[n] = 1\n{GROWN}",

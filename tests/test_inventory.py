@@ -716,6 +716,47 @@ def test_parameterized_class() -> None:
     assert list(listed_in(text)) == ["TestT_0_gloo::test_e", "TestT_1_n_c::test_e", "TestU_0::test_e"]
 
 
+@pytest.mark.parametrize(
+    ("decorator", "names"),
+    [
+        ("parameterized.expand(list(set(ALL) - {'c'}))", None),
+        ("parameterized.expand([(name, 1) for name in {*ALL}])", None),
+        ("parameterized.expand(list(set(ALL))[:1])", None),
+        ("parameterized.expand(MADE)", None),
+        ("parameterized.expand(sorted(set(ALL) - {'c'}))", ["test_x_0_a", "test_x_1_b"]),
+        ("parameterized.expand(list(set(ALL) - {'b', 'c'}))", ["test_x_0_a"]),
+        ("parameterized.expand(set(ALL), name_func=lambda f, n, p: f'{f.__name__}_{p.args[0]}')", ["test_x_a", "test_x_b", "test_x_c"]),
+        ("absl.named_parameters(*[(f'{n}{name}', 1) for n, name in enumerate(set(ALL))])", None),
+        ("absl.named_parameters(*[(name, 1) for name in set(ALL)])", ["test_x_a", "test_x_b", "test_x_c"]),
+        ("absl.parameters(*set(ALL))", ["test_x0", "test_x1", "test_x2"]),
+    ],
+)
+def test_ids_that_hold_a_place_in_a_set(decorator: str, names: list[str] | None) -> None:
+    """Which of a set comes first hangs on the run: one entry stands for tests whose names tell it, and which values a test gets is open."""
+    text = "import unittest\nfrom parameterized import parameterized\nfrom absl.testing import parameterized as absl\n"
+    text += "ALL = ['a', 'b', 'c']\nMADE = list(set(ALL))\nMADE.append('d')\nclass TestT(unittest.TestCase):\n"
+    text += f"    @{decorator}\n    def test_x(self, name, n=0): ...\n"
+    found = list(listed_in(text).values())
+    if names is None:
+        (test,) = found
+        said = "it goes by the order of a set, which is known when it runs"
+        assert (test.name, test.family) == ("test_x", f"one test for each case of `{decorator}`: {said}")
+    else:
+        assert sorted(test.name for test in found) == names
+    if "absl.parameters" in decorator:
+        assert [test.case for test in found] == [(("name", "…"),)] * 3
+
+
+def test_classes_that_hold_a_place_in_a_set() -> None:
+    """So it is of classes that are made of one."""
+    text = "import unittest\nfrom parameterized import parameterized_class\n"
+    text += "@parameterized_class([{'backend': name} for name in {'gloo', 'nccl'}])\n"
+    text += "class TestT(unittest.TestCase):\n    def test_x(self): ...\n"
+    (test,) = listed_in(text).values()
+    assert test.id == "TestT::test_x"
+    assert "the order of a set" in test.family
+
+
 # `absl.testing.parameterized`: the expected names are those that absl-py 2.5 makes.
 
 ABSL = """
@@ -837,6 +878,8 @@ def test_absl_decorators_that_are_known_when_they_run() -> None:
 CHANGED = {
     "rows.sort()": None,
     "kinds = set()\n    kinds.add(3)\n    rows = sorted(kinds)": None,
+    "rows = sorted({4, 3})": ["[3]", "[4]"],
+    "rows = [f'{n}{place}' for place, n in enumerate({3, 4})]": None,
     "last = rows.pop()": None,
     "rows = iter(rows)\n    next(rows)": None,
     "rows[:] = [5]": None,

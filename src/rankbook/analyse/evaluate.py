@@ -17,7 +17,7 @@ from rankbook.analyse import outside, statements
 from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.names import Place
-from rankbook.analyse.operations import FUNCTIONS, binary, bounded, distinct, entries, index, method
+from rankbook.analyse.operations import FUNCTIONS, SetOrder, binary, bounded, distinct, entries, index, method, set_order, sets_in
 from rankbook.analyse.things import DTYPES, Case, Choice, Fails, Thing, Undecided, Unknown, Value, known, scalar_of, text_of, told, unknown
 from rankbook.analyse.values import parsed
 from rankbook.collecting import ABSL
@@ -438,7 +438,10 @@ class Evaluator:
     def _at(self, path: str, name: str, time: _Time) -> Value:
         lines = self._lines(path)
         times = bisect_left(lines, time.line), bisect_left(lines, time.later)
-        found = self.draft.remember(("constant", path, name, times), lambda: self._remembered(path, name, time))
+        order = set_order()
+        question = ("constant", path, name, times, order.is_turned)
+        found, is_asked = self.draft.remember(question, lambda: self._remembered(path, name, time))
+        order.is_asked = order.is_asked or is_asked
         if isinstance(found, Unknown):
             raise Unknown(*found.args)
         return self._assigned(path, name, time) if found is None else found[0]
@@ -454,18 +457,19 @@ class Evaluator:
 
         return self.draft.remember(("changing lines", path), table)
 
-    def _remembered(self, path: str, name: str, time: _Time) -> tuple[Value] | Unknown | None:
-        """Give the value of a constant on which nothing has an influence; None when something has."""
+    def _remembered(self, path: str, name: str, time: _Time) -> tuple[tuple[Value] | Unknown | None, bool]:
+        """Give the value of a constant on which nothing has an influence, None when something has, and whether sets were gone through."""
         outer = self.assumed, self._steps, self._depth
         self.assumed, self._steps, self._depth = {}, 0, 0
-        try:
-            return (self._assigned(path, name, time),)
-        except Undecided:
-            return None
-        except Unknown as error:
-            return Unknown(*error.args)
-        finally:
-            self.assumed, self._steps, self._depth = outer
+        with sets_in(SetOrder(set_order().is_turned)) as order:
+            try:
+                return (self._assigned(path, name, time),), order.is_asked
+            except Undecided:
+                return None, order.is_asked
+            except Unknown as error:
+                return Unknown(*error.args), order.is_asked
+            finally:
+                self.assumed, self._steps, self._depth = outer
 
     def _assigned(self, path: str, name: str, time: _Time) -> Value:
         if (path, name, time) in self._open:
@@ -798,7 +802,7 @@ class Evaluator:
     def _written(self, value: Value, name: str) -> Value:
         if isinstance(value, Thing) and value.kind == "object":
             return Thing("text", f"{value.name}({', '.join(f'{key}={content!r}' for key, content in value.fields)})")
-        return repr(value) if name == "repr" and not isinstance(value, Thing) else text_of(value)
+        return repr(value) if name == "repr" and isinstance(value, str) else text_of(value)
 
     def _type_of(self, value: Value) -> Value:
         if isinstance(value, Thing):

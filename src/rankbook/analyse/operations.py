@@ -7,8 +7,12 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Self
+
+from msgspec import Struct
 
 from rankbook.analyse.things import SAFE_NAME, Case, Fails, Thing, Unknown, Value, known, scalar_of, text_of
 
@@ -57,9 +61,39 @@ def entries(value: Value) -> list[Value]:
     raise Unknown("it is no list that can be read")
 
 
+class SetOrder(Struct):
+    """In which of two orders sets are gone through: Python promises none, and of texts it takes another in each run."""
+
+    is_turned: bool = False
+    """Whether each entry stands elsewhere than in the other order."""
+    is_asked: bool = False
+    """Whether a set was gone through that has more than one entry."""
+
+
+_SET_ORDER: ContextVar[SetOrder | None] = ContextVar("order of sets", default=None)
+
+
+def set_order() -> SetOrder:
+    """Give the order in which sets are gone through."""
+    return _SET_ORDER.get() or SetOrder()
+
+
+@contextmanager
+def sets_in(order: SetOrder) -> Iterator[SetOrder]:
+    """Go through sets in an order, and note whether it was asked for."""
+    token = _SET_ORDER.set(order)
+    try:
+        yield order
+    finally:
+        _SET_ORDER.reset(token)
+
+
 def _ordered(values: Iterable[Value]) -> list[Value]:
-    """Order a set by the text of its entries; Python promises no order."""
-    return sorted(values, key=lambda value: (type(value).__name__, value.name if isinstance(value, Thing) else repr(value)))
+    """Order a set by the text of its entries, or otherwise; see `SetOrder`."""
+    found = sorted(values, key=lambda value: (type(value).__name__, value.name if isinstance(value, Thing) else repr(value)))
+    order = set_order()
+    order.is_asked = order.is_asked or len(found) > 1
+    return [*found[1:], *found[:1]] if order.is_turned else found
 
 
 def _product(*lists: Value, repeat: int = 1) -> Value:

@@ -120,7 +120,7 @@ def text_of(value: Value) -> str:
     if isinstance(value, Thing):
         return _thing_text(value)
     if isinstance(value, (list, tuple, dict, set, frozenset)) and not _is_plain(value):
-        raise Unknown("it holds objects")
+        raise Unknown("it holds objects, or is a set")
     return str(value)
 
 
@@ -148,11 +148,11 @@ def member_text(member: Thing) -> str:
 
 
 def _is_plain(value: Value, depth: int = 8) -> bool:
-    if depth == 0 or isinstance(value, (Thing, Case)):
+    if depth == 0 or isinstance(value, (Thing, Case, set, frozenset)):
         return False
     if isinstance(value, dict):
         return all(_is_plain(each, depth - 1) for pair in value.items() for each in pair)
-    if isinstance(value, (list, tuple, set, frozenset, range)):
+    if isinstance(value, (list, tuple, range)):
         return all(_is_plain(each, depth - 1) for each in value)
     return True
 

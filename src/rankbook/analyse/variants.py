@@ -15,6 +15,7 @@ from rankbook.analyse.decorators import of_decorator
 from rankbook.analyse.draft import Draft
 from rankbook.analyse.evaluate import FAILS, Evaluator, Frame, worlds
 from rankbook.analyse.names import Place
+from rankbook.analyse.operations import SetOrder, sets_in
 from rankbook.analyse.rules import Evidence, expression
 from rankbook.analyse.things import Case, Choice, Fails, Thing, Undecided, Unknown, Value
 from rankbook.analyse.values import Values, parsed
@@ -24,6 +25,8 @@ from rankbook.requirements import Requirement
 
 _LONGEST = 80
 """Characters of a value that are shown."""
+_OPEN = "…"
+"""What is shown of a value that only a run can tell."""
 _EACH = "one test for each"
 _RETURNED = ("parametrize", *ABSL)
 """How the decorators end that are looked for in what a function returns."""
@@ -59,6 +62,26 @@ def variants(draft: Draft, frame: Frame, answer: Callable[[Evaluator], Sequence[
     Raises:
         Unknown: the sources do not tell them.
     """
+    with sets_in(SetOrder()) as order:
+        found = _in_worlds(draft, frame, answer)
+    if not order.is_asked:
+        return found
+    with sets_in(SetOrder(is_turned=True)):
+        return tuple(_in_any_order(found, _in_worlds(draft, frame, answer)))
+
+
+def _in_any_order(found: Sequence[Variant], turned: Sequence[Variant]) -> Iterator[Variant]:
+    """Give the variants that there are in whatever order sets are gone through, without the values that hang on it."""
+    others = {each.name: each for each in turned}
+    told = {each.name: (each.marks, each.needs) for each in found}
+    if told != {each.name: (each.marks, each.needs) for each in turned}:
+        raise Unknown("it goes by the order of a set, which is known when it runs")
+    for each in found:
+        same = set(others[each.name].case)
+        yield replace(each, case=tuple(pair if pair in same else (pair[0], _OPEN) for pair in each.case))
+
+
+def _in_worlds(draft: Draft, frame: Frame, answer: Callable[[Evaluator], Sequence[Variant]]) -> tuple[Variant, ...]:
     found = worlds(lambda assumed: _attempt(answer, Evaluator(draft, assumed)))
     if len(found) == 1:
         return tuple(found[0][1])
@@ -142,7 +165,7 @@ def _thing(thing: Thing) -> str:
         return f"torch.device({thing.scalar!r})"
     if thing.kind == "object":
         return f"{thing.name}({', '.join(f'{name}={_written(value)}' for name, value in thing.fields)})"
-    return {"lambda": "lambda", "unknown": "…"}.get(thing.kind, thing.name)
+    return {"lambda": "lambda", "unknown": _OPEN}.get(thing.kind, thing.name)
 
 
 class Decorator(Struct, frozen=True):
@@ -206,14 +229,24 @@ def decorators_meant(draft: Draft, frame: Frame, written: Expression, maker: str
     place = draft.remember(("marking", words[0], frame.path, written.name), lambda: _marking(draft, frame.path, written.name, words))
     if place is None:
         return (decorator(draft, frame, written),)
-    evaluator, test = Evaluator(draft), Thing("test", "")
     try:
-        if isinstance(place.definition, Constant):
-            marks = evaluator.call(evaluator.of(written.text, frame), [test], frame).body
-        else:
-            marks = applied(evaluator, place, frame, written, test).body or ()
+        with sets_in(SetOrder()) as order:
+            found, is_told = _put(draft, place, frame, written), True
+        if order.is_asked:
+            with sets_in(SetOrder(is_turned=True)):
+                is_told = found == _put(draft, place, frame, written)
     except (Unknown, Undecided, *FAILS):
-        return (Decorator(maker, None, frame, written.text),)
+        is_told = False
+    return found if is_told else (Decorator(maker, None, frame, written.text),)
+
+
+def _put(draft: Draft, place: Place, frame: Frame, written: Expression) -> tuple[Decorator, ...]:
+    """Give the marks that a decorator puts on a test; see `applied`."""
+    evaluator, test = Evaluator(draft), Thing("test", "")
+    if isinstance(place.definition, Constant):
+        marks = evaluator.call(evaluator.of(written.text, frame), [test], frame).body
+    else:
+        marks = applied(evaluator, place, frame, written, test).body or ()
     found = []
     for mark in marks:
         call, inner = mark.body or (None, frame)
