@@ -919,7 +919,49 @@ def test_what_runs_before_all_tests_of_a_module(head: str, body: str, expected: 
 def test_what_a_condition_takes_away_may_be_there() -> None:
     """A class that is deleted under a condition is collected where that is not met; one that is deleted anyway is nowhere."""
     text = "class A(unittest.TestCase):\n    def test_a(self): ...\n\n\nclass B(A): ...\n\n\nif os.environ.get('X'):\n    del B\ndel A\n"
-    assert [test.id for test in project(text).tests["test_it.py"]] == ["B::test_a"]
+    (test,) = project(text).tests["test_it.py"]
+    assert test.id == "B::test_a"
+    assert [(need.otherwise, need.text) for need in test.requirements] == [("absent", "environment X not set")]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("if not HAS:\n    del {}\n", ["HAS"]),
+        ("if A:\n    pass\nelif HAS:\n    del {}\n", ["A or not HAS"]),
+        ("if A:\n    pass\nelse:\n    del {}\n", ["A"]),
+        ("if A:\n    if HAS:\n        del {}\n", ["not A or not HAS"]),
+        ("for n in (1,):\n    if HAS:\n        del {}\n", ["not HAS"]),
+        ("try:\n    import not_there\nexcept ImportError:\n    del {}\n", ["package not_there"]),
+        ("if torch.cuda.device_count() < 2:\n    del {}\n", ["2 GPUs"]),
+        ("if __name__ == '__main__':\n    del {}\n", []),
+        ("def off():\n    del {}\n", []),
+    ],
+)
+def test_what_may_be_taken_away_is_there_otherwise(condition: str, expected: list[str]) -> None:
+    """A class, a function, or what is imported, that a condition deletes has it as a requirement, but not a class that derives from it."""
+    text = "import torch\nfrom shared import Test_, work\nHAS = work()\nA = work()\n"
+    text += "class TestA(unittest.TestCase):\n    def test_a(self): ...\nclass TestB(TestA): ...\n"
+    text += "@pytest.mark.parametrize('n', [1])\ndef test_f(n): ...\n" + condition.format("TestA, test_f, Test_")
+    found = project(f"{text}def test_later(): ...\n", shared="class Test_:\n    def test_s(self): ...\n").tests["test_it.py"]
+    needed = {test.id: [need.text for need in test.requirements if need.otherwise == "absent"] for test in found}
+    taken = ["Test_::test_s", "TestA::test_a", "test_f[1]"]
+    assert needed == {**dict.fromkeys(taken, expected), "TestB::test_a": [], "test_later": []}
+
+
+def test_what_is_made_of_what_is_taken_away_is_there() -> None:
+    """A `del` takes the name that it says, and none of those that decorators have made."""
+    text = "from parameterized import parameterized, parameterized_class\n"
+    text += "@parameterized_class([{'n': 1}])\nclass TestA(unittest.TestCase):\n    def test_a(self): ...\ndel TestA\n"
+    text += "@parameterized.expand([1])\ndef test_f(n): ...\ndel test_f\n"
+    assert [test.id for test in project(text).tests["test_it.py"]] == ["TestA_0::test_a", "test_f_0"]
+
+
+def test_what_is_defined_again_is_there() -> None:
+    """A condition that deletes a name says nothing of what has it further down."""
+    text = "def test_a(): ...\nif os.environ.get('X'):\n    del test_a\ndef test_a(): ...\n"
+    (test,) = project(text).tests["test_it.py"]
+    assert test.requirements == ()
 
 
 def test_what_only_a_type_checker_sees_is_in_no_run() -> None:

@@ -283,6 +283,8 @@ class Module(Struct, frozen=True):
     """By line."""
     deleted: tuple[str, ...] = ()
     """Module-level names that a `del` takes away."""
+    deleted_if: tuple[Expression, ...] = ()
+    """Conditions under which a `del` takes a module-level name away, as written, each with that name."""
     unsettled: tuple[str, ...] = ()
     """Names, of those that it assigns, that are set otherwise too, or changed where they are; `.x` and `a.x` where an attribute is set."""
     owners: tuple[str, ...] = ()

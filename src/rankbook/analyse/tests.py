@@ -64,7 +64,22 @@ def collect(draft: Draft, path: str) -> list[Collected]:
     module = draft.modules[path]
     if not is_test_module(draft, path):
         return []
-    return list({collected.test.id: collected for collected in _collect(draft, path, module)}.values())
+    found = {collected.test.id: collected for collected in _collect(draft, path, module)}
+    return list(_kept(draft, path, module, found.values()) if module.deleted or module.deleted_if else found.values())
+
+
+def _kept(draft: Draft, path: str, module: Module, found: Iterable[Collected]) -> Iterator[Collected]:
+    """Leave out what a `del` takes away, and say of what one takes away under a condition that it is there where that is not met."""
+    own: list[Class | Function | Constant] = [*module.functions, *module.classes, *module.constants]
+    last = {each.name if isinstance(each, Constant) else each.qualname: each.line for each in sorted(own, key=lambda each: each.line)}
+    for collected in found:
+        test = collected.test
+        name = test.id.partition("[")[0].partition("::")[0]
+        if name in module.deleted:
+            continue
+        taken = [each for each in module.deleted_if if each.name == name and each.line > last.get(name, 0)]
+        needs = (need for each in taken for need in guarded(draft, path, each.line, each.text, wanted=False))
+        yield replace(collected, test=replace(test, requirements=(*test.requirements, *needs))) if taken else collected
 
 
 def is_test_module(draft: Draft, path: str) -> bool:
@@ -77,8 +92,6 @@ def is_test_module(draft: Draft, path: str) -> bool:
 
 def _collect(draft: Draft, path: str, module: Module) -> Iterator[Collected]:
     for name, origin, definition in _found(draft, path, module):
-        if name in module.deleted:
-            continue
         if isinstance(definition, Function):
             if _is_callable(definition):
                 yield from _of_functions(draft, path, name, origin, definition)

@@ -125,6 +125,7 @@ class _Reader:
         """Last line of the loops of the module that have been come to."""
         self.loop_end = 0
         self.deleted: list[str] = []
+        self.deleted_if: list[Expression] = []
         self.unsettled: set[str] = set()
         """Names that something binds that is no assignment, or that are changed where they are; attributes begin with a dot."""
         self.meant: dict[str, set[tuple[int, str, str | None]]] = {}
@@ -170,6 +171,7 @@ class _Reader:
             local_calls=_first_uses(found[LOCAL_CALL]),
             overwritten=overwritten(tree),
             deleted=tuple(self.deleted),
+            deleted_if=tuple(self.deleted_if),
             unsettled=self.doubted(tree),
             owners=_owners(self.whole_text),
             environment=_first_uses(found[VARIABLE]),
@@ -442,11 +444,14 @@ class _Reader:
                 self.unsettled.add(f".{target.attr}")
         if scope.kind == "class":
             self.unsettled.update(f".{name.id}" for target in node.targets for name in targets_of(target))
-        if scope.kind == "module" and scope.guard is None and not scope.caught:  # else what is taken away may be there
+        if scope.kind == "module" and not scope.caught and not scope.in_main:  # else what is taken away may be there
             names = [name.id for target in node.targets for name in targets_of(target)]
-            self.deleted += names
-            if "pytestmark" in names:
-                self.marks, self.skips = [], []
+            if scope.guard is not None:
+                self.deleted_if += [Expression(self.rendered(scope.guard), name, node.lineno) for name in names]
+            else:
+                self.deleted += names
+                if "pytestmark" in names:
+                    self.marks, self.skips = [], []
         scope.expressions.extend(node.targets)
 
     # Conditions
