@@ -150,6 +150,44 @@ def test_ranks_of_which_there_are_none(events, engine):
     assert "0 of them here" in found["test_nobody"]["reason"]
 
 
+MARKED = """
+import unittest
+
+import pytest
+
+
+def nothing(function):
+    return None
+
+
+class TestA(unittest.TestCase):
+    @pytest.mark.slow
+    @nothing
+    def test_vacuous(self):
+        assert False
+
+    @pytest.mark.slow(reason="x")
+    @pytest.mark.skip(reason="x")
+    @nothing
+    def test_vacuous_too(self):
+        assert False
+
+    @pytest.mark.slow
+    def test_passed(self):
+        pass
+"""
+
+
+@pytest.mark.parametrize("engine", ["local", *in_whole("fresh")])
+def test_a_mark_is_no_test(events, engine):
+    """What unittest calls as a test, and is a mark that was put on nothing, has tested nothing."""
+    found = events(engine, MARKED)
+    assert {name: event["outcome"] for name, event in found.items()} == {
+        "TestA::test_vacuous": "vacuous", "TestA::test_vacuous_too": "vacuous", "TestA::test_passed": "passed",
+    }  # fmt: skip
+    assert "put on nothing" in found["TestA::test_vacuous"]["reason"]
+
+
 LOOPING = """
 import unittest
 from unittest import mock

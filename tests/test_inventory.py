@@ -947,9 +947,60 @@ def test_parameterized_names(call: str, names: list[str]) -> None:
     assert names_of(method) == names_of(function) == names
 
 
-def test_what_stands_above_parameterized_expand_is_put_on_nothing() -> None:
+@pytest.mark.parametrize(
+    ("above", "needed"),
+    [
+        ("@pytest.mark.multi", []),
+        ("@mark", []),
+        ("@pytest.mark.skip", []),
+        ("@pytest.mark.skip(reason='x')", []),
+        ("@pytest.mark.skipif(True, reason='x')", []),
+        ("@pytest.mark.parametrize('q', [1, 2])", []),
+        ("@pytest.mark.a(1)\n    @pytest.mark.b", []),
+        ("@unittest.skip('x')", ["disabled: x"]),
+        ("@pytest.mark.a\n    @unittest.skip('x')", ["disabled: x", "mark a"]),
+        ("@unittest.skip('x')\n    @pytest.mark.a", ["disabled: x"]),
+        ("@unittest.skipIf(A, 'x')\n    @pytest.mark.a", ["not A"]),
+        ("@unittest.skipUnless(A, 'x')", ["not A", "A"]),
+        ("@unittest.skipIf(A, 'x')\n    @unittest.skipUnless(B, 'x')", ["not B or A", "B", "not A"]),
+        ("@given", None),
+        ("@given\n    @pytest.mark.a", None),
+    ],
+)
+def test_what_is_put_on_what_parameterized_expand_leaves(above: str, needed: list[str] | None) -> None:
+    """A mark of pytest on nothing is called as a test by unittest, which passes whatever the mark; what a skip makes of nothing is skipped.
+
+    pytest itself finds neither.
+    """
+    text = f"{NAMERS}import pytest\nfrom torch import A, B\nfrom somewhere import given\nmark = pytest.mark.kept\n"
+    test = f"{above}\n    @parameterized.expand(['a'])\n    def test_e(self, q):\n        if q: raise unittest.SkipTest('no')\n"
+    found = listed_in(f"{text}class TestT(unittest.TestCase):\n    {test}")
+    assert list(found) == ["TestT::test_e_0_a", *(["TestT::test_e"] if needed is not None else [])]
+    if needed is not None:
+        left = found["TestT::test_e"]
+        assert sorted(need.text for need in left.requirements) == sorted(needed)
+        assert left.parameters == ()
+    assert names_of(f"{text}class TestT:\n    {test}") == ["test_e_0_a"]
+    assert names_of(text + test.replace("\n    ", "\n").replace("\nif", "\n    if")) == ["test_e_0_a"]
+
+
+def test_what_parameterized_expand_leaves_is_no_test_of_its_own() -> None:
+    """It takes the name of a test that is made under the same; where only a run can tell the tests, their entry stands for it, too."""
+    text = (
+        f"{NAMERS}import pytest\nclass Mixin:\n    @pytest.mark.a\n    @parameterized.expand([1], name_func=lambda f, n, p: f.__name__)\n"
+    )
+    text += "    def test_e(self, q): ...\n    @pytest.mark.a\n    @parameterized.expand(read())\n    def test_f(self, q): ...\n"
+    text += "    @pytest.mark.a\n    @parameterized.expand([], skip_on_empty=True)\n    def test_g(self, q): ...\n"
+    found = listed_in(f"{text}class TestT(Mixin, unittest.TestCase): ...\n")
+    assert list(found) == ["TestT::test_e", "TestT::test_f", "TestT::test_g"]
+    assert found["TestT::test_e"].docstring.startswith("No test: ")
+    assert found["TestT::test_f"].family
+    assert [need.text for need in found["TestT::test_g"].requirements] == ["disabled: no cases"]
+
+
+def test_tests_have_what_stands_below_parameterized_expand() -> None:
     """The tests have the decorators below it; one without cases is skipped."""
-    text = f"{NAMERS}class TestT(unittest.TestCase):\n    @unittest.skip('above')\n    @parameterized.expand([1])\n"
+    text = f"{NAMERS}class TestT(unittest.TestCase):\n    @parameterized.expand([1])\n"
     text += "    @unittest.skip('below')\n    def test_e(self, a): ...\n"
     text += "    @parameterized.expand([], skip_on_empty=True)\n    def test_f(self): ...\n"
     needed = {name: [need.text for need in test.requirements] for name, test in listed_in(text).items()}

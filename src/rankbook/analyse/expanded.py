@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,13 +12,18 @@ from rankbook.analyse.draft import Draft
 from rankbook.analyse.evaluate import Evaluator, Frame
 from rankbook.analyse.operations import entries
 from rankbook.analyse.things import SAFE_NAME, Case, Fails, Thing, Unknown, Value, known, scalar_of, text_of
-from rankbook.analyse.variants import Decorator, Variant, decorator, decorators, shown, variants
-from rankbook.model import Class, Function
+from rankbook.analyse.variants import Decorator, Variant, decorator, decorators, guarded, shown, variants
+from rankbook.model import Class, Expression, Function
 from rankbook.requirements import Requirement
 
 _METHOD = "parameterized.expand"
 _CLASS = "parameterized_class"
 _EXPAND = ("input", "name_func", "doc_func", "skip_on_empty", "namespace")
+_NO_CASES = "no cases"
+_MARK = "pytest.mark."
+_SKIP = "unittest.skip"
+_SKIPS_IF = {"unittest.skipIf": "({})", "unittest.skipUnless": "not ({})"}
+"""Decorators that skip under a condition, and how that is said."""
 _CLASSES = ("attrs", "input_values", "class_name_func", "classname_func")
 """Parameters of both, in their order."""
 
@@ -43,6 +49,44 @@ def kept(function: Function) -> Function:
     """Leave out the decorators above the one that makes the tests: they are put on nothing."""
     above = next((place for place, each in enumerate(function.decorators) if each.name.endswith(_METHOD)), 0)
     return replace(function, decorators=function.decorators[above:]) if above else function
+
+
+def left(draft: Draft, frame: Frame, function: Function, made: Iterable[Variant]) -> tuple[Function, Variant] | None:
+    """Give the test that unittest finds under the name of the function itself; None where it finds none, or where only a run can tell.
+
+    The decorator leaves None there. A mark of pytest that is put on that can be called, so it passes, and tests nothing; what a skip makes
+    of it is skipped.
+
+    Args:
+        draft: the tree.
+        frame: where the function stands.
+        function: the function.
+        made: what it is made into.
+    """
+    above = function.decorators[: len(function.decorators) - len(kept(function).decorators)]
+    if not above or any(need.value == _NO_CASES for each in made for need in each.needs):  # that leaves the function
+        return None
+    is_mark = is_skip = False
+    ways: list[str] = []
+    on_it: list[Expression] = []
+    for written in reversed(above):
+        meant = decorator(draft, frame, written)
+        if meant.name.startswith(_MARK) and not is_skip:
+            is_mark = True
+            continue
+        condition = _SKIPS_IF.get(meant.name)
+        if not meant.name.startswith(_MARK) and (meant.call is None or (condition is None and meant.name != _SKIP)):
+            return None
+        is_skip = is_skip or meant.name == _SKIP
+        if condition is not None and meant.call is not None and meant.call.args:
+            ways.append(condition.format(ast.unparse(meant.call.args[0])))
+        on_it.insert(0, written)
+    if not (is_mark or is_skip or ways):
+        return None
+    needs = () if is_mark or is_skip else guarded(draft, frame.path, function.line, " or ".join(ways))
+    said = f"No test: a mark is put on what `{_METHOD}` leaves under this name, which is nothing." if is_mark and not is_skip else None
+    alone = Function(function.name, function.qualname, function.line, function.end_line, said, tuple(on_it), guard=function.guard)
+    return alone, Variant(function.name, needs=needs)
 
 
 def _methods(evaluator: Evaluator, function: Function, each: Decorator) -> list[Variant]:
@@ -111,7 +155,7 @@ def _on_empty(evaluator: Evaluator, each: Decorator, given: dict[str, ast.expr],
     """Give the test that is skipped for want of cases, where the package does not refuse it."""
     if "skip_on_empty" not in given or not evaluator.value(given["skip_on_empty"], each.frame):
         raise Fails("it has no cases")
-    return Variant(name, needs=(Requirement("disabled", "no cases", each.text, each.frame.path, each.frame.line),))
+    return Variant(name, needs=(Requirement("disabled", _NO_CASES, each.text, each.frame.path, each.frame.line),))
 
 
 def _arguments(row: Value) -> list[Value]:

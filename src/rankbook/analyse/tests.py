@@ -451,6 +451,7 @@ def _defined(draft: Draft, ancestor: Ancestor, device: str, *, is_case: bool, is
         defined.pop(function.name, None)
         made = _generated(draft, ancestor, function, device)
         defined |= {method.variant.name: method for method in made if is_test_name(draft, method.variant.name, is_case=is_case)}
+        defined |= {method.variant.name: method for method in (_left(draft, ancestor, function, made) if is_case else ())}
     for each in _attributes(ancestor):
         method = defined.get(each.name)
         if method is not None and _takes_away(each, method.function.line):
@@ -460,6 +461,15 @@ def _defined(draft: Draft, ancestor: Ancestor, device: str, *, is_case: bool, is
             variant, origin = Variant(other.name, needs=other.needs), Ancestor("", other.path) if other.path else ancestor
             defined.setdefault(other.name, _Method(origin, other.function, variant, other.family))
     return defined
+
+
+def _left(draft: Draft, ancestor: Ancestor, function: Function, made: Iterable[_Method]) -> Iterator[_Method]:
+    """Give the test that is left of a method of which others are made, as unittest finds it."""
+    if expanded.is_expanded(function) and is_test_name(draft, function.name, is_case=True) and not any(method.family for method in made):
+        frame = Frame(ancestor.path, function.line, owner=ancestor.facts)
+        left = expanded.left(draft, frame, function, [method.variant for method in made])
+        if left is not None:
+            yield _Method(ancestor, *left)
 
 
 def _takes_away(constant: Constant, line: int) -> bool:

@@ -6,6 +6,7 @@ the hand-over from the main process to its ranks is watched, and every rank's ex
 
 from __future__ import annotations
 
+import inspect
 import signal
 import types
 import unittest
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from unittest import mock
 
+import pytest
 from msgspec.structs import replace
 
 from rankbook.harness import deaths, observing, rounds, script, world_size
@@ -27,6 +29,8 @@ JOINS = {"_join_processes": "MultiProcessTestCase", "_join_threads": "MultiThrea
 """Method by which the main process waits for its ranks, and the harness that has it."""
 CONTINUOUS = ("MultiProcContinuousTest", "MultiProcContinousTest")
 """Harness that keeps its ranks for a whole class, also as torch spelled it up to 2.6."""
+MARK = "vacuous: it is a mark of pytest that was put on nothing, so nothing was tested"
+"""What is said of `@pytest.mark.slow` above a decorator that returns None: it gives what can be called, which unittest takes for a test."""
 GAVE_UP = "Previous test failed"
 """How the reason begins with which that harness skips what comes after a failure."""
 
@@ -114,7 +118,7 @@ class Watch:
         """Judge a test that is `passed`, `skipped` or `failed` so far; None when the evidence agrees."""
         if outcome == "failed":
             return self._failed_by_death()
-        if outcome == "passed" and self._nobody_ran():
+        if outcome == "passed" and (self._is_mark() or self._nobody_ran()):
             return self._vacuous()
         if outcome == "passed" and not self.waited_for and not self.records():
             if observing.started_nobody(self.since):
@@ -126,6 +130,9 @@ class Watch:
             return self._nobody_entered() or self._degenerate()
         return found
 
+    def _is_mark(self) -> bool:
+        return callable(self.test) and isinstance(inspect.unwrap(self.test), pytest.MarkDecorator)
+
     def _nobody_ran(self) -> bool:
         if self.waited_for is not None:
             return self.waited_for == 0
@@ -133,6 +140,8 @@ class Watch:
         return _is_continuous(self.instance) and type(rank) is int and rank == -1 and not _class_processes(self.instance)
 
     def _vacuous(self) -> Verdict:
+        if self._is_mark():
+            return Verdict(Outcome.VACUOUS, MARK)
         size = world_size.effective(self.instance)
         if size == 0:
             return Verdict(Outcome.VACUOUS, "vacuous: its world size is 0 here, so the harness started no rank and nothing was tested")
