@@ -180,6 +180,16 @@ def test_two_runs_and_two_ways_of_running_make_the_same_bytes(tmp_path):
     assert "suite-words.md" in pages(one)
 
 
+def test_a_test_that_tests_nothing_is_named(tmp_path):
+    """A row says which of its tests pytest runs for nothing."""
+    text = "import unittest\nimport pytest\nfrom parameterized import parameterized\n\n\nclass TestA(unittest.TestCase):\n"
+    text += "    @pytest.mark.slow\n    @parameterized.expand(['x'])\n    def test_a(self, n): ...\n"
+    plant(tmp_path, {"test_it.py": text})
+    gen(tmp_path)
+    said = "`0_x`, `test_a`; `test_a` tests nothing: a mark above `parameterized.expand` is put on nothing"
+    assert said in pages(tmp_path)["test_it.py_docs.md"].decode()
+
+
 def test_pages_of_deleted_sources_go(tmp_path):
     """With a source its pages go, and folders that are empty then; all else stays."""
     plant(tmp_path, {"a/b/x.py": "", "y.py": "", "out/a/b/notes.txt": "mine", "out/mine.md": "# Mine\n"})

@@ -993,7 +993,7 @@ def test_what_parameterized_expand_leaves_is_no_test_of_its_own() -> None:
     text += "    @pytest.mark.a\n    @parameterized.expand([], skip_on_empty=True)\n    def test_g(self, q): ...\n"
     found = listed_in(f"{text}class TestT(Mixin, unittest.TestCase): ...\n")
     assert list(found) == ["TestT::test_e", "TestT::test_f", "TestT::test_g"]
-    assert found["TestT::test_e"].docstring.startswith("No test: ")
+    assert found["TestT::test_e"].idle == "a mark above `parameterized.expand` is put on nothing"
     assert found["TestT::test_f"].family
     assert [need.text for need in found["TestT::test_g"].requirements] == ["disabled: no cases"]
 

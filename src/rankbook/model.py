@@ -351,6 +351,8 @@ class Test(Struct, frozen=True):
     """Of a generated test: its parameters and what they are, as written; the device comes as `device`."""
     family: str = ""
     """Why this entry stands for several tests whose names cannot be read, as a clause; empty when it is one test."""
+    idle: str = ""
+    """Why it tests nothing, though pytest finds it, as a clause; empty when it may test something."""
     marks: tuple[str, ...] = ()
     """Pytest marks by which it can be selected, sorted: its own, those of its case, its classes and its module."""
     decorators: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ _METHOD = "parameterized.expand"
 _CLASS = "parameterized_class"
 _EXPAND = ("input", "name_func", "doc_func", "skip_on_empty", "namespace")
 _NO_CASES = "no cases"
+_IDLE = f"a mark above `{_METHOD}` is put on nothing"
 _MARK = "pytest.mark."
 _SKIP = "unittest.skip"
 _SKIPS_IF = {"unittest.skipIf": "({})", "unittest.skipUnless": "not ({})"}
@@ -51,7 +52,7 @@ def kept(function: Function) -> Function:
     return replace(function, decorators=function.decorators[above:]) if above else function
 
 
-def left(draft: Draft, frame: Frame, function: Function, made: Iterable[Variant]) -> tuple[Function, Variant] | None:
+def left(draft: Draft, frame: Frame, function: Function, made: Iterable[Variant]) -> tuple[Function, Variant, str] | None:
     """Give the test that unittest finds under the name of the function itself; None where it finds none, or where only a run can tell.
 
     The decorator leaves None there. A mark of pytest that is put on that can be called, so it passes, and tests nothing; what a skip makes
@@ -62,6 +63,9 @@ def left(draft: Draft, frame: Frame, function: Function, made: Iterable[Variant]
         frame: where the function stands.
         function: the function.
         made: what it is made into.
+
+    Returns:
+        The test, as a function and as a variant of it, and why it tests nothing, as a clause; empty where it is skipped.
     """
     above = function.decorators[: len(function.decorators) - len(kept(function).decorators)]
     if not above or any(need.value == _NO_CASES for each in made for need in each.needs):  # that leaves the function
@@ -84,9 +88,8 @@ def left(draft: Draft, frame: Frame, function: Function, made: Iterable[Variant]
     if not (is_mark or is_skip or ways):
         return None
     needs = () if is_mark or is_skip else guarded(draft, frame.path, function.line, " or ".join(ways))
-    said = f"No test: a mark is put on what `{_METHOD}` leaves under this name, which is nothing." if is_mark and not is_skip else None
-    alone = Function(function.name, function.qualname, function.line, function.end_line, said, tuple(on_it), guard=function.guard)
-    return alone, Variant(function.name, needs=needs)
+    alone = Function(function.name, function.qualname, function.line, function.end_line, decorators=tuple(on_it), guard=function.guard)
+    return alone, Variant(function.name, needs=needs), _IDLE if is_mark and not is_skip else ""
 
 
 def _methods(evaluator: Evaluator, function: Function, each: Decorator) -> list[Variant]:

@@ -57,6 +57,7 @@ class _Method(Struct, frozen=True):
     function: Function
     variant: Variant
     family: str = ""
+    idle: str = ""
 
 
 def collect(draft: Draft, path: str) -> list[Collected]:
@@ -294,6 +295,7 @@ def _of_class(draft: Draft, path: str, held: _Held) -> Iterator[Collected]:
             parameters=_parameters(function.decorators) + written,
             case=tuple({**dict(held.case), **dict(variant.case)}.items()),
             family=method.family or held.family,
+            idle=method.idle,
             marks=_sorted(around, *_marks_of(draft, method)),
             decorators=_sorted(decorated.names_of(draft, ancestor.path, function, held.lineage)),
         )
@@ -469,7 +471,8 @@ def _left(draft: Draft, ancestor: Ancestor, function: Function, made: Iterable[_
         frame = Frame(ancestor.path, function.line, owner=ancestor.facts)
         left = expanded.left(draft, frame, function, [method.variant for method in made])
         if left is not None:
-            yield _Method(ancestor, *left)
+            alone, variant, idle = left
+            yield _Method(ancestor, alone, variant, idle=idle)
 
 
 def _takes_away(constant: Constant, line: int) -> bool:

@@ -70,6 +70,11 @@ class TestRow(Struct, frozen=True):
         return tuple(_distinct(test.name, self.name) for test in self.tests[:_SHOWN])
 
     @property
+    def idle(self) -> tuple[Test, ...]:
+        """Those of its tests that test nothing."""
+        return tuple(test for test in self.tests if test.idle)
+
+    @property
     def more(self) -> int:
         """Number of variants that are not named."""
         return max(0, len(self.tests) - _SHOWN)
