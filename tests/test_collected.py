@@ -91,6 +91,7 @@ READ: dict[str, str] = {
     ),
 }
 NOT_READ: dict[str, str] = {
+    "the text of a set": f"found = [str({{1}}), str(set())]\n{GROWN}",
     "places in a set": f"found = [f'{{place}}{{n}}' for place, n in enumerate({{'a', 'b', 'c'}})]\n{GROWN}",
     "places beside what a set holds": f"found = [pytest.param(n, id=f'{{n}}{{p}}') for p, n in enumerate(set('abc'))]\n{GROWN}",
     "appended in a loop": f"found = []\nfor n in (1, 2, 3):\n    found.append(object())\n{GROWN}",

@@ -119,8 +119,8 @@ def text_of(value: Value) -> str:
     """
     if isinstance(value, Thing):
         return _thing_text(value)
-    if isinstance(value, (list, tuple, dict, set, frozenset)) and not _is_plain(value):
-        raise Unknown("it holds objects, or is a set")
+    if isinstance(value, (list, tuple, dict, set, frozenset)) and (why := _hides(value)):
+        raise Unknown(why)
     return str(value)
 
 
@@ -147,14 +147,17 @@ def member_text(member: Thing) -> str:
     return text
 
 
-def _is_plain(value: Value, depth: int = 8) -> bool:
-    if depth == 0 or isinstance(value, (Thing, Case, set, frozenset)):
-        return False
+def _hides(value: Value, depth: int = 8) -> str:
+    """Say what in a value keeps its text from being known; empty where nothing does."""
+    if depth == 0 or isinstance(value, (Thing, Case)):
+        return "it holds objects"
+    if isinstance(value, (set, frozenset)):
+        return "the text of a set is known when it runs"
     if isinstance(value, dict):
-        return all(_is_plain(each, depth - 1) for pair in value.items() for each in pair)
+        return next((why for pair in value.items() for each in pair if (why := _hides(each, depth - 1))), "")
     if isinstance(value, (list, tuple, range)):
-        return all(_is_plain(each, depth - 1) for each in value)
-    return True
+        return next((why for each in value if (why := _hides(each, depth - 1))), "")
+    return ""
 
 
 def scalar_of(value: Value) -> Value:
