@@ -805,6 +805,11 @@ def is_in(rank, group):
 
 def test_ranks_are_in_it():
     mp.spawn(is_in, (os.getpgrp(),), nprocs=2)
+
+
+def test_session_of_its_own():
+    assert os.getpgrp() != os.getpid()
+    os.setsid()
 """
 
 

@@ -64,17 +64,23 @@ def test_snippets_lie_where_the_site_looks_for_them(project, base, page, fragmen
     assert len(shown) == 1
 
 
-@pytest.mark.parametrize("name", ["build", "dist", "node_modules", "venv"])
+@pytest.mark.parametrize("name", ["build", "dist"])
 def test_pages_in_folders_that_pytest_passes_by(project, name):
-    """The site shows them, so they are run, unless somebody says otherwise."""
-    folder = project(
-        {"mkdocs.yml": MKDOCS.format(docs="docs", more=""), f"docs/{name}/index.md": f"# A\n\n{WRONG}", "docs/index.md": "# B\n"}
-    )
-    assert prove(folder, "docs").outcomes() == {f"docs/{name}/index.md::wrong": "failed"}
-    (folder / name).mkdir()
-    (folder / name / "other.md").write_text(WRONG)
-    assert prove(folder).outcomes() == {f"docs/{name}/index.md::wrong": "failed"}
-    assert prove(folder, "-o", f"norecursedirs={name}").status == pytest.ExitCode.NO_TESTS_COLLECTED
+    """The site shows them, so they are run, unless somebody says otherwise; other matter of pytest stays out."""
+    settings = MKDOCS.format(docs="docs", more="")
+    folder = project({"mkdocs.yml": settings, f"docs/{name}/index.md": f"# A\n\n{WRONG}", "docs/index.md": "# B\n"})
+    found = {f"docs/{name}/index.md::wrong": "failed"}
+    assert prove(folder, "docs").outcomes() == found
+    for other in (name, "docs/node_modules", "docs/venv"):
+        (folder / other).mkdir()
+        (folder / other / "other.md").write_text(WRONG)
+    assert prove(folder).outcomes() == found
+    assert prove(folder, "-o", f"norecursedirs={name} node_modules venv").status == pytest.ExitCode.NO_TESTS_COLLECTED
+    (folder / "mkdocs.yml").write_text(f"{settings}exclude_docs: {name}/\n")
+    assert prove(folder).outcomes() == {}
+    (folder / "mkdocs.yml").write_text(settings)
+    (folder / "docs" / name / "conftest.py").write_text("raise RuntimeError('nobody asked for this')\n")
+    assert prove(folder).outcomes() == {}
 
 
 MANY = f"""\
@@ -132,6 +138,16 @@ def test_what_only_the_site_shows_is_told(project):
         f"other.markdown: the site shows a listing {TOLD} it: assert 1 == 2",
     ]
     assert prove(folder, "docs").outcomes()["docs/hooked.md::wrong"] == "failed"
+
+
+@pytest.mark.parametrize("style", ["inline", "pymdownx-inline", "table"])
+def test_numbers_of_lines_make_no_listing(project, style):
+    """A block that is indented is no listing, whether or not its lines have numbers."""
+    settings = MKDOCS.format(docs="docs", more="").replace(
+        "pymdownx.highlight]", f"{{pymdownx.highlight: {{linenums: true, linenums_style: {style}}}}}]"
+    )
+    folder = project({"mkdocs.yml": settings, "docs/index.md": f"# A\n\n    A quotation, indented\n\n{WRONG}"})
+    assert TOLD not in build(folder)
 
 
 def test_settings_that_pytest_does_not_see_are_told(project):

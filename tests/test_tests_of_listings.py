@@ -17,7 +17,17 @@ FAILING = {
     "a method under a condition": "class TestA:\n    if True:\n        def test_x(self):\n            assert 0\n",
     "an inherited method": "class Base:\n    def test_x(self):\n        assert 0\n\n\nclass TestChild(Base):\n    pass\n",
     "a lambda": "test_it = lambda: 1 / 0\n",
-    "what a call makes": "from functools import partial\n\n\ndef check(a):\n    assert not a\n\n\ntest_it = partial(check, 1)\n",
+    "one that calls itself": "def test_x(n=2):\n    if n > 50:\n        return test_x(n - 1)\n    assert not n\n",
+    "one that is called where nobody comes": "def test_a(tmp_path):\n    assert not tmp_path\n\n\ndef main():\n    test_a('x')\n",
+    "one whose name is a parameter elsewhere": (
+        "def test_a():\n    assert 0\n\n\nclass Runner:\n    def go(self, test_a):\n        return test_a(1)\n"
+    ),
+    "cases beside a call": (
+        "import pytest\n\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_n(n):\n    assert n == 1\n\n\n"
+        "if __name__ == '__main__':\n    test_n(1)\n"
+    ),
+    "a default beside a call": "def test_b(x=1):\n    assert x == 3\n\n\ntest_b(3)\n",
+    "what raises": "import pytest\n\n\ndef testfoo():\n    with pytest.raises(ValueError):\n        int('1')\n",
     "beside one that is called": (
         "def test_a():\n    assert 0\n\n\ndef use(call):\n    call(1)\n\n\ndef test_b(x=1):\n    pass\n\n\nuse(test_b)\n"
     ),
@@ -25,17 +35,29 @@ FAILING = {
 """Tests that fail, as pytest finds them in a file."""
 VACUOUS = {
     "a function under a condition": "import sys\n\nif sys.maxsize < 0:\n    def test_gpu():\n        assert 0\n",
-    "a class with a constructor": "class TestA:\n    def __init__(self):\n        pass\n\n    def test_x(self):\n        assert 0\n",
-    "a class that is made one with a constructor": (
-        "from dataclasses import dataclass\n\n\n@dataclass\nclass TestConfig:\n    a: int\n\n    def test_x(self):\n        assert 0\n"
-    ),
-    "a function that is taken away": "def test_x():\n    assert 0\n\n\ntest = [1]\ndel test, globals()['test_x']\n",
+    "a function that is taken away": "def test_x():\n    assert 0\n\n\ndel test_x\n",
 }
 """Of these pytest finds no test."""
 PROGRAMS = {
     "a step of a loop": "def test_loop(data, model):\n    assert data != model\n\n\nfor epoch in range(2):\n    test_loop(epoch, 2)\n",
     "a function to be called elsewhere": "def test(model, data):\n    return model(data)\n",
     "a function that is called": "def test():\n    print('done')\n\n\ntest()\n",
+    "a step that a function calls": (
+        "def test_loop(data, model):\n    assert data != model\n\n\ndef main():\n    test_loop(1, 2)\n\n\n"
+        "if __name__ == '__main__':\n    main()\n"
+    ),
+    "a function without what it works on": "def test():\n    model.eval()\n    return model(data)\n",
+    "a function that asserts the shape of what it gets": "def test(model, data):\n    assert data.shape == (1, 2)\n",
+    "a lambda that wants something": "test_transform = lambda x: x * 2\n",
+    "a lambda that is handed on": "test_it = lambda: 1 / 0\nprint(test_it)\n",
+    "what a call makes": "from functools import partial\n\ntest_loader = partial(print, sep='')\n",
+    "a fixture": "import pytest\n\n\n@pytest.fixture\ndef test_client():\n    return 1\n",
+    "a class that only says what there is": "from typing import Protocol\n\n\nclass TestLike(Protocol):\n    def test(self): ...\n",
+    "a class with a constructor": "class TestA:\n    def __init__(self):\n        pass\n\n    def test_all(self):\n        assert 0\n",
+    "a class that is made one with a constructor": (
+        "from dataclasses import dataclass\n\n\n@dataclass\nclass TestConfig:\n    a: int\n\n    def test_x(self):\n        assert 0\n"
+    ),
+    "a test case without tests": "import unittest\n\n\nclass Base(unittest.TestCase):\n    def help(self):\n        return 1\n",
     "a class that is used": (
         "class TestRunner:\n    def __init__(self, of):\n        self.of = of\n\n    def test(self):\n        return self.of\n\n\n"
         "assert TestRunner(3).test() == 3\n"
@@ -79,14 +101,24 @@ def test_a_listing_that_calls_such_a_function_is_a_program(proved, name):
     assert proved[0][name] == {"passed"}, proved[1].output
 
 
+RUNS_THEM = """\
+import io
+import unittest
+result = unittest.TextTestRunner(io.StringIO()).run(unittest.defaultTestLoader.loadTestsFromTestCase(TestIt))
+assert result.wasSuccessful()"""
+
+
 def test_tests_in_a_session_are_refused(tmp_path):
-    """Nobody would run them there; a function of such a name that another part calls is none."""
+    """Nobody would run them there; what another part calls, what wants something, and what the session runs itself is none of them."""
     page(
         tmp_path, "p",
         ("python {session=a name=one}", "x = 1"), ("python {session=a name=two}", "def test_x():\n    assert x == 2"),
         ("python {session=b name=three}", "def test_loop(data):\n    assert data"), ("pycon {session=b name=four}", ">>> test_loop(1)"),
+        ("python {session=c name=five}", "import unittest\n\n\nclass TestIt(unittest.TestCase):\n    def test_x(self):\n        pass"),
+        ("python {session=c name=six}", RUNS_THEM), ("python {session=c name=seven}", "def test_step(m, x):\n    assert m"),
     )  # fmt: skip
     result = prove(tmp_path, "docs")
-    assert result.outcomes() == {f"docs/p.md::{name}": "failed" if name == "two" else "passed" for name in ("one", "two", "three", "four")}
+    names = ("one", "two", "three", "four", "five", "six", "seven")
+    assert result.outcomes() == {f"docs/p.md::{name}": "failed" if name == "two" else "passed" for name in names}, result.output
     assert "option 'session' has no meaning on a listing of tests" in result.output
     assert "call test_x in the session" in result.output

@@ -113,6 +113,8 @@ def plan(found: Sequence[Listing], rules: Rules = USUAL, parents: tuple[str, ...
 def _idle_tests(part: Listing, whole: Listing, rules: Rules) -> str | None:
     """Say which tests a part of a session has that nobody would run; None where it has none, or where the session uses them."""
     others = [each.text for each in whole.children if each.line != part.line]
+    if any(test_listing.runs_itself(text) for text in others):
+        return None
     idle = [name for name in test_listing.lone(part, rules) if not any(re.search(rf"\b{name}\b", text) for text in others)]
     if not idle:
         return None

@@ -125,13 +125,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> Gener
 
 
 def _is_on_site(folder: Path) -> bool:
-    """Tell whether a site publishes the pages in a folder: all below its `docs_dir`, but for names that begin with a dot."""
+    """Tell whether a site publishes the pages in a folder, and nothing in it is pytest's own matter: `docs/build`, `docs/dist`."""
     try:
         site = listings.site_of(folder / "index.md")
     except RankbookError:
         return False
-    is_own = site.docs is not None and site.config is not None and site.docs != site.config.parent  # else there may be anything
-    return is_own and site.docs in folder.parents and not folder.name.startswith(".")
+    if folder.name not in ("build", "dist") or site.docs is None or site.config is None or site.docs == site.config.parent:
+        return False
+    is_shown = site.docs in folder.parents and folder.name not in site.excluded
+    return is_shown and any(folder.rglob("*.md")) and not any(folder.rglob("*.py"))
 
 
 def _holds_pages(folder: Path) -> bool:

@@ -28,6 +28,20 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
+def leave_group() -> None:
+    """Put this process into a new process group that it does not lead: whoever leads one may begin no session (`os.setsid`)."""
+    leader = os.fork()
+    if not leader:
+        signal.pause()
+        os._exit(0)
+    try:
+        os.setpgid(leader, leader)
+        os.setpgid(0, leader)
+    finally:
+        os.kill(leader, signal.SIGKILL)
+        os.waitpid(leader, 0)
+
+
 def adopt_orphans() -> None:
     """Make this process the parent of all its descendants whose own parent ends."""
     _prctl(SET_CHILD_SUBREAPER, 1)

@@ -222,7 +222,7 @@ class Supervisor:
             own.close()
 
     def _be_main(self) -> NoReturn:
-        os.setpgid(0, 0)  # a program may signal its process group, as what MPI starts does: its supervisor is none of that
+        processes.leave_group()  # a program may signal its process group, as what MPI starts does: its supervisor is none of that
         os.dup2(self.birth.output, 1)
         os.dup2(self.birth.output, 2)
         os.close(self.birth.output)
@@ -261,7 +261,7 @@ class Supervisor:
 
         def be_rank() -> NoReturn:
             with contextlib.suppress(OSError):  # the main process may have ended
-                os.setpgid(0, self.main)
+                os.setpgid(0, os.getpgid(self.main))
             rank(self.birth, channel)
 
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pkgutil
+import re
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 
@@ -38,23 +39,42 @@ def accepts(listing: Listing, rules: Rules) -> bool:
 def lone(listing: Listing, rules: Rules) -> tuple[str, ...]:
     """Name what is a test in a listing of Python to whoever reads it, and that the listing itself does not use.
 
+    A class with a constructor or a decorator is none, and neither is a function that wants what no fixture is known to give.
+
     Args:
         listing: the listing; one that does not parse has none.
         rules: what pytest takes for tests in its project.
     """
-    return tuple(name for name, is_used in _tests(listing, rules) if not is_used)
+    if runs_itself(listing.text):
+        return ()
+    return tuple(name for name, is_lone in _tests(listing, rules) if is_lone)
+
+
+def runs_itself(text: str) -> bool:
+    """Tell whether a listing may run its tests, or those of another, by itself."""
+    return any(word in text for word in _RUNNERS)
 
 
 def _tests(listing: Listing, rules: Rules) -> list[tuple[str, bool]]:
-    """Name the functions and classes of a listing that are tests to whoever reads it; say of each whether the listing uses it.
-
-    A function that the listing itself calls with arguments is none, whatever its name. Of those that pytest takes for tests though no
-    underscore follows, none are those that it names elsewhere, or that want arguments and assert nothing: `def test(model, data)`.
-    """
+    """Name the functions and classes of a listing that pytest may take for tests; say of each whether it is of no other use there."""
     try:
         return list(_Reading(syntax_tree(listing.data()), rules).tests())
     except (SyntaxError, ValueError, RecursionError):
         return []
+
+
+_RUNNERS = ("globals()", "unittest.main", "pytest.main", "TestLoader", "TestRunner", "run_tests")
+"""What a listing that runs its tests itself has in it."""
+_FIXTURES = frozenset({
+    "cache", "capfd", "capfdbinary", "caplog", "capsys", "capsysbinary", "doctest_namespace", "monkeypatch", "pytestconfig", "pytester",
+    "record_property", "record_testsuite_property", "recwarn", "request", "subtests", "testdir", "tmp_path", "tmp_path_factory", "tmpdir",
+    "tmpdir_factory",
+})  # fmt: skip
+"""What pytest itself gives to tests."""
+_ASSERTS = re.compile(r"\bassert|\braises\(|\bfail\(")
+"""What a test does at some point."""
+_OF_TESTS = re.compile(r"\bmark\b|parametri|\bgiven\b|\bpatch\b")
+"""What decorators of tests are called."""
 
 
 def holds_examples(listing: Listing, rules: Rules) -> bool:
@@ -113,28 +133,53 @@ class _Reading:
         self._rules = rules
         self._statements = list(_statements(tree))
         self._classes = {node.name: node for node in self._statements if isinstance(node, ast.ClassDef)}
-        nodes = list(ast.walk(tree))
-        self._named = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-        calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and (node.args or node.keywords)]
-        self._called = {ast.unparse(call.func) for call in calls}
+        self._functions = {node.name: node for node in self._statements if isinstance(node, _FUNCTIONS)}
+        fixtures = (name for name, node in self._functions.items() if _is_fixture(node))
+        self._fixtures = _FIXTURES.union(fixtures)
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+        self._named = {node.id for node in names}
+        self._called = set(self._calls_of(tree))
+
+    def _calls_of(self, tree: ast.Module) -> Iterator[str]:
+        """Yield the functions that the listing calls with arguments when it is run, by its functions too that it calls."""
+        waiting: list[ast.AST] = [tree]
+        gone_through: set[str] = set()
+        while waiting:
+            within = waiting.pop()
+            own = {each.arg for each in ast.walk(within.args) if isinstance(each, ast.arg)} if isinstance(within, _FUNCTIONS) else set()
+            for node in _own_nodes(within):
+                name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+                if not name or name in own or not isinstance(node, ast.Call):
+                    continue
+                if node.args or node.keywords:
+                    yield name
+                if name in self._functions and name not in gone_through:
+                    gone_through.add(name)
+                    waiting += [self._functions[name]] if not name.startswith("test") else []
 
     def tests(self) -> Iterator[tuple[str, bool]]:
-        """Yield the name of each, and whether the listing uses it."""
+        """Yield the name of each, and whether it is of no other use."""
         for node in self._statements:
-            if (isinstance(node, _FUNCTIONS) and self._is_test(node)) or (isinstance(node, ast.ClassDef) and self._holds_tests(node)):
-                yield node.name, node.name in self._named
-            elif isinstance(node, ast.Assign) and self._makes_test(node.value):
+            if isinstance(node, _FUNCTIONS) and self._is_test(node):
+                yield node.name, node.name not in self._named and self._is_given(node)
+            elif isinstance(node, ast.ClassDef) and self._holds_tests(node):
+                yield node.name, node.name not in self._named and self._is_plain(node)
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and not _required(node.value.args):
                 names = [each.id for each in node.targets if isinstance(each, ast.Name) and each.id.startswith("test_")]
-                yield from ((name, name in self._named) for name in names if name not in self._called)
+                yield from ((name, True) for name in names if name not in self._named)
 
     def _is_test(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-        if node.name in self._called:
+        if _is_fixture(node):
             return False
         if node.name.startswith("test_"):
-            return True
-        wants = node.args.posonlyargs or node.args.args or node.args.kwonlyargs
-        asserts = not wants or any(isinstance(each, ast.Assert) for each in ast.walk(node))
-        return self._rules.is_test_function(node.name) and node.name not in self._named and asserts
+            is_step = node.name in self._called and bool(_required(node.args)) and not self._is_given(node)
+            return not is_step or any(_OF_TESTS.search(ast.unparse(each)) for each in node.decorator_list)
+        is_one = self._rules.is_test_function(node.name) and node.name not in self._named
+        return is_one and self._is_given(node) and _ASSERTS.search(ast.unparse(node)) is not None
+
+    def _is_given(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        """Tell whether all that a function wants is a fixture that is known."""
+        return self._fixtures.issuperset(_required(node.args))
 
     def _holds_tests(self, node: ast.ClassDef, within: frozenset[str] = frozenset()) -> bool:
         """Tell whether a class is one of tests: a test case, or one called like one that has, or inherits, methods called like tests."""
@@ -142,7 +187,7 @@ class _Reading:
             return True
         return (node.name.startswith("Test") or self._rules.is_test_class(node.name)) and self._has_tests(node, within)
 
-    def _has_tests(self, node: ast.ClassDef, within: frozenset[str]) -> bool:
+    def _has_tests(self, node: ast.ClassDef, within: frozenset[str] = frozenset()) -> bool:
         for part in _statements(node):
             if isinstance(part, _FUNCTIONS) and part.name.startswith("test"):
                 return True
@@ -151,11 +196,33 @@ class _Reading:
         bases = {ast.unparse(base) for base in node.bases} & self._classes.keys() - within - {node.name}
         return any(self._has_tests(self._classes[base], within | {node.name, base}) for base in bases)
 
-    @staticmethod
-    def _makes_test(value: ast.expr) -> bool:
-        """Tell whether a value is a function that no statement defines: `lambda: ...`, `partial(check, 2)`."""
-        is_partial = isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] == "partial"
-        return is_partial or isinstance(value, ast.Lambda)
+    def _is_plain(self, node: ast.ClassDef) -> bool:
+        """Tell whether nothing about a class with tests says that it is made for anything else."""
+        if any(isinstance(part, _FUNCTIONS) and part.name in ("__init__", "__new__") for part in _statements(node)):
+            return False
+        is_of_tests = all(ast.unparse(base).endswith("TestCase") or ast.unparse(base) in self._classes for base in node.bases)
+        return not node.decorator_list and is_of_tests and self._has_tests(node)
+
+
+def _is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any("fixture" in ast.unparse(each) for each in node.decorator_list)
+
+
+def _required(arguments: ast.arguments) -> list[str]:
+    """Name the parameters that have no default."""
+    placed = [*arguments.posonlyargs, *arguments.args]
+    named = [each for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default is None]
+    return [each.arg for each in (*placed[: len(placed) - len(arguments.defaults)], *named)]
+
+
+def _own_nodes(within: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a module or of a function, but none of the functions and classes in it."""
+    waiting = list(ast.iter_child_nodes(within))
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, _SCOPES):
+            yield node
+            waiting += ast.iter_child_nodes(node)
 
 
 def _is_case(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> bool:

@@ -48,6 +48,8 @@ class Site(Struct, frozen=True, eq=False, dict=True):
     """Python-Markdown extensions in their order, each with its settings."""
     docs: Path | None = None
     """Folder of its pages; None where there is no `mkdocs.yml`."""
+    excluded: str = ""
+    """What its `exclude_docs` says."""
 
     @functools.cached_property
     def recorder(self) -> Recorder:
@@ -142,7 +144,12 @@ def _site(config: Path, _changed: int, beside: Path | None) -> Site:
     docs = Path(os.path.normpath(config.parent / str(values.get("docs_dir") or "docs")))
     places = {"$docs_dir": docs, "$config_dir": config.parent, **({"": beside} if beside is not None else {})}
     listed = _listed(config, values.get("markdown_extensions"))
-    return Site(config, {**_BUILT_IN, **{name: _led(settings, places) for name, settings in listed.items()}}, docs)
+    return Site(
+        config,
+        {**_BUILT_IN, **{name: _led(settings, places) for name, settings in listed.items()}},
+        docs,
+        str(values.get("exclude_docs") or ""),
+    )
 
 
 class _Relative(Struct, frozen=True):

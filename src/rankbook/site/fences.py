@@ -29,7 +29,7 @@ _PIECE = compiled(
     re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )
 _CLASS = re.compile(r"""\sclass=(?:"([^"]*)"|'([^']*)'|([^\s>]+))""", re.IGNORECASE)
-_NUMBER = re.compile(r'<span class="linenos?(?: special)?">[^<]*</span>')
+_NUMBER = re.compile(r'<span class="linenos?(?: special)?"[^>]*>[^<]*</span>')
 _TAG = re.compile(r"<[^>]*>")
 _AROUND = re.compile(r"highlight(?:table)?|codehilite(?:table)?|code|language-.*")
 """Classes of the elements that engines put around a listing."""
@@ -174,7 +174,7 @@ def _blocks(page: str) -> Iterator[_Block]:
             is_moved = any("footnote" in classes for _, classes, *_ in opened[:place])
             first = next((line for line in map(str.strip, text.splitlines()) if line), "")
             language = _language(opened[: place + 1], page[end : end + _MOST_TAG])
-            is_highlighted = bool(language) or _PART in page[end : piece.start()]
+            is_highlighted = bool(language) or _PART in _NUMBER.sub("", page[end : piece.start()])
             yield _Block(_outermost(opened[: place + 1]), start, key_of(text), is_moved, language, is_highlighted, first)
         del opened[place:]
 
