@@ -394,6 +394,8 @@ def test_extension_modules_that_were_built_in_place_are_there(tmp_path):
     ends = proved(folder)
     assert len([name for name in ends if "::test_" in name]) == 2
     assert {name: end for name, end in ends.items() if end[0] != "passed"} == {}
+    (folder / f"tests/_speedups{suffix}").write_bytes(b"built again, wrongly")
+    assert proved(folder, "--stale")["test_it.py::test_it.py"][0] == "failed"
 
 
 def test_what_goes_through_too_much_data_is_skipped(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import platform
+import posixpath
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -225,6 +226,9 @@ class PageFile(pytest.File):
                 self.collecting[id(job)] = state.prover.submit_collection(job, self.sources(job))
 
     def _runs_of(self, job: Job, known: Proofs) -> dict[str, Run]:
+        """Give what is proved of a job; nothing of one that is run beside extension modules, of which no hash says what was built."""
+        if self._is_beside_compiled(job):
+            return {}
         whole = known.of(self.where, job.names or (job.listing.name,), job.fingerprint, self.modules(job))
         tests = known.of(self.where, job.names, job.fingerprint, self.modules(job)) if job.kind.has_tests else []
         tests = [run for run in tests if "id" in run.case]
@@ -260,6 +264,11 @@ class PageFile(pytest.File):
         # No file can be compared with what a command line said, but a run proves something for the same one only.
         more = {f"{CALLED}{told.called}": sha256(told.called.encode()).hexdigest()} if told.called else {}
         return {f"{told.file}{NAMED}": told.digest, **more}
+
+    def _is_beside_compiled(self, job: Job) -> bool:
+        source = [job.listing.about.source] if job.listing.about is not None else []
+        folders = {posixpath.dirname(path) for path in (*source, *self.modules(job)) if path.endswith(".py")}
+        return any(self.sources(job).compiled_in(folder) for folder in sorted(folders))
 
     def _conftest_files(self, job: Job) -> Mapping[str, str]:
         """Give the conftest files that may define the fixtures of a job's listing."""
