@@ -203,7 +203,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attrs):
         values = dict(attrs)
         self.ids += filter(None, [values.get("id")])
-        self._is_number |= values.get("class") in ("linenos", "lineno")
+        self._is_number |= values.get("class") in ("linenos", "lineno") or "padding-right: 5px" in (values.get("style") or "")
         if tag == "section" and values.get("class") == "rankbook-listing":
             self._outcome, self._is_outcome = "", True
             self.anchors.append(values.get("id"))
@@ -341,6 +341,9 @@ SETTINGS = {
     "numbers in a table": {"pymdownx.highlight": {"linenums": True, "anchor_linenums": True}},
     "numbers in lines": {"pymdownx.highlight": {"linenums": True, "linenums_style": "inline"}},
     "numbers beside lines": {"pymdownx.highlight": {"linenums": True, "linenums_style": "pymdownx-inline"}},
+    "without classes": {"pymdownx.highlight": {"noclasses": True}},
+    "without classes, numbers in lines": {"pymdownx.highlight": {"noclasses": True, "linenums": True, "linenums_style": "inline"}},
+    "without classes, numbers in a table": {"pymdownx.highlight": {"noclasses": True, "linenums": True}},
     "without Pygments": {"pymdownx.highlight": {"use_pygments": False}},
     "codehilite": {"codehilite": {}, "pymdownx.highlight": None},
     "codehilite without Pygments": {"codehilite": {"use_pygments": False}, "pymdownx.highlight": None},
@@ -363,6 +366,103 @@ def test_listings_are_found_however_they_are_marked_up(proved, monkeypatch, chan
     page = elsewhere(proved[0], monkeypatch, made)
     assert {text: page.words.get(text) for text in SHOWN} == SHOWN
     assert max(Counter(page.ids).values()) == 1
+
+
+MOVED = """
+import shutil
+
+def on_config(config):
+    shutil.copytree(config.docs_dir, "merged")
+    shutil.copytree("part", "merged/part")
+    config.docs_dir = "merged"
+"""
+
+
+@pytest.mark.parametrize("way", ["a link", "a link to all", "copies"])
+def test_pages_that_lie_elsewhere(proved, monkeypatch, way):
+    """Their folder is a link, or a plugin has the engine build copies of them with other pages: outcomes are those of the pages by name."""
+
+    def made(root):
+        before = files_of(build(root))
+        if way == "a link":
+            (root / "docs").rename(root / "documentation")
+            (root / "docs").symlink_to("documentation")
+        elif way == "a link to all":
+            root.with_name("link").symlink_to(root)
+            root = root.with_name("link")
+        else:
+            (root / "part").mkdir()
+            (root / "part/one.md").write_text("# One\n\n```python\nelsewhere = 1\n```\n")
+            (root / "hook.py").write_text(MOVED)
+            configure(root, hooks=["hook.py"], not_in_nav="part/")
+        site = build(root, anew=True)
+        plain = Page(site / "part/one.html").words if way == "copies" else None
+        return before == files_of(site), Page(site / "guide.html"), plain
+
+    is_same, page, plain = elsewhere(proved[0], monkeypatch, made)
+    assert {text: page.words.get(text) for text in SHOWN} == SHOWN
+    assert is_same
+    assert plain == ({"elsewhere = 1": None} if way == "copies" else None)
+
+
+GRID = """\
+<div class="grid" markdown>
+
+=== "One"
+
+    ```python
+    grid = 1
+    ```
+
+```python
+grid = 2
+```
+
+</div>
+
+=== "Outer"
+
+    A tab.
+
+=== "Other"
+
+    === "First"
+
+        Another.
+
+    === "Second"
+
+        ```python {name=deep}
+        grid = 3
+        ```
+"""
+
+
+@pytest.mark.browser
+def test_outcomes_in_grids_and_tabs(proved, monkeypatch, chromium):
+    """An outcome is no cell of a grid, and a link to a listing opens the tabs that it stands in."""
+
+    def made(root):
+        (root / "docs/guide.md").write_text("# A guide\n\n" + GRID + "\nA line.\n" * 40)
+        prove(root, "docs/guide.md")
+        with served(build(root)) as address, visits(chromium) as opened:
+            page = opened(viewport=PHONE)
+            page.goto(f"{address}guide.html")
+            cells = page.locator(".grid > *").evaluate_all("all => all.map(each => each.className)")
+            blocks = page.locator(".grid .highlight").evaluate_all("all => all.map(each => each.innerText)")
+            page.goto(f"{address}index.html")
+            page.goto(f"{address}guide.html#rb-listing:deep")
+            block = page.locator("[id='rb-listing:deep']")
+            block.wait_for(state="visible")
+            page.wait_for_function("scrollY > 0")
+            return cells, blocks, block.bounding_box()["y"]
+
+    cells, blocks, top = elsewhere(proved[0], monkeypatch, made)
+    assert len(cells) == 2
+    assert "tabbed-set" in cells[0]
+    assert "highlight" in cells[1]
+    assert "passed" in blocks[1]
+    assert 0 < top < PHONE["height"]
 
 
 def test_drawings_are_no_listings(proved, monkeypatch):

@@ -360,6 +360,23 @@ def test_the_inventory_names_addresses_that_are_there(tmp_path, directories, sta
     assert all(address.endswith("/") == directories for address in addresses)
 
 
+@ORDERS
+def test_the_inventory_of_a_site_in_folders_of_languages(tmp_path, is_first):
+    """Where each language has a folder of its own, the inventory stands beside the pages, and leads to them."""
+    languages = [{"locale": "en", "default": True, "name": "English"}, {"locale": "de", "name": "Deutsch"}]
+    root = project(tmp_path, plugins=[{"i18n": {"docs_structure": "folder", "languages": languages}}], is_first=is_first, nav=None)
+    (root / "docs/en").mkdir()
+    (root / "docs/index.md").rename(root / "docs/en/index.md")
+    done = mkdocs(root, "build")
+    assert done.returncode == 0, done.stdout + done.stderr
+    inventories = list((root / "site").rglob(INVENTORY))
+    assert inventories
+    for file in inventories:
+        addresses = {line[4].partition("#")[0].replace("$", line[1]) for line in inventory_lines(file)}
+        assert len(addresses) > 3
+        assert [each for each in addresses if not (file.parent / each / "index.html").is_file()] == [], file
+
+
 @pytest.mark.parametrize("directories", [True, False])
 @pytest.mark.parametrize("stamp", [True, False])
 def test_names_in_a_picture_lead_to_pages(tmp_path, directories, stamp):

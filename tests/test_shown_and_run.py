@@ -129,15 +129,103 @@ def test_what_only_the_site_shows_is_told(project):
     more = '---\nmore: "\\n```python\\nassert 1 == 3\\n```\\n\\n```bash\\nfalse\\n```\\n"\n---\n'
     files = {
         "mkdocs.yml": MKDOCS.format(docs="docs", more="") + "hooks: [hook.py]\n", "hook.py": hook, "docs/index.md": MANY,
-        "docs/hooked.md": f"{more}# A\n\n{WRONG}", "docs/other.markdown": f"# B\n\n{WRONG}",
+        "docs/hooked.md": f"{more}# A\n\n{WRONG}", "docs/other.markdown": "# B\n\n```python\nassert 1 == 4\n```\n",
     }  # fmt: skip
     folder = project(files)
     told = sorted(line.partition("-  ")[2] for line in build(folder).splitlines() if TOLD in line)
     assert told == [
-        f"hooked.md: the site shows 2 listings {TOLD} them: assert 1 == 3",
-        f"other.markdown: the site shows a listing {TOLD} it: assert 1 == 2",
+        f"hooked.md: the site shows 2 listings {TOLD} them: assert 1 == 3; false",
+        f"other.markdown: the site shows a listing {TOLD} it: assert 1 == 4",
     ]
     assert prove(folder, "docs").outcomes()["docs/hooked.md::wrong"] == "failed"
+
+
+SIGNATURE = '<div class="doc-signature highlight"><pre><code class="language-python">f()</code></pre></div>'
+SOURCE = '<details class="mkdocstrings-source"><summary>s</summary><div class="language-python highlight"><pre>def f</pre></div></details>'
+OUTPUT = '<div class="jp-OutputArea-output"><pre><span class="ansi-red-fg">Error</span></pre></div>'
+ADDED = '<div class="highlight"><pre><span></span><code><span style="color: #333">boom</span>()</code></pre></div>'
+
+
+def test_what_a_hook_adds_to_the_html_is_told(project):
+    """Also where it is marked up without classes; what is no listing is not: signatures, sources and outputs of notebooks."""
+    hook = f"def on_page_content(html, **_):\n    return html + {''.join((SIGNATURE, SOURCE, OUTPUT, *[ADDED] * 6))!r}\n"
+    settings = MKDOCS.format(docs="docs", more="") + "hooks: [hook.py]\n"
+    folder = project({"mkdocs.yml": settings, "hook.py": hook, "docs/index.md": f"# A\n\n{WRONG}"})
+    (told,) = (line.partition("-  ")[2] for line in build(folder).splitlines() if TOLD in line)
+    assert told == f"index.md: the site shows 6 listings {TOLD} them: {'boom(); ' * 5}..."
+
+
+def test_what_another_page_gives_is_run_there(project):
+    """A page that a hook includes has its listings run where they stand."""
+    hook = "def on_page_markdown(markdown, page, **_):\n    return markdown.replace('{part}', open('docs/part.md').read())\n"
+    settings = MKDOCS.format(docs="docs", more="") + "hooks: [hook.py]\n"
+    folder = project({"mkdocs.yml": settings, "hook.py": hook, "docs/index.md": "# A\n\n{part}\n", "docs/part.md": WRONG})
+    assert TOLD not in build(folder)
+    assert prove(folder, "docs").outcomes() == {"docs/part.md::wrong": "failed"}
+
+
+EXECUTED = """\
+# Executed
+
+```python exec="on" source="above"
+assert "above" == "below"
+```
+
+```{.python exec="true" source="tabbed-left" session="one" title="a" timeout="50"}
+x = 1
+print("*hello*")
+```
+
+```python {exec=on source=above session=one}
+assert x == 2
+```
+
+```tree
+docs
+```
+
+```python {.no-run exec=on source=above}
+no = run
+```
+
+```sh exec="1" source="above" session="two" returncode="0"
+false
+```
+
+```pyodide
+import js
+```
+
+```python
+assert 1 == 2
+```
+"""
+
+
+def test_fences_that_a_plugin_runs_are_run(project):
+    """`markdown-exec` shows the code that it runs: pytest runs it too, as it does all other listings of such a page."""
+    settings = MKDOCS.format(docs="docs", more="").replace("[rankbook]", "[rankbook, markdown-exec]")
+    folder = project({"mkdocs.yml": settings, "docs/index.md": EXECUTED})
+    command = [sys.executable, "-m", "mkdocs", "build"]
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=True)
+    assert TOLD not in done.stderr
+    result = prove(folder, "docs")
+    assert result.outcomes() == {
+        f"docs/index.md::executed{number}": outcome
+        for number, outcome in (("", "failed"), ("-2", "passed"), ("-3", "failed"), ("-6", "failed"), ("-8", "failed"))
+    }
+
+
+def test_a_formatter_of_the_site_for_python(project):
+    """What a formatter shows is Python by the word of its fence, so it is run; its own options are not ours, and ours hold."""
+    fence = "{custom_fences: [{name: python, class: play, format: !!python/name:pymdownx.superfences.fence_code_format }]}"
+    settings = MKDOCS.format(docs="docs", more="").replace("pymdownx.superfences", f"{{pymdownx.superfences: {fence}}}")
+    listings = "```{.python .play height=3 name=one}\nassert 0\n```\n\n```{.python ranks=two name=two}\n1\n```\n\n```python\n1\n```\n"
+    folder = project({"mkdocs.yml": settings, "docs/index.md": f"# A\n\n{listings}"})
+    result = prove(folder, "docs")
+    assert result.outcomes() == {"docs/index.md::one": "failed", "docs/index.md::two": "failed", "docs/index.md::a": "passed"}
+    assert "option 'ranks' is 'two'" in result.ends()["docs/index.md::two"]["text"]
+    assert TOLD not in build(folder)
 
 
 @pytest.mark.parametrize("style", ["inline", "pymdownx-inline", "table"])

@@ -27,6 +27,8 @@ class Language(Struct, frozen=True):
     """What a reader calls the file, by suffix or file name, where that is more than `type`."""
 
 
+_RUN_ANYWHERE = frozenset({"python", "pycon", "bash", "console"})
+"""Languages whose listings are run wherever they stand."""
 _DATA = ("text",)
 _HEADERS = {
     ".h": "C or C++ header",
@@ -343,6 +345,12 @@ def by_path(path: str, first_line: str = "") -> Language:
 def by_fence(word: str) -> Language | None:
     """Find the language of the word that a fence carries, in any case; None for an unknown one."""
     return _FENCES.get(word.lower())
+
+
+def is_run_anywhere(word: str) -> bool:
+    """Tell of the word that a fence carries whether its listing is run wherever it stands."""
+    found = by_fence(word)
+    return found is not None and found.name in _RUN_ANYWHERE
 
 
 def type_of(path: str, first_line: str = "", *, is_empty: bool = False) -> str:

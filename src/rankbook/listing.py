@@ -183,7 +183,7 @@ class Listing(Struct, frozen=True):
     refused: bool = False
     """Whether the site shows it as text, because it does not take its opening line; that is its problem."""
     custom: bool = False
-    """Whether the site renders it by a formatter of its own, as a diagram, say; such a fence is declared not code."""
+    """Whether the site renders it by a formatter of its own, as a diagram, say, and its language is none that is run: it is not code."""
     hidden: tuple[tuple[int, str], ...] = ()
     """Lines above it that run first and that the site does not show: their place on the page, and their text with its line end."""
     outputs: tuple[ExpectedOutput, ...] = ()

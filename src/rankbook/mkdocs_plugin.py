@@ -25,7 +25,7 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.toc import get_toc
 
 from rankbook import freshness
-from rankbook.config import Settings, find_root, load
+from rankbook.config import Settings, find_root, load, real
 from rankbook.document import document, survey_tree
 from rankbook.engine_files import list_quickly
 from rankbook.engine_templates import take_compiled
@@ -39,7 +39,7 @@ from rankbook.report import Report, told_of_unparsed
 from rankbook.site import markdown
 from rankbook.site.addresses import Addresses
 from rankbook.site.assets import script, style
-from rankbook.site.fences import BLOCK, anchor_of
+from rankbook.site.fences import BLOCK, Unseen, anchor_of
 from rankbook.site.navigation import expanded, listed, without
 from rankbook.site.shell import Shell, emptied, own_headings
 from rankbook.site.shell import source as shell_source
@@ -75,6 +75,8 @@ _FOR_EACH_PAGE = {
 """Plugins that must see each page built, and what they do."""
 _MOST_PROBLEMS = 50
 """Dead links that are told one by one."""
+_MOST_UNSEEN = 5
+"""Listings of one page that are named."""
 _log = logging.getLogger(get_plugin_logger("rankbook").logger.name)
 """Below the engine's own, by which it counts warnings; ProperDocs calls it by another name."""
 
@@ -109,6 +111,8 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         self._is_soon_over = False
         """Whether the process ends with this build."""
         self._settings = Settings()
+        self._folder = Path()
+        """Of all pages, before another plugin puts copies of them elsewhere."""
         self._manifest: freshness.Manifest | None = None
         """What the run that has just made the pages has left."""
         self._build: _Build | None = None
@@ -145,6 +149,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
     def _generate(self, config: MkDocsConfig) -> MkDocsConfig:
         """Read the settings, and generate the pages of the sources as they are now, before another plugin takes a copy of all pages."""
         self._manifest = None
+        self._folder = _folder_of_pages(config)
         try:
             root = find_root(Path(config.config_file_path or "mkdocs.yml").resolve().parent)
             seen = self._live.look_at_settings(root) if self._live is not None else b""
@@ -168,7 +173,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
 
     def on_pre_build(self, *, config: MkDocsConfig) -> None:
         """Set aside the generated pages of the site."""
-        site = Site(self._settings, Path(config.docs_dir).resolve(), Path(config.site_dir).resolve())
+        site = Site(self._settings, self._folder, Path(config.site_dir).resolve())
         last = self._live.last if self._live else None
         if last is not None:
             site.remember(last.docs, directories=last.directories)
@@ -258,6 +263,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
     def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:  # noqa: ARG002
         """Name the generated pages in the navigation, and show that of its folder beside a page that it does not list."""
         build = self._here
+        build.files = files
         for path in build.docs.stamps:
             page = files.src_uris[path].page
             if page is None:
@@ -299,14 +305,21 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             content = _LINE_LINK.sub(r'\1#L\2"', content)
         names: frozenset[str] = frozenset()
         if page.file.src_uri not in build.docs.stamps:
-            build.look_for_unseen(content, page.file.src_uri, self._settings)
             content, names = self._with_outcomes(content, page.file.src_uri)
             page.present_anchor_ids |= {anchor_of(name) for name in names}
         if LAST_RUN_MARKER in content or PROOF_MARKER in content:
             content = self._with_proof(content, page.file.src_uri, names)
         return f"<div {ENGLISH}>\n{content}\n</div>" if page.file.src_uri in build.docs.stamps else content
 
-    on_page_content = CombinedEvent(_keep_title, _fill_places)
+    @event_priority(-100)
+    def _look_for_unseen(self, content: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG002
+        """Look at what other plugins and hooks have put on the page, too."""
+        build = self._here
+        if not build.is_shell(page) and page.file.src_uri not in build.docs.stamps:
+            build.look_for_unseen(content, page.file.src_uri, self._settings)
+        return content
+
+    on_page_content = CombinedEvent(_keep_title, _fill_places, _look_for_unseen)
 
     @event_priority(100)
     def _take_first(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
@@ -353,7 +366,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Put the generated pages into the site."""
         build = self._here
-        for said in build.unseen:
+        for said in build.told_of_unseen(self._settings):
             _log.info("%s", harmless(said))
         try:
             for asset, content in ((STYLE, style()), (SCRIPT, script(finds=bool(build.docs.stamps)))):
@@ -479,8 +492,8 @@ class _Build:
         """The page of the shell, as the theme has made it."""
         self.anchors: dict[str, str] = {}
         """What the engine calls the headings of that page, by their text."""
-        self.unseen: list[str] = []
-        """What is shown and not run, a sentence for each page."""
+        self._unseen: dict[str, list[Unseen]] = {}
+        """Listings that pytest does not find on the pages that show them."""
         self._warned: set[str] = set()
         self._beside = ExitStack()
         """What goes on beside the engine's own work."""
@@ -497,10 +510,24 @@ class _Build:
             return
         from rankbook.standing import unseen
 
-        page = os.path.relpath(self.site.folder / path, settings.root).replace(os.sep, "/")
-        if found := unseen(settings.root, page, content):
-            what, it = ("a listing", "it") if len(found) == 1 else (f"{len(found)} listings", "them")
-            self.unseen.append(f"{path}: the site shows {what} that pytest does not find in the file, so that nobody runs {it}: {found[0]}")
+        if found := unseen(settings.root, self._below_root(path, settings), content):
+            self._unseen[path] = found
+
+    def told_of_unseen(self, settings: Settings) -> Iterator[str]:
+        """Yield what the site shows and nobody runs, a sentence for each page: a listing that another page gives is run there."""
+        if not self._unseen:
+            return
+        from rankbook.standing import keys_of
+
+        known = keys_of(settings.root, [self._below_root(path, settings) for path in self.docs.by_hand])
+        for path, all_of_it in self._unseen.items():
+            if found := [each.first for each in all_of_it if each.key not in known]:
+                what, it = ("a listing", "it") if len(found) == 1 else (f"{len(found)} listings", "them")
+                named = "; ".join([*found[:_MOST_UNSEEN], *(["..."] if len(found) > _MOST_UNSEEN else [])])
+                yield f"{path}: the site shows {what} that pytest does not find in the file, so that nobody runs {it}: {named}"
+
+    def _below_root(self, path: str, settings: Settings) -> str:
+        return os.path.relpath(self.site.folder / path, settings.root).replace(os.sep, "/")
 
     def start_search(self, settings: Settings) -> None:
         """Bring what the search of the book reads up to date while the engine is at work, where it waits meanwhile."""
@@ -557,14 +584,17 @@ class _Build:
         Returns:
             The generated pages that were there when this was asked before, and are not now.
         """
-        self._files = files
+        self.files = files
         patterns = [config.exclude_docs, *([] if drafts else [getattr(config, "draft_docs", None)])]
         left_out = {path for pattern in patterns if pattern is not None for path in files.src_uris if pattern.match_file(path)}
         paths = files.src_uris.keys() - left_out
         before: Docs | None = self.__dict__.get("docs")
         if before is not None and before.files == paths:
             return frozenset()
-        elsewhere = {path for path in paths if files.src_uris[path].src_dir != config.docs_dir}
+        if real(Path(config.docs_dir)) == real(self.site.folder):
+            elsewhere = {path for path in paths if files.src_uris[path].src_dir != config.docs_dir}
+        else:  # another plugin has put copies of the pages there, with others
+            elsewhere = {path for path in paths if not (self.site.folder / path).is_file()}
         self.docs = Docs(self.site, paths, self.manifest, elsewhere)
         return frozenset(before.stamps.keys() - self.docs.stamps.keys()) if before is not None else frozenset()
 
@@ -579,12 +609,12 @@ class _Build:
     def put_beside(self, *, directories: bool) -> None:
         """Write what the engine has copied, where it is not the same on this site."""
         for path in self.docs.copied if directories else ():
-            self.site.put(self._files.src_uris[path].dest_uri, beside_pages(self.site.folder / path, directories=True))
+            self.site.put(self.files.src_uris[path].dest_uri, beside_pages(self.site.folder / path, directories=True))
 
     def lost_anchors(self) -> Iterator[str]:
         """Say which links of the pages that people wrote name no place on a page of ours: MkDocs knows only what it has built."""
         known: dict[str, set[str]] = {}
-        for file in self._files.documentation_pages():
+        for file in self.files.documentation_pages():
             links = (file.page.links_to_anchors if file.page is not None else None) or {}
             for to, anchors in links.items():
                 if to.src_uri not in self.docs.stamps:
@@ -611,6 +641,12 @@ class _Build:
     def is_shell(self, page: Page) -> bool:
         """Tell whether a page is the one whose shell the others take."""
         return self.is_stamped and page.file.src_uri == self.docs.shell
+
+
+def _folder_of_pages(config: MkDocsConfig) -> Path:
+    """Give the folder of all pages as pytest names it: below the real folder of the settings, whatever is a link below that."""
+    beside = Path(config.config_file_path or "mkdocs.yml").absolute().parent
+    return Path(os.path.normpath(beside.resolve() / os.path.relpath(config.docs_dir, beside)))
 
 
 def _links(contents: Iterable[AnchorLink]) -> Iterator[AnchorLink]:

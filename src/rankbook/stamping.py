@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -42,7 +43,7 @@ def stamp(chosen: argparse.Namespace, settings: Settings, say: Callable[[str], N
     """
     engine = told(settings.root)
     path = real(settings.root / (chosen.site_dir or engine.site_dir))
-    folder = real(settings.root / (chosen.docs_dir or engine.docs_dir))
+    folder = Path(os.path.normpath(settings.root / (chosen.docs_dir or engine.docs_dir)))  # links stay: so does pytest name the pages
     if not path.is_dir():
         raise RankbookError("there is no built site", where=path, right="build the site first, or name its folder with --site-dir")
     if not folder.is_dir():

@@ -17,7 +17,7 @@ from rankbook.config import Settings
 from rankbook.debt import is_proof, smallest_machine
 from rankbook.errors import RankbookError
 from rankbook.git import asked, deciding
-from rankbook.languages import by_fence
+from rankbook.languages import is_run_anywhere
 from rankbook.ledger import collected, is_ahead
 from rankbook.ledger.recent import Brief, Extent, extent, first_ahead, has_only_grown, recorded, unreadable
 from rankbook.ledger.recent import beside as recorded_beside
@@ -26,7 +26,7 @@ from rankbook.listing import Outcome, RankEnd, Run
 from rankbook.page_names import is_page_name
 from rankbook.pytest_settings import CALLED, FILES, NAMED, file_in, pytest_settings_of
 from rankbook.site.besides import CONFTEST
-from rankbook.site.fences import Fence, beside, key_of
+from rankbook.site.fences import Fence, Unseen, beside, key_of
 from rankbook.site.history import Recorded, beat
 from rankbook.site.standing import Standing
 from rankbook.terminal import STEERING, unsteered
@@ -300,8 +300,8 @@ def has_listings(root: Path, page: str) -> bool:
     return _may_hold_fences(root / page) and any(job.is_code for job in _jobs(root, page))
 
 
-def unseen(root: Path, page: str, content: str) -> list[str]:
-    """Give the first lines of the listings of code that a page of the site shows, and that pytest does not find on it.
+def unseen(root: Path, page: str, content: str) -> list[Unseen]:
+    """Give the listings of code that a page of the site shows, and that pytest does not find on it.
 
     Plugins and hooks of the engine put such listings there, and so does a `mkdocs.yml` that pytest does not read.
 
@@ -310,14 +310,25 @@ def unseen(root: Path, page: str, content: str) -> list[str]:
         page: path below it.
         content: HTML of the page.
     """
-    found = _jobs(root, page) if page.endswith(".md") and (root / page).is_file() else []
-    keys = {key_of(job.listing.text) for job in found}
-    keys |= {key_of(output.text) for job in found for output in job.listing.outputs}
-    return [first for word, first in beside(content, keys) if not word or ((language := by_fence(word)) and language.name in _CODE)]
+    found = keys_of(root, [page] if page.endswith(".md") and (root / page).is_file() else [])
+    shown = (each for each in beside(content, found) if not each.word or is_run_anywhere(each.word))
+    return [each for each in shown if each.first != _ERROR]
 
 
-_CODE = frozenset({"python", "pycon", "bash", "console"})
-"""Languages whose listings are run wherever they stand."""
+_ERROR = "Traceback (most recent call last):"
+"""The first line of what a plugin shows of code that it has run itself."""
+
+
+def keys_of(root: Path, pages: Iterable[str]) -> frozenset[str]:
+    """Give the texts that pytest finds on some pages, as `key_of` gives them.
+
+    Args:
+        root: of the project.
+        pages: paths below it.
+    """
+    found = [job.listing for page in pages if _may_hold_fences(root / page) for job in _jobs(root, page)]
+    texts = chain.from_iterable((listing.text, *(output.text for output in listing.outputs)) for listing in found)
+    return frozenset(map(key_of, texts))
 
 
 def _may_hold_fences(page: Path) -> bool:

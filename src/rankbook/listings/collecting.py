@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from rankbook.embedding import is_exact
 from rankbook.errors import PageError
+from rankbook.languages import is_run_anywhere
 from rankbook.listing import About, Listing
 from rankbook.listings import expected, hidden, kept
 from rankbook.listings.about import SOURCE_HEADING, about_of, has_size, is_markdown
 from rankbook.listings.lines import front_matter, split, without_prefix
 from rankbook.listings.mending import true_end, with_longer_fence
 from rankbook.listings.naming import named
-from rankbook.listings.options import as_name, is_name, problem_of
+from rankbook.listings.options import as_name, is_name, is_option, problem_of
 from rankbook.listings.origins import origins
 from rankbook.listings.refusals import why
 from rankbook.listings.rendered import Heading, Shown, shown
@@ -226,6 +227,8 @@ def _touches(view: _View, above: Fence, below: Fence) -> bool:
 
 def _of_fence(view: _View, fence: Fence, heading: Heading) -> Listing:
     header = replace(fence.header, language=fence.header.language or view.default_language)
+    is_custom = fence.custom and not is_run_anywhere(header.language)
+    header = _of_ours(header) if fence.custom and not is_custom else header
     options = dict.fromkeys(header.classes, "") | {key: value or "" for key, value in header.values.items()}
     comment = next((comment for comment in _comments(view) if _is_above(view, comment, fence)), None)
     return Listing(
@@ -236,12 +239,19 @@ def _of_fence(view: _View, fence: Fence, heading: Heading) -> Listing:
         text=view.text(fence.start + 1, fence.end - 1, fence.width),
         line=view.number(fence.start),
         first_line=view.number(fence.start) + 1,
-        problem=None if fence.custom else _flipped(view, fence, header) or _problem(header) or (_ill(view, comment) if comment else None),
+        problem=None if is_custom else _flipped(view, fence, header) or _problem(header) or (_ill(view, comment) if comment else None),
         heading=heading.text,
-        custom=fence.custom,
+        custom=is_custom,
         hidden=tuple(_hidden_lines(view, comment, fence)) if comment else (),
         lines=view.numbers(fence.start + 1, fence.end - 1),
     )
+
+
+def _of_ours(header: Header) -> Header:
+    """Give the header of a fence that a formatter of the site's own renders with the options alone that are ours: it has others."""
+    classes = tuple(each for each in header.classes if is_option(each, header.language))
+    values = {key: value for key, value in header.values.items() if is_option(key, header.language)}
+    return replace(header, classes=classes, values=values)
 
 
 def _comments(view: _View) -> list[Comment]:

@@ -174,6 +174,19 @@ def as_name(text: str) -> str:
     return _NAME_BREAKS.sub("-", text) or "listing"
 
 
+def is_option(name: str, language: str) -> bool:
+    """Tell whether a word on a fence is an option that has a meaning on its language.
+
+    Args:
+        name: a key, or a class.
+        language: the word that the fence carries.
+    """
+    option, known = _KEYS.get(name) or _CLASSES.get(name), by_fence(language)
+    if option is None:
+        return name.startswith(ENVIRONMENT)
+    return option.languages is None or (known is not None and known.name in option.languages)
+
+
 def problem_of(classes: tuple[str, ...], values: Mapping[str, str | None], language: str) -> str | None:
     """Say what is wrong with the language and the options of a listing.
 

@@ -143,13 +143,49 @@ def _site(config: Path, _changed: int, beside: Path | None) -> Site:
     values = _values(config)
     docs = Path(os.path.normpath(config.parent / str(values.get("docs_dir") or "docs")))
     places = {"$docs_dir": docs, "$config_dir": config.parent, **({"": beside} if beside is not None else {})}
-    listed = _listed(config, values.get("markdown_extensions"))
+    listed = _with_fences_of_plugins(_listed(config, values.get("markdown_extensions")), values.get("plugins"))
     return Site(
         config,
         {**_BUILT_IN, **{name: _led(settings, places) for name, settings in listed.items()}},
         docs,
         str(values.get("exclude_docs") or ""),
     )
+
+
+def _with_fences_of_plugins(listed: Mapping[str, Mapping[str, Any]], plugins: object) -> Mapping[str, Mapping[str, Any]]:
+    """Add the fences that `markdown-exec` adds to a site: those that ask to be run by it are rendered by its own formatter.
+
+    Source: https://pawamoy.github.io/markdown-exec/
+    """
+    entries = [entry for each in plugins if isinstance(each, dict) for entry in each.items()] if isinstance(plugins, list) else []
+    entries += [(each, None) for each in plugins if isinstance(each, str)] if isinstance(plugins, list) else []
+    found = {**dict(entries), **(plugins if isinstance(plugins, dict) else {})}
+    if "markdown-exec" not in found or "pymdownx.superfences" not in listed:
+        return listed
+    settings = found["markdown-exec"]
+    chosen = settings.get("languages") if isinstance(settings, dict) else None
+    languages = [each for each in chosen if isinstance(each, str)] if isinstance(chosen, list) else _EXECUTED
+    added = [{"name": word, "class": word, "validator": _Executed(), "format": _Missing("markdown_exec.formatter")} for word in languages]
+    own = listed["pymdownx.superfences"]
+    theirs = own.get("custom_fences")
+    return {**listed, "pymdownx.superfences": {**own, "custom_fences": [*(theirs if isinstance(theirs, list) else []), *added]}}
+
+
+_EXECUTED = ("bash", "console", "md", "markdown", "py", "python", "pycon", "pyodide", "sh", "tree")
+"""Words of the fences that it takes."""
+_ALWAYS = ("pyodide", "tree")
+"""Those that it takes whatever they ask for."""
+_NO = frozenset({"", "no", "off", "false", "0"})
+
+
+class _Executed(Struct, frozen=True):
+    """Stands for the validator of `markdown-exec`: it takes a fence that asks to be run."""
+
+    def __call__(self, language: str, inputs: dict[str, str], options: dict[str, Any], _attributes: object, _md: object) -> bool:
+        """Tell whether it takes a fence."""
+        auto = [each.strip() for each in os.environ.get("MARKDOWN_EXEC_AUTO", "").split(",")]
+        options.update(inputs)
+        return language in (*_ALWAYS, *auto) or inputs.get("exec", "no").lower() not in _NO
 
 
 class _Relative(Struct, frozen=True):

@@ -24,17 +24,21 @@ _PIECE = compiled(
     r"""
     <!--.*?-->
   | <(?P<raw>script|style|template|textarea)\b.*?</(?P=raw)\s*>
-  | <(?P<close>/?)(?P<tag>div|pre|table|tbody|td|tr)(?P<attributes>(?:\s(?:"[^"]*"|'[^']*'|[^>"'])*+)?)>
+  | <(?P<close>/?)(?P<tag>div|pre|details|table|tbody|td|tr)(?P<attributes>(?:\s(?:"[^"]*"|'[^']*'|[^>"'])*+)?)>
     """,
     re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )
 _CLASS = re.compile(r"""\sclass=(?:"([^"]*)"|'([^']*)'|([^\s>]+))""", re.IGNORECASE)
-_NUMBER = re.compile(r'<span class="linenos?(?: special)?"[^>]*>[^<]*</span>')
+_NUMBER = re.compile(r'<span (?:class="linenos?(?: special)?"[^>]*|style="[^"]*padding-right: 5px;[^"]*")>[^<]*</span>')
+"""The number of a line, with classes or, where the site wants none, with Pygments' own style."""
 _TAG = re.compile(r"<[^>]*>")
 _AROUND = re.compile(r"highlight(?:table)?|codehilite(?:table)?|code|language-.*")
 """Classes of the elements that engines put around a listing."""
 _CODE = re.compile(r"<code(?P<attributes>[^>]*)>", re.IGNORECASE)
-_PART = '<span class="'
+_PART = re.compile(r'<span (?:class="(?!(?:w|twemoji)")|style=")')
+"""What an engine tells apart in code; blanks and icons are in what is none, too."""
+_NO_LISTING = frozenset({"doc-signature", "mkdocstrings-source", "jp-OutputArea", "jp-OutputArea-output"})
+"""Classes of what plugins put around signatures, sources and outputs of notebooks, which are marked up as listings are."""
 _MOST_TAG = 300
 """Characters of an element's beginning."""
 _SHOWN = re.compile(r'<section class="rankbook-listing"[^>]*>.*?</section>\n', re.DOTALL)
@@ -47,6 +51,16 @@ class Fence(NamedTuple):
     """Of the listing that it is; empty when it is none that is run."""
     key: str
     """What it holds, as far as an engine leaves that as it is."""
+
+
+class Unseen(NamedTuple):
+    """A listing that stands in the HTML of a page alone."""
+
+    word: str
+    """Of its fence; empty where no element says it."""
+    first: str
+    """Its first line."""
+    key: str
 
 
 class _Block(NamedTuple):
@@ -62,7 +76,7 @@ class _Block(NamedTuple):
     language: str
     """The word of its fence; empty when its element does not say it."""
     is_highlighted: bool
-    """Whether it has a language, or parts that an engine has told apart."""
+    """Whether it has a language, or parts that an engine has told apart, and is no signature, source or output."""
     first: str
     """The first line of its text that is not blank."""
 
@@ -120,16 +134,16 @@ def with_outcomes(page: str, fences: Sequence[Fence], outcomes: Mapping[str, str
     return pieces[0] + "".join(f"{part}{piece}" for part, piece in zip(parts, pieces[1:], strict=True)), anchored
 
 
-def beside(page: str, keys: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the highlighted listings in the HTML of a page that hold none of some texts: the word of each one's fence, and its first line.
-
-    The word is empty where no element says it.
+def beside(page: str, keys: Collection[str]) -> Iterator[Unseen]:
+    """Yield the highlighted listings in the HTML of a page that hold none of some texts.
 
     Args:
         page: HTML.
         keys: of the texts, as `key_of` gives them.
     """
-    yield from ((block.language, block.first) for block in _blocks(page) if block.is_highlighted and block.key and block.key not in keys)
+    for block in _blocks(without_outcomes(page)):
+        if block.is_highlighted and block.key and block.key not in keys:
+            yield Unseen(block.language, block.first, block.key)
 
 
 def _has_anchor(page: str, name: str) -> bool:
@@ -174,7 +188,8 @@ def _blocks(page: str) -> Iterator[_Block]:
             is_moved = any("footnote" in classes for _, classes, *_ in opened[:place])
             first = next((line for line in map(str.strip, text.splitlines()) if line), "")
             language = _language(opened[: place + 1], page[end : end + _MOST_TAG])
-            is_highlighted = bool(language) or _PART in _NUMBER.sub("", page[end : piece.start()])
+            is_other = any(_NO_LISTING.intersection(classes) for _, classes, *_ in opened[: place + 1])
+            is_highlighted = not is_other and (bool(language) or _PART.search(_NUMBER.sub("", page[end : piece.start()])) is not None)
             yield _Block(_outermost(opened[: place + 1]), start, key_of(text), is_moved, language, is_highlighted, first)
         del opened[place:]
 
@@ -192,11 +207,14 @@ def _language(opened: Sequence[tuple[str, Collection[str], int, int]], inner: st
 
 
 def _outermost(opened: Sequence[tuple[str, Collection[str], int, int]]) -> int:
-    """Give where the outermost of the elements begins that an engine has put around the last one."""
-    found = opened[-1][2]
+    """Give where the outermost of the elements begins that an engine has put around the last one; in a grid that one itself begins there.
+
+    What stands in a grid by itself is a cell of it.
+    """
+    inner = found = opened[-1][2]
     for tag, classes, start, _ in reversed(opened[:-1]):
         is_around = any(map(_AROUND.fullmatch, classes))
         if tag == "pre" or (classes and not is_around):
-            break
+            return inner if "grid" in classes and "cards" not in classes else found
         found = start if is_around else found
     return found

@@ -90,9 +90,21 @@
     say(ends[0] === ends[1] ? `Line ${ends[0]}` : `Lines ${ends[0]} to ${ends[1]}`);
   };
 
+  // A listing in a tab that is not open is shown when a link leads to it.
+  const reveal = () => {
+    const target = asked.startsWith("#rb-listing:") && document.getElementById(decodeURIComponent(asked.slice(1)));
+    if (!target || target.getClientRects().length) return;
+    for (let block = target.closest(".tabbed-block"); block; block = block.parentElement.closest(".tabbed-block")) {
+      const place = [...block.parentElement.children].indexOf(block);
+      block.closest(".tabbed-set").querySelectorAll(":scope > input")[place]?.click();
+    }
+    target.scrollIntoView();
+  };
+
   const arrive = () => {
     if (picked && picked === asked) return;
     picked = "";
+    reveal();
     const old = OLD.exec(asked);
     if (old && !document.getElementById(asked.slice(1)) && line(old[1])) {
       asked = `#L${old[1]}`;
