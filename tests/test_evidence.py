@@ -189,6 +189,7 @@ def test_a_mark_is_no_test(events, engine):
 
 
 LOOPING = """
+import multiprocessing
 import unittest
 from unittest import mock
 
@@ -198,13 +199,14 @@ import torch.multiprocessing as mp
 from torch.multiprocessing import start_processes
 
 NONE = [n for n in (1, 2) if n <= torch.cuda.device_count() * 0]
+FORK = multiprocessing.get_context("fork")
 
 
 def run(rank):
     pass
 
 
-def start(func, sizes=NONE):
+def launch(func, sizes=NONE):
     for n in sizes:
         mp.spawn(func, nprocs=n)
 
@@ -231,7 +233,7 @@ def test_vacuous_loop():
 
 def test_vacuous_helper():
     name = "x"
-    start(run)
+    launch(run)
 
 
 def test_vacuous_within():
@@ -239,7 +241,7 @@ def test_vacuous_within():
         assert False
     with torch.no_grad():
         for n in NONE:
-            start(inner, [n])
+            launch(inner, [n])
 
 
 class TestA(unittest.TestCase):
@@ -257,16 +259,16 @@ class TestA(unittest.TestCase):
 
 @pytest.mark.parametrize("size", [1])
 def test_vacuous_case(size):
-    start(run, NONE)
+    launch(run, NONE)
 
 
 def test_passed_rounds():
-    start(run, [1])
+    launch(run, [1])
 
 
 def test_passed_more():
     run(0)
-    start(run)
+    launch(run)
 
 
 def test_passed_choice():
@@ -343,6 +345,111 @@ def test_passed_returns():
         if torch.cuda.device_count() * 0 < n:
             return
         mp.spawn(run, nprocs=n)
+
+
+def test_vacuous_processes():
+    for n in [4, 8]:
+        if n > torch.cuda.device_count() * 0:
+            continue
+        ps = []
+        for r in range(n):
+            p = multiprocessing.Process(target=run, args=(r,))
+            p.start()
+            ps.append(p)
+        for p in ps:
+            p.join()
+            assert p.exitcode == 0
+
+
+def test_vacuous_comprehension():
+    for n in NONE:
+        ps = [mp.Process(target=run, args=(r,)) for r in range(n)]
+        for p in ps:
+            p.start()
+        for p in ps:
+            p.join()
+        assert all(p.exitcode == 0 for p in ps)
+
+
+def test_vacuous_context():
+    ctx = mp.get_context("spawn")
+    world_size = torch.cuda.device_count() * 0
+    processes = []
+    for rank in range(world_size):
+        process = ctx.Process(target=run, args=(rank,), daemon=True)
+        process.start()
+        processes.append(process)
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0, "a rank"
+
+
+class Worker(mp.Process):
+    pass
+
+
+class TestQ(unittest.TestCase):
+    SIZES = NONE
+
+    def test_vacuous_worker(self):
+        for n in self.SIZES:
+            workers = [Worker(target=run, args=(0,)), FORK.Process(target=run, args=(1,))]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+                self.assertEqual(worker.exitcode, 0)
+
+
+def test_passed_process():
+    for n in [1]:
+        p = FORK.Process(target=run, args=(0,))
+        p.start()
+        p.join()
+        assert p.exitcode == 0
+
+
+def test_passed_one_of_two():
+    for n in [1, 4]:
+        if n > 1:
+            continue
+        p = FORK.Process(target=run, args=(0,))
+        p.start()
+        p.join()
+        assert p.exitcode == 0
+
+
+def test_passed_unstarted():
+    for n in [1, 2]:
+        p = mp.Process(target=run, args=(n,))
+        assert p.exitcode is None
+        assert not p.is_alive()
+
+
+def test_passed_looks():
+    ps = [mp.Process(target=run, args=(r,)) for r in range(0)]
+    for p in ps:
+        p.start()
+    assert not ps
+
+
+def test_passed_before():
+    for n in [1, 2]:
+        run(n)
+        if n > 0:
+            continue
+        p = mp.Process(target=run, args=(n,))
+        p.start()
+
+
+def test_passed_no_process():
+    class Timer:
+        def start(self):
+            pass
+
+    for n in NONE:
+        p = Timer()
+        p.start()
 """
 
 
@@ -350,7 +457,7 @@ def test_passed_returns():
 def test_a_loop_without_a_round_has_started_no_rank(events, engine):
     """All that the test does is to start ranks, and none was: it is as good as not run. One that may have done more is left alone."""
     found = events(engine, LOOPING)
-    assert len(found) == 20
+    assert len(found) == 30
     for name, event in found.items():
         assert event["outcome"] == name.partition("test_")[2].partition("_")[0], (name, event)
     assert "in a loop that started none here" in found["test_vacuous_helper"]["reason"]

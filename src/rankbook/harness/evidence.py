@@ -123,7 +123,7 @@ class Watch:
         if outcome == "passed" and not self.waited_for and not self.records():
             if observing.started_nobody(self.since):
                 return Verdict(Outcome.VACUOUS, observing.UNSTARTED)
-            if rounds.is_to_start(self.test):
+            if not observing.started_anybody(self.since) and rounds.is_to_start(self.test):
                 return Verdict(Outcome.VACUOUS, rounds.UNSTARTED)
         found = self._thread_that_left(outcome) or self._dead_rank(outcome)
         if found is None and outcome == "passed":

@@ -124,6 +124,11 @@ def started_nobody(since: float) -> bool:
     return any(note.what == NOBODY and note.pid == os.getpid() and note.at >= since for note in observer().read())
 
 
+def started_anybody(since: float) -> bool:
+    """Whether this process has started a process of `multiprocessing` since a moment."""
+    return any(moment >= since for moment in observer().started.values())
+
+
 def was_cut_off(record: RankRecord) -> bool:
     """Whether a rank is known to have ended without the steps by which an interpreter ends: by `os._exit` or a signal."""
     own = {note.what for note in observer().read() if note.pid == record.pid}

@@ -1,8 +1,8 @@
 """Whether a test was to start ranks in a loop, whatever happens: one that started none has had no round of it, and has tested nothing.
 
 `for size in [n for n in (1, 2, 4) if n <= torch.cuda.device_count()]: mp.spawn(run, nprocs=size)` is one without a GPU, so is one that
-passes over a size by `continue`, and so is a call of a function that does this. What may have left before, or does something else that may
-fail, is not judged.
+passes over a size by `continue`, and so is a call of a function that does this; processes of `multiprocessing` that a loop makes and starts
+are the same. What may have left before, or does something else that may fail, is not judged.
 """
 
 from __future__ import annotations
@@ -10,16 +10,25 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import multiprocessing
 import re
 import textwrap
-from collections.abc import Callable, Iterable
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from types import FunctionType, MethodType, ModuleType
-from typing import Any
+from itertools import chain
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
 
-UNSTARTED = "vacuous: it was to start its ranks by torch.multiprocessing in a loop that started none here"
+UNSTARTED = "vacuous: it was to start its ranks by multiprocessing in a loop that started none here"
 """Why a test of which this is so has not passed."""
 _STARTS = frozenset({"spawn", "start_processes"})
+_PROCESS = "Process"
+"""What processes, and what contexts call them, are named after."""
+_HANDLES = frozenset({"append", "join", "terminate", "kill", "close"})
+"""Methods of processes, and of lists of them, that nothing comes of where there are none."""
 _MODULES = "torch.multiprocessing"
 _DEPTH = 3
 """Functions that are followed from one to the next."""
@@ -57,8 +66,10 @@ def _plain(function: Any) -> FunctionType | None:
 @functools.cache
 def _names(function: FunctionType, owner: type, depth: int) -> bool:
     """Tell whether a function, or one that it may call, has a name of what starts ranks: most have none, and their text is not read."""
-    names = function.__code__.co_names
-    if not _STARTS.isdisjoint(names):
+    code = function.__code__
+    within = (each for each in code.co_consts if isinstance(each, CodeType) and each.co_name == "<listcomp>")
+    names = (*code.co_names, *chain.from_iterable(each.co_names for each in within))
+    if any(name in _STARTS or name.endswith(_PROCESS) for name in (*names, *code.co_freevars)):
         return True
     values = (each for name in names for each in (function.__globals__.get(name), inspect.getattr_static(owner, name, None)))
     called = [each for each in map(_plain, [*values, *(_cells(function).values())]) if each is not None]
@@ -78,7 +89,7 @@ def _found(function: Any, owner: Any, depth: int) -> str:
     """Tell how a function starts ranks: `in a loop`, `at once`; empty where it may do without, or does more."""
     plain = _plain(function)
     definition = _definition(plain) if plain is not None and depth else None
-    return "" if plain is None or definition is None else _in(definition.body, functools.partial(_meant, plain, owner), owner, depth)
+    return "" if plain is None or definition is None else _in(definition.body, _Function.of(plain, owner, definition), depth)
 
 
 def _definition(function: FunctionType) -> ast.FunctionDef | None:
@@ -90,29 +101,118 @@ def _definition(function: FunctionType) -> ast.FunctionDef | None:
     return node if isinstance(node, ast.FunctionDef) and not _FEIGNED.search(text) else None
 
 
-def _in(body: Iterable[ast.stmt], meant: Callable[[ast.expr], Any], owner: Any, depth: int, *, in_loop: bool = False) -> str:
+class _Function(NamedTuple):
+    """A function, and what is known of the names in it."""
+
+    code: CodeType
+    known: Mapping[str, Any]
+    """What the names of its module, and of the function around it, stand for."""
+    owner: Any
+    """What it is a method of."""
+    contexts: frozenset[str] = frozenset()
+    """Its own names of contexts of `multiprocessing`."""
+    processes: frozenset[str] = frozenset()
+    """Its own names of processes, and of lists of them."""
+
+    @classmethod
+    def of(cls, function: FunctionType, owner: Any, definition: ast.FunctionDef) -> _Function:
+        """Read what it gives names to."""
+        bare = cls(function.__code__, ChainMap(_cells(function), function.__globals__), owner)
+        given = [(target.id, value) for target, value in _assigned(definition) if isinstance(target, ast.Name)]
+        made = ((name, bare.meant(value.func)) for name, value in given if isinstance(value, ast.Call))
+        found = bare._replace(contexts=frozenset(name for name, called in made if getattr(called, "__name__", "") == "get_context"))
+        names = {name for name, value in given if any(map(found.makes, _elements(value)))}
+        for _ in range(2):  # a process of a list, a list of such processes
+            names |= set(_handed_on(definition, names))
+        return found._replace(processes=frozenset(names))
+
+    def meant(self, node: ast.expr) -> Any:
+        """Give what an expression means; None where that is not known."""
+        code = self.code
+        if isinstance(node, ast.Attribute):
+            if isinstance(node.value, ast.Name) and node.value.id in self.contexts:
+                return getattr(multiprocessing.get_context(), node.attr, None)
+            if isinstance(node.value, ast.Name) and node.value.id == "self" == next(iter(code.co_varnames), ""):
+                return inspect.getattr_static(type(self.owner), node.attr, None)
+            holder = self.meant(node.value)
+            return getattr(holder, node.attr, None) if isinstance(holder, (ModuleType, type, BaseContext)) else None
+        if not isinstance(node, ast.Name) or node.id in code.co_varnames or node.id in code.co_cellvars:
+            return None
+        return self.known.get(node.id)
+
+    def makes(self, node: ast.expr) -> bool:
+        """Tell whether an expression makes a process."""
+        called = self.meant(node.func) if isinstance(node, ast.Call) else None
+        return isinstance(called, type) and issubclass(called, BaseProcess)
+
+    def is_of_process(self, node: ast.expr, methods: frozenset[str]) -> bool:
+        """Tell whether an expression calls one of some methods of a process, or of a list of processes."""
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in methods:
+            return False
+        return isinstance(node.func.value, ast.Name) and node.func.value.id in self.processes
+
+
+def _assigned(definition: ast.FunctionDef) -> Iterator[tuple[ast.expr, ast.expr]]:
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Assign):
+            yield from ((target, node.value) for target in node.targets)
+
+
+def _elements(node: ast.expr) -> list[ast.expr]:
+    """Give what an expression consists of: what a list has, or a comprehension makes, or itself."""
+    return node.elts if isinstance(node, ast.List) else [node.elt] if isinstance(node, ast.ListComp) else [node]
+
+
+def _handed_on(definition: ast.FunctionDef, names: set[str]) -> Iterator[str]:
+    """Yield the names of lists that one of some processes is put into, and of what goes through lists of them."""
+    for node in ast.walk(definition):
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.Name) and node.iter.id in names and isinstance(node.target, ast.Name):
+            yield node.target.id
+        elif isinstance(node, ast.Call) and any(isinstance(each, ast.Name) and each.id in names for each in node.args):
+            to = node.func
+            if isinstance(to, ast.Attribute) and to.attr == "append" and isinstance(to.value, ast.Name):
+                yield to.value.id
+
+
+def _in(body: Iterable[ast.stmt], within: _Function, depth: int, *, in_loop: bool = False) -> str:
     """Tell the same of statements; in a loop a condition may pass over what starts ranks."""
     found = ""
     for node in body:
-        here = ""
-        if isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign)):
-            here = _starts(node.value, meant, owner, depth)
-        elif isinstance(node, (ast.For, ast.While)) and not node.orelse:
-            here = "in a loop" if _in(node.body, meant, owner, depth, in_loop=True) else ""
-        elif isinstance(node, ast.With) and not any(_CATCHES.search(ast.unparse(item.context_expr)) for item in node.items):
-            here = _in(node.body, meant, owner, depth, in_loop=in_loop)
-        elif isinstance(node, ast.If) and in_loop:
-            sides = [_in(side, meant, owner, depth, in_loop=True) for side in (node.body, node.orelse) if not _only_says(side)]
+        if isinstance(node, ast.If) and in_loop:
+            sides = [_in(side, within, depth, in_loop=True) for side in (node.body, node.orelse) if not _only_says(side)]
             if not all(sides):
                 return ""
             here = "".join(sides[:1])
-            if not sides:
-                continue
+        else:
+            here = _of(node, within, depth, in_loop=in_loop)
+            if not here and not (isinstance(node, _SETTING) or _only_says([node]) or _awaits(node, within)):
+                return ""
+            if here == "at once" and not isinstance(node, ast.With):
+                return here  # what comes behind is done where ranks were started
         if here:
             found = here if found in ("", here) else "at once"
-        elif not (isinstance(node, _SETTING) or _only_says([node])):
-            return ""
     return found
+
+
+def _of(node: ast.stmt, within: _Function, depth: int, *, in_loop: bool) -> str:
+    """Tell the same of one statement that is no condition."""
+    if isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign)):
+        return _starts(node.value, within, depth)
+    if isinstance(node, (ast.For, ast.While)) and not node.orelse:
+        return "in a loop" if _in(node.body, within, depth, in_loop=True) else ""
+    if isinstance(node, ast.With) and not any(_CATCHES.search(ast.unparse(item.context_expr)) for item in node.items):
+        return _in(node.body, within, depth, in_loop=in_loop)
+    return ""
+
+
+def _awaits(node: ast.stmt, within: _Function) -> bool:
+    """Tell whether a statement does no more than to wait for processes and to look at how they ended."""
+    if isinstance(node, ast.For) and not node.orelse:
+        return all(_awaits(each, within) for each in node.body)
+    if isinstance(node, ast.Expr) and within.is_of_process(node.value, _HANDLES):
+        return True
+    looks = isinstance(node, ast.Assert) or (isinstance(node, ast.Expr) and ast.unparse(node).startswith("self.assert"))
+    return looks and any(isinstance(each, ast.Attribute) and each.attr == "exitcode" for each in ast.walk(node))
 
 
 def _only_says(body: Iterable[ast.stmt]) -> bool:
@@ -128,23 +228,14 @@ def _says(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and _SAYS.search(ast.unparse(node.func)) is not None
 
 
-def _starts(node: ast.expr | None, meant: Callable[[ast.expr], Any], owner: Any, depth: int) -> str:
-    called = meant(node.func) if isinstance(node, ast.Call) else None
+def _starts(node: ast.expr | None, within: _Function, depth: int) -> str:
+    if not isinstance(node, ast.Call):
+        return ""
+    if within.is_of_process(node, frozenset({"start"})):
+        return "at once"
+    called = within.meant(node.func)
     if called is None:
         return ""
     if getattr(called, "__name__", "") in _STARTS and str(getattr(called, "__module__", "")).startswith(_MODULES):
         return "at once"
-    return _found(called, owner, depth - 1)
-
-
-def _meant(function: FunctionType, owner: Any, node: ast.expr) -> Any:
-    """Give what a name means in a function; None where that is not known."""
-    code = function.__code__
-    if isinstance(node, ast.Attribute):
-        if isinstance(node.value, ast.Name) and node.value.id == "self" == next(iter(code.co_varnames), ""):
-            return inspect.getattr_static(type(owner), node.attr, None)
-        holder = _meant(function, owner, node.value)
-        return getattr(holder, node.attr, None) if isinstance(holder, (ModuleType, type)) else None
-    if not isinstance(node, ast.Name) or node.id in code.co_varnames or node.id in code.co_cellvars:
-        return None
-    return _cells(function)[node.id] if node.id in _cells(function) else function.__globals__.get(node.id)
+    return _found(called, within.owner, depth - 1)
