@@ -109,6 +109,16 @@ LEAST = Version("2.4")
 WRITTEN = version.parse(torch.__version__)
 SPARE = torch.cuda.device_count() if torch.cuda.is_available() else 0
 HALVES = 2 if torch.cuda.is_available() else torch.cuda.device_count()
+FOUR = min(4, torch.cuda.device_count())
+SOME = max(1, torch.cuda.device_count())
+CAPPED = min(torch.cuda.device_count(), unknown)
+
+def least(count):
+    return min(count, torch.cuda.device_count())
+
+def raw_count():
+    raw = torch.cuda._device_count_nvml()
+    return torch._C._cuda_getDeviceCount() if raw < 0 else raw
 
 def where():
     '''Name the device.'''
@@ -222,6 +232,17 @@ def told(device):
         ("SPARE < 2", ["2 GPUs"]),
         ("HALVES < 2", ["1 GPU"]),
         ("not SPARE", ["1 GPU"]),
+        ("FOUR < 2", ["2 GPUs"]),
+        ("2 > FOUR", ["2 GPUs"]),
+        ("FOUR <= 2", ["3 GPUs"]),
+        ("FOUR >= 2", ["at most 1 GPU"]),
+        ("FOUR < 8", ["8 GPUs", "disabled: x"]),
+        ("FOUR != 4", ["FOUR == 4"]),
+        ("SOME < 2", ["2 GPUs"]),
+        ("SOME > 2", ["at most 2 GPUs"]),
+        ("CAPPED < 2", ["CAPPED >= 2"]),
+        ("least(4) < 2", ["2 GPUs"]),
+        ("raw_count() < 2", ["2 GPUs"]),
         ("not torch.cuda.device_count()", ["1 GPU"]),
         ("torch.cuda.device_count()", ["no GPU at all"]),
         ("not (torch.cuda.is_available() & torch.distributed.is_nccl_available())", ["1 GPU", "backend nccl"]),
@@ -387,6 +408,9 @@ def test_x({parameters}):
         ),
         ("", "def inner():\n        count = 3\n    if torch.cuda.device_count() < count: pytest.skip('x')", ["8 GPUs"]),
         ("", "two: int = 2\n    needs_more(two)", ["2 GPUs"]),
+        ("", "size = min(4, torch.cuda.device_count())\n    if size < 2: pytest.skip('x')", ["2 GPUs"]),
+        ("count=4", "size = min(count, torch.cuda.device_count())\n    if 1 >= size: pytest.skip('x')", ["2 GPUs"]),
+        ("count", "size = min(count, torch.cuda.device_count())\n    if size < 2: pytest.skip('x')", ["size >= 2"]),
         ("count=4", "needs_more(count)", ["4 GPUs"]),
         ("count=4", "count = 2\n    needs_more(count)", ["needs_more(count)"]),
         ("count", "if torch.cuda.device_count() < count: pytest.skip('x')", ["torch.cuda.device_count() >= count"]),

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import takewhile
 from operator import attrgetter
+from typing import TypeGuard
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -385,14 +386,41 @@ def _of_comparison(node: ast.Compare, reading: _Reading, *, wanted: bool) -> Ite
 
 
 def _by_cases(node: ast.Compare, reading: _Reading, *, wanted: bool) -> Iterable[Requirement]:
-    """Read a comparison with a name that is one thing here and another there: `device == "cuda"`, of `device = infer_device()`."""
+    """Read a comparison with a name that is one thing here and another there, or the least of several.
+
+    `device == "cuda"`, of `device = infer_device()`; `size < 2`, of `size = min(4, torch.cuda.device_count())`.
+    """
+    turned = _TURNED.get(type(node.ops[0])) if isinstance(node.left, ast.Constant) else None
+    if turned is not None:
+        node = ast.Compare(node.comparators[0], [turned()], [node.left])
     value = _as_written(node.comparators[0], reading.values)
     found = _choice(node.left, reading.values, reading.depth) if value is not None else None
     if found is None or value is None:
         raise Unread
     choice, values, depth = found
-    cases = [ast.Compare(side, node.ops, [value]) for side in (choice.body, choice.orelse)]
-    return list(_needs(ast.IfExp(choice.test, *cases), replace(reading, values=values, depth=depth, strict=True), wanted=wanted))
+    if isinstance(choice, ast.IfExp):
+        cases: ast.expr = ast.IfExp(choice.test, *(ast.Compare(side, node.ops, [value]) for side in (choice.body, choice.orelse)))
+    else:
+        kind = _EXTREMES.get((choice.func.id, type(node.ops[0]))) if isinstance(choice.func, ast.Name) else None
+        if kind is None:
+            raise Unread
+        cases = ast.BoolOp(kind(), [ast.Compare(each, node.ops, [value]) for each in choice.args])
+    return list(_needs(cases, replace(reading, values=values, depth=depth, strict=True), wanted=wanted))
+
+
+_TURNED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
+"""How a comparison is written from its other side."""
+_EXTREMES: Mapping[tuple[str, type[ast.cmpop]], type[ast.boolop]] = {
+    ("min", ast.Lt): ast.Or,
+    ("min", ast.LtE): ast.Or,
+    ("min", ast.Gt): ast.And,
+    ("min", ast.GtE): ast.And,
+    ("max", ast.Lt): ast.And,
+    ("max", ast.LtE): ast.And,
+    ("max", ast.Gt): ast.Or,
+    ("max", ast.GtE): ast.Or,
+}
+"""How what is compared with the least, or the greatest, of several is compared with each of them."""
 
 
 def _as_written(node: ast.expr, values: Values) -> ast.expr | None:
@@ -404,12 +432,19 @@ def _as_written(node: ast.expr, values: Values) -> ast.expr | None:
     return None if known is None else parsed(repr(known))
 
 
-def _choice(node: ast.expr, values: Values, depth: int) -> tuple[ast.IfExp, Values, int] | None:
-    """Follow a name or a call to an `a if x else b`; gives it, with what reads it and with what may still be followed."""
-    if isinstance(node, ast.IfExp):
+def _choice(node: ast.expr, values: Values, depth: int) -> tuple[ast.IfExp | ast.Call, Values, int] | None:
+    """Follow a name or a call to an `a if x else b` or a `min(a, b)`; gives it, with what reads it and with what may still be followed."""
+    if isinstance(node, ast.IfExp) or _is_extreme(node, values):
         return node, values, depth
     inner = _next(node, dotted(node), values) if depth and dotted(node) else None
     return None if inner is None else _choice(*inner, depth - 1)
+
+
+def _is_extreme(node: ast.expr, values: Values) -> TypeGuard[ast.Call]:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in ("min", "max"):
+        return False
+    is_plain = len(node.args) > 1 and not node.keywords and not any(isinstance(each, ast.Starred) for each in node.args)
+    return is_plain and values.names.find(values.path, node.func.id) is None
 
 
 def _either(alternatives: list[tuple[Requirement, ...]], evidence: Evidence) -> list[Requirement]:
