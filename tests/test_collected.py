@@ -56,6 +56,11 @@ READ: dict[str, str] = {
         "@pytest.mark.parametrize('f', [operator.add, math.sin, str.upper, functools.partial])\ndef test_x(f): ...\n"
     ),
     "values of Python's library": "@pytest.mark.parametrize('n', [math.pi, math.inf, *string.digits[:2]])\ndef test_x(n): ...\n",
+    "generators": (
+        "@pytest.mark.parametrize('c, n', [({1: 2}, 1), ((i for i in range(2)), 2), ([i for i in (1, 2)], 3)])\ndef test_x(c, n): ...\n"
+        "@pytest.mark.parametrize('c', list(i for i in (1, 2)))\ndef test_y(c): ...\n"
+        "@pytest.mark.parametrize('c', [(i for i in 'ab'), sorted(i for i in 'ba')])\ndef test_z(c): ...\n"
+    ),
     # Arguments by stars
     "a dictionary": "A = {'argnames': 'a, b', 'argvalues': [(1, 2), (3, 4)]}\n@pytest.mark.parametrize(**A)\ndef test_x(a, b): ...\n",
     "a tuple": "@pytest.mark.parametrize(*('n', [1, 2]))\ndef test_x(n): ...\n",
@@ -69,6 +74,16 @@ READ: dict[str, str] = {
     "texts of a set": f"found = list(set('abc') - {{'b'}})\n{GROWN}",
     "objects of a set": f"found = [[n] for n in {{'a', 'b'}}]\n{GROWN}",
     "sorted entries of a set": f"found = [f'{{n}}{{place}}' for place, n in enumerate(sorted({{'a', 'b'}}))]\n{GROWN}",
+    # Classes with constructors
+    "classes of modules of torch": (
+        "from typing import Protocol\nimport torch\nfrom torch import nn\nfrom torch.nn import Module\n"
+        "from torch.utils.data import Dataset\n"
+        "class Base(Module):\n    def __init__(self):\n        super().__init__()\n    def test_step(self): ...\n"
+        "class TestModel(Base):\n    x = 1\nclass TestPlain(nn.Module):\n    def test_a(self): ...\n"
+        "class TestFunction(torch.autograd.Function):\n    def test_a(self): ...\nclass TestData(Dataset):\n    def test_b(self): ...\n"
+        "class Like(Protocol):\n    def test_c(self): ...\nclass TestLike(Like):\n    def test_d(self): ...\n"
+        "class TestMade(Dataset):\n    def __init__(self): ...\n    def test_a(self): ...\n"
+    ),
     # One that stands in for another is not there where that is
     "a class and a function of a try and of its except": (
         "try:\n    import json\n    class TestX:\n        def test_a(self): ...\n        def test_b(self): ...\n    def test_f(): ...\n"

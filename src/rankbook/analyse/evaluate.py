@@ -18,7 +18,22 @@ from rankbook.analyse.draft import Ancestor, Draft
 from rankbook.analyse.inheritance import lineage_of
 from rankbook.analyse.names import Place
 from rankbook.analyse.operations import FUNCTIONS, SetOrder, binary, bounded, distinct, entries, index, method, set_order, sets_in
-from rankbook.analyse.things import DTYPES, Case, Choice, Fails, Thing, Undecided, Unknown, Value, known, scalar_of, text_of, told, unknown
+from rankbook.analyse.things import (
+    DTYPES,
+    Case,
+    Choice,
+    Fails,
+    Generated,
+    Thing,
+    Undecided,
+    Unknown,
+    Value,
+    known,
+    scalar_of,
+    text_of,
+    told,
+    unknown,
+)
 from rankbook.analyse.values import parsed
 from rankbook.collecting import ABSL
 from rankbook.model import Class, Constant, Expression, Function
@@ -307,7 +322,8 @@ class Evaluator:
         return Thing("lambda", "<lambda>", path=frame.path, body=(node, frame))
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp, frame: Frame) -> Value:
-        return bounded([self.value(node.elt, inner) for inner in self._loop(node.generators, frame)])
+        found: Value = bounded([self.value(node.elt, inner) for inner in self._loop(node.generators, frame)])
+        return Generated(found) if isinstance(node, ast.GeneratorExp) else found
 
     def _set_comprehension(self, node: ast.SetComp, frame: Frame) -> Value:
         return bounded(distinct(self.value(node.elt, inner) for inner in self._loop(node.generators, frame)))

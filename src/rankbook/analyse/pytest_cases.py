@@ -16,7 +16,7 @@ from rankbook.analyse.evaluate import Evaluator, Frame
 from rankbook.analyse.fixtures import Fixture, fixtures_of, parametrised_by_hooks
 from rankbook.analyse.operations import MOST, entries
 from rankbook.analyse.rules import short
-from rankbook.analyse.things import Case, Thing, Unknown, Value, known, member_text
+from rankbook.analyse.things import Case, Generated, Thing, Unknown, Value, known, member_text
 from rankbook.analyse.values import dotted, parsed
 from rankbook.analyse.variants import Decorator, Variant, decorators_meant, shown, variants, within
 from rankbook.model import Constant, Expression, Function
@@ -365,7 +365,8 @@ def _written(value: Value, otherwise: str) -> str:
         return "".join(each if each.isprintable() else _escaped(each) for each in value.decode("ascii", "backslashreplace"))
     if isinstance(value, str):
         return _escaped(value)
-    return str(value) if value is None or isinstance(value, (float, int, bool, complex)) else otherwise
+    named = "<genexpr>" if isinstance(value, Generated) else otherwise
+    return str(value) if value is None or isinstance(value, (float, int, bool, complex)) else named
 
 
 def _escaped(text: str) -> str:

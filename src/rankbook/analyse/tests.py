@@ -362,18 +362,22 @@ def constructor_of(draft: Draft, lineage: tuple[Ancestor, ...]) -> tuple[Ancesto
 
     None where there is none, and where a class of the line is not known: it may be one of unittest's, which pytest finds all the same.
     """
-    if any(ancestor.facts is None and ancestor.name not in _HARMLESS for ancestor in lineage):
+    if any(ancestor.facts is None and ancestor.name not in (*_HARMLESS, *_CONSTRUCTED) for ancestor in lineage):
         return None
     for ancestor in lineage:
         if any(each.name in _CONSTRUCTORS for each in _attributes(ancestor)):
             return None  # it is set to something
         if line := _made_at(draft, ancestor):
             return ancestor, line
+        if ancestor.facts is None and ancestor.name in _CONSTRUCTED:
+            return ancestor, 0
     return None
 
 
-_HARMLESS = frozenset({"object", "typing.Generic", "abc.ABC"})
+_HARMLESS = frozenset({"object", "typing.Generic", "abc.ABC", "torch.utils.data.Dataset", "torch.utils.data.IterableDataset"})
 """Classes that no file of the tree holds, and that neither are unittest's nor have a constructor."""
+_CONSTRUCTED = frozenset({"typing.Protocol", "torch.nn.Module", "torch.nn.modules.module.Module", "torch.autograd.Function"})
+"""Classes that no file of the tree holds, and that are not unittest's, but have a constructor."""
 _CONSTRUCTORS = frozenset({"__init__", "__new__"})
 MAKERS = frozenset({
     "dataclasses.dataclass", "attr.s", "attr.attrs", "attr.dataclass", "attr.define", "attr.frozen", "attr.mutable", "attrs.define",

@@ -29,6 +29,10 @@ DTYPES: Mapping[str, str] = {
 """Names of PyTorch's data types below `torch`, and what each calls itself."""
 
 
+class Generated(list[Value]):
+    """What a generator expression yields; unlike other lists pytest has a name for it."""
+
+
 class Unknown(Exception):  # noqa: N818 - no failure: the caller says that only a run can tell
     """An expression that the sources do not tell; its text is a clause that says why."""
 
