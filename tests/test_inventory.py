@@ -998,6 +998,14 @@ def test_what_parameterized_expand_leaves_is_no_test_of_its_own() -> None:
     assert [need.text for need in found["TestT::test_g"].requirements] == ["disabled: no cases"]
 
 
+def test_what_parameterized_expand_leaves_hides_the_test_of_a_base() -> None:
+    """A class that makes tests of one that it has in the place of its base's has no longer that of the base."""
+    text = f"{NAMERS}class Base:\n    def test_e(self, q): ...\n    def test_f(self): ...\n"
+    text += "class TestT(Base, unittest.TestCase):\n    @parameterized.expand([1])\n    def test_e(self, q): super().test_e(q)\n"
+    text += "class TestP(Base):\n    @parameterized.expand([1])\n    def test_e(self, q): ...\n"
+    assert list(listed_in(text)) == ["TestT::test_e_0", "TestT::test_f", "TestP::test_e_0", "TestP::test_f"]
+
+
 def test_tests_have_what_stands_below_parameterized_expand() -> None:
     """The tests have the decorators below it; one without cases is skipped."""
     text = f"{NAMERS}class TestT(unittest.TestCase):\n    @parameterized.expand([1])\n"

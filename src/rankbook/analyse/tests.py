@@ -458,6 +458,8 @@ def _defined(draft: Draft, ancestor: Ancestor, device: str, *, is_case: bool, is
         made = _generated(draft, ancestor, function, device)
         defined |= {method.variant.name: method for method in made if is_test_name(draft, method.variant.name, is_case=is_case)}
         defined |= {method.variant.name: method for method in (_left(draft, ancestor, function, made) if is_case else ())}
+        # What is left has the name of the function, and hides the test of a base that has it, too.
+        defined |= {function.name: defined.get(function.name)} if expanded.is_expanded(function) else {}
     for each in _attributes(ancestor):
         method = defined.get(each.name)
         if method is not None and _takes_away(each, method.function.line):
