@@ -379,6 +379,7 @@ def test_what_is_raised_by_hand_where_an_import_is_tried(text: str) -> None:
 
 
 INSIDE = """\
+SIZES = (4, 2)
 device = "cuda" if torch.cuda.is_available() else "cpu"
 count = 8
 def needs_more(count):
@@ -411,6 +412,15 @@ def test_x({parameters}):
         ("", "size = min(4, torch.cuda.device_count())\n    if size < 2: pytest.skip('x')", ["2 GPUs"]),
         ("count=4", "size = min(count, torch.cuda.device_count())\n    if 1 >= size: pytest.skip('x')", ["2 GPUs"]),
         ("count", "size = min(count, torch.cuda.device_count())\n    if size < 2: pytest.skip('x')", ["size >= 2"]),
+        ("", "for size in (4, 2):\n        if size > torch.cuda.device_count():\n            continue\n        run(size)", ["2 GPUs"]),
+        ("", "for size in SIZES:\n        if torch.cuda.device_count() >= size:\n            run(size)", ["2 GPUs"]),
+        ("", "for size in (4, 2):\n        torch.manual_seed(0)\n        if size > torch.cuda.device_count(): continue", []),
+        ("", "for size in (4, 2):\n        if size > torch.cuda.device_count(): continue\n    run(1)", []),
+        ("", "for size in (4, 2):\n        if size > torch.cuda.device_count(): break\n        run(size)", []),
+        ("", "for size in found():\n        if size > torch.cuda.device_count(): continue\n        run(size)", []),
+        ("", "for size in (0, 2):\n        if size > torch.cuda.device_count(): continue\n        run(size)", []),
+        ("", "if all(torch.cuda.device_count() < size for size in (2, 4)): pytest.skip('x')", ["2 GPUs"]),
+        ("", "if any(torch.cuda.device_count() < size for size in SIZES): pytest.skip('x')", ["4 GPUs"]),
         ("count=4", "needs_more(count)", ["4 GPUs"]),
         ("count=4", "count = 2\n    needs_more(count)", ["needs_more(count)"]),
         ("count", "if torch.cuda.device_count() < count: pytest.skip('x')", ["torch.cuda.device_count() >= count"]),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from itertools import takewhile
 from operator import attrgetter
 from typing import TypeGuard
@@ -204,7 +205,7 @@ def _parts_of(node: ast.JoinedStr) -> Iterator[ast.Constant | ast.FormattedValue
 def _needs(node: ast.expr, reading: _Reading, *, wanted: bool) -> Iterator[Requirement]:
     """Take a condition apart; a part that is not told by the tables stays as it is."""
     reading.budget.spend()
-    node = _of_flags(node, reading.values)
+    node = _of_rounds(_of_flags(node, reading.values), reading.values)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield from _needs(node.operand, reading, wanted=not wanted)
     elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) == wanted:
@@ -265,6 +266,52 @@ def _of_flags(node: ast.expr, values: Values) -> ast.expr:
         left = left.left
     parts = [left, *parts[::-1]]
     return ast.BoolOp(ast.And() if sign is ast.BitAnd else ast.Or(), parts) if all(_is_truth(part, values) for part in parts) else node
+
+
+def _of_rounds(node: ast.expr, values: Values) -> ast.expr:
+    """Read `all(n > SIZE for n in (2, 4))` as `2 > SIZE and 4 > SIZE`, and `any` as `or`, where the numbers or texts are known and few."""
+    kind = _QUANTIFIERS.get(dotted(node)) if isinstance(node, ast.Call) else None
+    inner = node.args[0] if kind is not None and isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords else None
+    if kind is None or not isinstance(inner, ast.GeneratorExp) or len(inner.generators) != 1:
+        return node
+    (over,) = inner.generators
+    if not isinstance(over.target, ast.Name) or over.ifs or over.is_async:
+        return node
+    found = [each for each in _entries(over.iter, values) if isinstance(each, int | str)]
+    if not found:
+        return node
+    return ast.BoolOp(kind(), [_With(over.target.id, each).visit(deepcopy(inner.elt)) for each in found])
+
+
+def _entries(node: ast.expr, values: Values) -> Sequence[object]:
+    """Give the entries of a collection, be it an attribute of the class; nothing where they are not known, or too many."""
+    if dotted(node).startswith("self."):
+        path, attribute = values.attribute(dotted(node).removeprefix("self.")) or ("", None)
+        inner = parsed(attribute.value) if isinstance(attribute, Constant) and attribute.guard is None else None
+        found = values.in_file(path).entries(inner) if inner is not None else None
+    else:
+        found = values.entries(node)
+    return found if found is not None and len(found) <= _MOST_APART else ()
+
+
+_QUANTIFIERS: Mapping[str, type[ast.boolop]] = {"all": ast.And, "any": ast.Or}
+
+
+class _With(ast.NodeTransformer):
+    """Puts a value in the place of a name.
+
+    Args:
+        name: the name.
+        value: a number or a text.
+    """
+
+    def __init__(self, name: str, value: int | str) -> None:
+        self._name = name
+        self._value = value
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Replace one name."""
+        return ast.Constant(self._value) if node.id == self._name else node
 
 
 def _is_truth(node: ast.expr, values: Values, depth: int = _DEPTH) -> bool:

@@ -63,14 +63,34 @@ def value_returned(body: list[ast.stmt], text: Text) -> str | None:
 
 
 def leaves_at_once(body: list[ast.stmt], text: Text) -> Iterator[Expression]:
-    """Yield the conditions under which nothing is done: statements end by a `return` before that, or all of them stand under an `if`."""
+    """Yield the conditions under which nothing is done: statements end by a `return` before that, or all of them stand under an `if`.
+
+    So may those of the loop that ends them: `for size in (2, 4): if size > torch.cuda.device_count(): continue`.
+    """
     for node in body:
         if isinstance(node, ast.If) and not node.orelse and _only_returns(node.body):
             yield Expression(text.of(node.test), asked_name(node.test), node.lineno)
         elif isinstance(node, ast.If) and node is body[-1] and (not node.orelse or _only_returns([*node.orelse, ast.Return()])):
             yield Expression(f"not ({text.of(node.test)})", asked_name(node.test), node.lineno)
+        elif isinstance(node, ast.For) and node is body[-1] and not node.orelse and isinstance(node.target, ast.Name):
+            yield from _rounds_passed_over(node, text)
         elif not _only_prepares(node):
             return
+
+
+def _rounds_passed_over(node: ast.For, text: Text) -> Iterator[Expression]:
+    """Yield the condition under which each round of a loop does nothing."""
+    first = next((each for each in node.body if not _only_prepares(each)), None)
+    if not isinstance(first, ast.If) or first.orelse:
+        return
+    *before, last = first.body
+    if isinstance(last, ast.Continue) and all(isinstance(each, ast.Expr) and _says(each.value) for each in before):
+        passed = text.of(first.test)
+    elif first is node.body[-1]:
+        passed = f"not ({text.of(first.test)})"
+    else:
+        return
+    yield Expression(f"all({passed} for {text.of(node.target)} in {text.of(node.iter)})", asked_name(first.test), first.lineno)
 
 
 def _only_returns(body: list[ast.stmt]) -> bool:
