@@ -58,6 +58,7 @@ READ: dict[str, str] = {
     "values of Python's library": "@pytest.mark.parametrize('n', [math.pi, math.inf, *string.digits[:2]])\ndef test_x(n): ...\n",
     "generators": (
         "@pytest.mark.parametrize('c, n', [({1: 2}, 1), ((i for i in range(2)), 2), ([i for i in (1, 2)], 3)])\ndef test_x(c, n): ...\n"
+        "@pytest.mark.parametrize('n', [(i for i in 'ab'), 3], ids=lambda v: type(v).__name__)\ndef test_t(n): ...\n"
         "@pytest.mark.parametrize('c', list(i for i in (1, 2)))\ndef test_y(c): ...\n"
         "@pytest.mark.parametrize('c', [(i for i in 'ab'), sorted(i for i in 'ba')])\ndef test_z(c): ...\n"
     ),
@@ -83,6 +84,14 @@ READ: dict[str, str] = {
         "class TestFunction(torch.autograd.Function):\n    def test_a(self): ...\nclass TestData(Dataset):\n    def test_b(self): ...\n"
         "class Like(Protocol):\n    def test_c(self): ...\nclass TestLike(Like):\n    def test_d(self): ...\n"
         "class TestMade(Dataset):\n    def __init__(self): ...\n    def test_a(self): ...\n"
+    ),
+    "classes of which only some bases have constructors": (
+        "import sys\nimport torch\nfrom typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    from typing import Protocol\nelse:\n    Protocol = object\n"
+        "class TestA(Protocol):\n    def test_a(self): ...\n"
+        "Plain = object\nif TYPE_CHECKING:\n    Plain = torch.nn.Module\nclass TestB(Plain):\n    def test_b(self): ...\n"
+        "try:\n    import no_such_module\n    from torch.nn import Module as Base\nexcept ImportError:\n    Base = object\n"
+        "class TestC(Base):\n    def test_c(self): ...\n"
     ),
     # One that stands in for another is not there where that is
     "a class and a function of a try and of its except": (

@@ -190,6 +190,7 @@ def test_a_mark_is_no_test(events, engine):
 
 LOOPING = """
 import multiprocessing
+import threading
 import unittest
 from unittest import mock
 
@@ -442,6 +443,112 @@ def test_passed_before():
         p.start()
 
 
+class Mine(mp.Process):
+    pass
+
+
+def test_vacuous_other_name():
+    for n in range(0):
+        w: mp.Process = Mine(target=run, args=(n,))
+        w.start()
+        w.join(timeout=5)
+        assert not w.is_alive(), [w.name]
+        assert w.exitcode == 0
+
+
+def test_vacuous_at_once():
+    for n in range(0):
+        mp.get_context("spawn").Process(target=run, args=(n,)).start()
+
+
+def test_vacuous_appended():
+    ps = []
+    for n in range(0):
+        ps.append(mp.Process(target=run, args=(n,)))
+    for p in ps:
+        p.start()
+    for p in ps:
+        p.join()
+    assert not any(p.exitcode for p in ps)
+
+
+class Result:
+    exitcode = 0
+
+
+def launch_other():
+    return Result()
+
+
+def test_passed_exit_code():
+    result = launch_other()
+    assert result.exitcode == 0
+    for n in range(0):
+        p = mp.Process(target=run, args=(n,))
+        p.start()
+        p.join()
+
+
+def test_passed_more_than_a_look():
+    ps = [mp.Process(target=run, args=(r,)) for r in range(0)]
+    for p in ps:
+        p.start()
+    assert 1 + 1 == 2 and all(p.exitcode == 0 for p in ps)
+
+
+def test_passed_message():
+    ps = [mp.Process(target=run, args=(r,)) for r in range(0)]
+    for p in ps:
+        p.start()
+    assert 1 + 1 == 2, [p.exitcode for p in ps]
+
+
+def check(n):
+    assert n == 3
+
+
+def test_passed_handed():
+    ps = []
+    for n in range(0):
+        p = mp.Process(target=run, args=(n,))
+        p.start()
+        ps.append(p)
+    ps.append(check(3))
+
+
+class Here(mp.Process):
+    def start(self):
+        self.run()
+
+
+def test_passed_here():
+    for n in (1, 2):
+        p = Here(target=run, args=(n,))
+        p.start()
+
+
+class Threads:
+    Process = threading.Thread
+
+
+def get_context(kind):
+    return Threads
+
+
+def test_passed_own_context():
+    context = get_context("threads")
+    for n in (1, 2):
+        p = context.Process(target=run, args=(n,))
+        p.start()
+
+
+def test_passed_thread():
+    p = mp.Process(target=run, args=(1,))
+    for n in (1, 2):
+        p = threading.Thread(target=run, args=(n,))
+        p.start()
+
+
 def test_passed_no_process():
     class Timer:
         def start(self):
@@ -457,7 +564,7 @@ def test_passed_no_process():
 def test_a_loop_without_a_round_has_started_no_rank(events, engine):
     """All that the test does is to start ranks, and none was: it is as good as not run. One that may have done more is left alone."""
     found = events(engine, LOOPING)
-    assert len(found) == 30
+    assert len(found) == 40
     for name, event in found.items():
         assert event["outcome"] == name.partition("test_")[2].partition("_")[0], (name, event)
     assert "in a loop that started none here" in found["test_vacuous_helper"]["reason"]

@@ -1004,6 +1004,12 @@ def test_what_parameterized_expand_leaves_hides_the_test_of_a_base() -> None:
     text += "class TestT(Base, unittest.TestCase):\n    @parameterized.expand([1])\n    def test_e(self, q): super().test_e(q)\n"
     text += "class TestP(Base):\n    @parameterized.expand([1])\n    def test_e(self, q): ...\n"
     assert list(listed_in(text)) == ["TestT::test_e_0", "TestT::test_f", "TestP::test_e_0", "TestP::test_f"]
+    guarded = "class TestT(Base, unittest.TestCase):\n    if A:\n        @parameterized.expand([1])\n        def test_e(self, q): ...\n"
+    found = listed_in(f"{NAMERS}from torch import A\nclass Base:\n    def test_e(self): ...\n    def test_f(self): ...\n{guarded}")
+    assert set(found) == {"TestT::test_e_0", "TestT::test_e", "TestT::test_f"}
+    anew = "class TestT(Base, unittest.TestCase):\n    @parameterized.expand([1])\n    def test_e(self, q): ...\n    test_e = Base.test_f\n"
+    found = listed_in(f"{NAMERS}class Base:\n    def test_e(self): ...\n    def test_f(self): ...\n{anew}")
+    assert {"TestT::test_e_0", "TestT::test_e", "TestT::test_f"} <= set(found)
 
 
 def test_tests_have_what_stands_below_parameterized_expand() -> None:

@@ -491,7 +491,8 @@ def _is_extreme(node: ast.expr, values: Values) -> TypeGuard[ast.Call]:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in ("min", "max"):
         return False
     is_plain = len(node.args) > 1 and not node.keywords and not any(isinstance(each, ast.Starred) for each in node.args)
-    return is_plain and values.names.find(values.path, node.func.id) is None
+    is_own = node.func.id in values.bound or node.func.id in values.names.bindings(values.path)
+    return is_plain and not is_own and values.names.find(values.path, node.func.id) is None
 
 
 def _either(alternatives: list[tuple[Requirement, ...]], evidence: Evidence) -> list[Requirement]:

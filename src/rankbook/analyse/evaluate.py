@@ -827,7 +827,7 @@ class Evaluator:
             if value.kind == "class" and value.definition is None:
                 return Thing("class", "type")
             raise Unknown("its type is known when it runs")
-        return Thing("class", type(value).__name__)
+        return Thing("class", "generator" if isinstance(value, Generated) else type(value).__name__)
 
     def _constructed(self, thing: Thing, arguments: list[Value], keywords: dict[str, Value]) -> Value:
         bases = self._bases(thing)

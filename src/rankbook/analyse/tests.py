@@ -370,13 +370,30 @@ def constructor_of(draft: Draft, lineage: tuple[Ancestor, ...]) -> tuple[Ancesto
         if line := _made_at(draft, ancestor):
             return ancestor, line
         if ancestor.facts is None and ancestor.name in _CONSTRUCTED:
-            return ancestor, 0
+            return (ancestor, 0) if all(_has_sure_bases(draft, each) for each in lineage) else None
     return None
 
 
-_HARMLESS = frozenset({"object", "typing.Generic", "abc.ABC", "torch.utils.data.Dataset", "torch.utils.data.IterableDataset"})
+def _has_sure_bases(draft: Draft, ancestor: Ancestor) -> bool:
+    """Tell whether a class has the same bases wherever its file is imported, as far as no name of them is set to something else."""
+    if ancestor.facts is None:
+        return True
+    facts, path = ancestor.facts, ancestor.path
+    twins = [each for each in draft.modules[path].classes if each.qualname == facts.qualname]
+    heads = [base.name.partition(".")[0] for base in facts.bases]
+    return facts.guard is None and len(twins) == 1 and all(_is_bound_once(draft, path, head) for head in heads)
+
+
+def _is_bound_once(draft: Draft, path: str, name: str) -> bool:
+    return draft.names.is_kept(path, name) and not draft.names.assigned(path, name)
+
+
+_HARMLESS = frozenset({"object", "typing.Generic", "abc.ABC", "torch.utils.data.Dataset"})
 """Classes that no file of the tree holds, and that neither are unittest's nor have a constructor."""
-_CONSTRUCTED = frozenset({"typing.Protocol", "torch.nn.Module", "torch.nn.modules.module.Module", "torch.autograd.Function"})
+_CONSTRUCTED = frozenset({
+    "torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module", "torch.autograd.Function",
+    "torch.autograd.function.Function", "typing.Protocol", "typing_extensions.Protocol",
+})  # fmt: skip
 """Classes that no file of the tree holds, and that are not unittest's, but have a constructor."""
 _CONSTRUCTORS = frozenset({"__init__", "__new__"})
 MAKERS = frozenset({
@@ -459,7 +476,7 @@ def _defined(draft: Draft, ancestor: Ancestor, device: str, *, is_case: bool, is
         defined |= {method.variant.name: method for method in made if is_test_name(draft, method.variant.name, is_case=is_case)}
         defined |= {method.variant.name: method for method in (_left(draft, ancestor, function, made) if is_case else ())}
         # What is left has the name of the function, and hides the test of a base that has it, too.
-        defined |= {function.name: defined.get(function.name)} if expanded.is_expanded(function) else {}
+        defined |= {function.name: defined.get(function.name)} if _is_hiding(ancestor, function) else {}
     for each in _attributes(ancestor):
         method = defined.get(each.name)
         if method is not None and _takes_away(each, method.function.line):
@@ -469,6 +486,12 @@ def _defined(draft: Draft, ancestor: Ancestor, device: str, *, is_case: bool, is
             variant, origin = Variant(other.name, needs=other.needs), Ancestor("", other.path) if other.path else ancestor
             defined.setdefault(other.name, _Method(origin, other.function, variant, other.family))
     return defined
+
+
+def _is_hiding(ancestor: Ancestor, function: Function) -> bool:
+    """Tell whether a function of which tests are made is sure to leave its name to nothing."""
+    is_set_anew = any(each.name == function.name and each.line > function.line for each in _attributes(ancestor))
+    return expanded.is_expanded(function) and function.guard is None and not is_set_anew
 
 
 def _left(draft: Draft, ancestor: Ancestor, function: Function, made: Iterable[_Method]) -> Iterator[_Method]:

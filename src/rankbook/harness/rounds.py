@@ -71,6 +71,8 @@ def _names(function: FunctionType, owner: type, depth: int) -> bool:
     names = (*code.co_names, *chain.from_iterable(each.co_names for each in within))
     if any(name in _STARTS or name.endswith(_PROCESS) for name in (*names, *code.co_freevars)):
         return True
+    if any(_is_process(function.__globals__.get(name)) for name in names):
+        return True
     values = (each for name in names for each in (function.__globals__.get(name), inspect.getattr_static(owner, name, None)))
     called = [each for each in map(_plain, [*values, *(_cells(function).values())]) if each is not None]
     return depth > 1 and any(_names(each, owner, depth - 1) for each in called)
@@ -119,18 +121,22 @@ class _Function(NamedTuple):
         """Read what it gives names to."""
         bare = cls(function.__code__, ChainMap(_cells(function), function.__globals__), owner)
         given = [(target.id, value) for target, value in _assigned(definition) if isinstance(target, ast.Name)]
-        made = ((name, bare.meant(value.func)) for name, value in given if isinstance(value, ast.Call))
-        found = bare._replace(contexts=frozenset(name for name, called in made if getattr(called, "__name__", "") == "get_context"))
+        contexts = frozenset(name for name, value in given if isinstance(value, ast.Call) and _is_context(bare.meant(value.func)))
+        found = bare._replace(contexts=contexts)
         names = {name for name, value in given if any(map(found.makes, _elements(value)))}
         for _ in range(2):  # a process of a list, a list of such processes
-            names |= set(_handed_on(definition, names))
-        return found._replace(processes=frozenset(names))
+            names |= set(_handed_on(definition, names, found))
+        others = {name for name, value in given if _elements(value) and not any(map(found.makes, _elements(value)))}
+        others |= set(_gone_through(definition, names))
+        return found._replace(processes=frozenset(names - others))
 
     def meant(self, node: ast.expr) -> Any:
         """Give what an expression means; None where that is not known."""
         code = self.code
         if isinstance(node, ast.Attribute):
             if isinstance(node.value, ast.Name) and node.value.id in self.contexts:
+                return getattr(multiprocessing.get_context(), node.attr, None)
+            if isinstance(node.value, ast.Call) and _is_context(self.meant(node.value.func)):
                 return getattr(multiprocessing.get_context(), node.attr, None)
             if isinstance(node.value, ast.Name) and node.value.id == "self" == next(iter(code.co_varnames), ""):
                 return inspect.getattr_static(type(self.owner), node.attr, None)
@@ -142,20 +148,64 @@ class _Function(NamedTuple):
 
     def makes(self, node: ast.expr) -> bool:
         """Tell whether an expression makes a process."""
-        called = self.meant(node.func) if isinstance(node, ast.Call) else None
-        return isinstance(called, type) and issubclass(called, BaseProcess)
+        return isinstance(node, ast.Call) and _is_process(self.meant(node.func))
 
     def is_of_process(self, node: ast.expr, methods: frozenset[str]) -> bool:
-        """Tell whether an expression calls one of some methods of a process, or of a list of processes."""
+        """Tell whether an expression calls one of some methods of a process, or of a list of processes, with nothing that may do more."""
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in methods:
             return False
-        return isinstance(node.func.value, ast.Name) and node.func.value.id in self.processes
+        given = (*node.args, *(each.value for each in node.keywords))
+        if not all(isinstance(each, (ast.Name, ast.Constant)) or self.makes(each) for each in given):
+            return False
+        return self.makes(node.func.value) or self._is_held(node.func.value, frozenset())
+
+    def looks(self, node: ast.expr, also: frozenset[str] = frozenset()) -> bool:
+        """Tell whether an expression does no more than to look at how processes ended: `p.exitcode == 0`, `all(... for p in ps)`.
+
+        Args:
+            node: the expression.
+            also: names of processes that hold within it alone.
+        """
+        if isinstance(node, ast.UnaryOp):
+            return self.looks(node.operand, also)
+        if isinstance(node, ast.Compare):
+            sides = [side for side in (node.left, *node.comparators) if not isinstance(side, ast.Constant)]
+            return bool(sides) and all(self.looks(side, also) for side in sides)
+        if isinstance(node, ast.Attribute):
+            return node.attr == "exitcode" and self._is_held(node.value, also)
+        return isinstance(node, ast.Call) and self._asks(node, also)
+
+    def _asks(self, node: ast.Call, also: frozenset[str]) -> bool:
+        """Tell the same of a call: `p.is_alive()`, `all(...)`, `any(...)`."""
+        if isinstance(node.func, ast.Attribute):
+            return node.func.attr == "is_alive" and not node.args and self._is_held(node.func.value, also)
+        inner = node.args[0] if len(node.args) == 1 and isinstance(node.func, ast.Name) and node.func.id in ("all", "any") else None
+        if not isinstance(inner, (ast.GeneratorExp, ast.ListComp)) or len(inner.generators) != 1 or inner.generators[0].ifs:
+            return False
+        over = inner.generators[0]
+        return isinstance(over.target, ast.Name) and self._is_held(over.iter, also) and self.looks(inner.elt, also | {over.target.id})
+
+    def _is_held(self, node: ast.expr, also: frozenset[str]) -> bool:
+        return isinstance(node, ast.Name) and node.id in self.processes | also
+
+
+def _is_process(value: Any) -> bool:
+    """Tell whether something is a class of processes, that are started as all are."""
+    return isinstance(value, type) and issubclass(value, BaseProcess) and value.start is BaseProcess.start
+
+
+def _is_context(value: Any) -> bool:
+    """Tell whether something gives a context of `multiprocessing`."""
+    module = str(getattr(value, "__module__", ""))
+    return getattr(value, "__name__", "") == "get_context" and module.removeprefix("torch.").startswith("multiprocessing")
 
 
 def _assigned(definition: ast.FunctionDef) -> Iterator[tuple[ast.expr, ast.expr]]:
     for node in ast.walk(definition):
         if isinstance(node, ast.Assign):
             yield from ((target, node.value) for target in node.targets)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            yield node.target, node.value
 
 
 def _elements(node: ast.expr) -> list[ast.expr]:
@@ -163,15 +213,23 @@ def _elements(node: ast.expr) -> list[ast.expr]:
     return node.elts if isinstance(node, ast.List) else [node.elt] if isinstance(node, ast.ListComp) else [node]
 
 
-def _handed_on(definition: ast.FunctionDef, names: set[str]) -> Iterator[str]:
+def _handed_on(definition: ast.FunctionDef, names: set[str], within: _Function) -> Iterator[str]:
     """Yield the names of lists that one of some processes is put into, and of what goes through lists of them."""
     for node in ast.walk(definition):
         if isinstance(node, ast.For) and isinstance(node.iter, ast.Name) and node.iter.id in names and isinstance(node.target, ast.Name):
             yield node.target.id
-        elif isinstance(node, ast.Call) and any(isinstance(each, ast.Name) and each.id in names for each in node.args):
-            to = node.func
+        elif isinstance(node, ast.Call):
+            is_process = any((isinstance(each, ast.Name) and each.id in names) or within.makes(each) for each in node.args)
+            to = node.func if is_process else None
             if isinstance(to, ast.Attribute) and to.attr == "append" and isinstance(to.value, ast.Name):
                 yield to.value.id
+
+
+def _gone_through(definition: ast.FunctionDef, names: set[str]) -> Iterator[str]:
+    """Yield the names of what goes through something else than lists of processes."""
+    for node in ast.walk(definition):
+        if isinstance(node, ast.For) and not (isinstance(node.iter, ast.Name) and node.iter.id in names):
+            yield from (each.id for each in ast.walk(node.target) if isinstance(each, ast.Name))
 
 
 def _in(body: Iterable[ast.stmt], within: _Function, depth: int, *, in_loop: bool = False) -> str:
@@ -209,10 +267,15 @@ def _awaits(node: ast.stmt, within: _Function) -> bool:
     """Tell whether a statement does no more than to wait for processes and to look at how they ended."""
     if isinstance(node, ast.For) and not node.orelse:
         return all(_awaits(each, within) for each in node.body)
-    if isinstance(node, ast.Expr) and within.is_of_process(node.value, _HANDLES):
+    if isinstance(node, ast.Assert):
+        return within.looks(node.test)
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
+        return False
+    if within.is_of_process(node.value, _HANDLES):
         return True
-    looks = isinstance(node, ast.Assert) or (isinstance(node, ast.Expr) and ast.unparse(node).startswith("self.assert"))
-    return looks and any(isinstance(each, ast.Attribute) and each.attr == "exitcode" for each in ast.walk(node))
+    given = node.value.args if ast.unparse(node.value.func).startswith("self.assert") else []
+    looked_at = [each for each in given if within.looks(each)]
+    return bool(looked_at) and all(isinstance(each, ast.Constant) or each in looked_at for each in given)
 
 
 def _only_says(body: Iterable[ast.stmt]) -> bool:
