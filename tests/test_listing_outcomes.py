@@ -378,18 +378,25 @@ def on_config(config):
 """
 
 
-@pytest.mark.parametrize("way", ["a link", "a link to all", "copies"])
+@pytest.mark.parametrize("way", ["a link", "a link to all", "by a link to all", "copies", "other pages"])
 def test_pages_that_lie_elsewhere(proved, monkeypatch, way):
-    """Their folder is a link, or a plugin has the engine build copies of them with other pages: outcomes are those of the pages by name."""
+    """Their folder is a link, or a plugin chooses another, or makes copies with others: outcomes are those of the pages by name."""
 
     def made(root):
         before = files_of(build(root))
+        link = root.with_name("link")
         if way == "a link":
             (root / "docs").rename(root / "documentation")
             (root / "docs").symlink_to("documentation")
-        elif way == "a link to all":
-            root.with_name("link").symlink_to(root)
-            root = root.with_name("link")
+        elif way in ("a link to all", "by a link to all"):
+            link.symlink_to(root)
+            configure(root, **({"docs_dir": str(link / "docs")} if way == "by a link to all" else {}))
+            root = link if way == "a link to all" else root
+        elif way == "other pages":
+            (root / "placeholder").mkdir()
+            (root / "placeholder/index.md").write_text("# Nothing\n")
+            (root / "hook.py").write_text("def on_config(config):\n    config.docs_dir = 'docs'\n")
+            configure(root, docs_dir="placeholder", hooks=["hook.py"])
         else:
             (root / "part").mkdir()
             (root / "part/one.md").write_text("# One\n\n```python\nelsewhere = 1\n```\n")
@@ -397,7 +404,9 @@ def test_pages_that_lie_elsewhere(proved, monkeypatch, way):
             configure(root, hooks=["hook.py"], not_in_nav="part/")
         site = build(root, anew=True)
         plain = Page(site / "part/one.html").words if way == "copies" else None
-        return before == files_of(site), Page(site / "guide.html"), plain
+        found = before == files_of(site), Page(site / "guide.html"), plain
+        link.unlink(missing_ok=True)
+        return found
 
     is_same, page, plain = elsewhere(proved[0], monkeypatch, made)
     assert {text: page.words.get(text) for text in SHOWN} == SHOWN
@@ -419,6 +428,10 @@ grid = 2
 ```
 
 </div>
+
+```python
+grid = 4
+```
 
 === "Outer"
 
@@ -444,24 +457,32 @@ def test_outcomes_in_grids_and_tabs(proved, monkeypatch, chromium):
 
     def made(root):
         (root / "docs/guide.md").write_text("# A guide\n\n" + GRID + "\nA line.\n" * 40)
+        listed = yaml.safe_load((root / "mkdocs.yml").read_text())["markdown_extensions"]
+        listed = [entry for entry in listed if not (isinstance(entry, dict) and "pymdownx.highlight" in entry)]
+        configure(root, markdown_extensions=[*listed, {"pymdownx.highlight": {"linenums": True, "anchor_linenums": True}}])
         prove(root, "docs/guide.md")
         with served(build(root)) as address, visits(chromium) as opened:
             page = opened(viewport=PHONE)
             page.goto(f"{address}guide.html")
             cells = page.locator(".grid > *").evaluate_all("all => all.map(each => each.className)")
             blocks = page.locator(".grid .highlight").evaluate_all("all => all.map(each => each.innerText)")
+            top = "getBoundingClientRect().y"
+            shift = f"each.querySelector('td.code pre').{top} - each.querySelector('.linenodiv pre').{top}"
+            shown = page.locator(".highlighttable").evaluate_all(f"all => all.filter(each => each.offsetParent).map(each => {shift})")
             page.goto(f"{address}index.html")
             page.goto(f"{address}guide.html#rb-listing:deep")
             block = page.locator("[id='rb-listing:deep']")
             block.wait_for(state="visible")
             page.wait_for_function("scrollY > 0")
-            return cells, blocks, block.bounding_box()["y"]
+            return cells, blocks, shown, block.bounding_box()["y"]
 
-    cells, blocks, top = elsewhere(proved[0], monkeypatch, made)
+    cells, blocks, shifts, top = elsewhere(proved[0], monkeypatch, made)
     assert len(cells) == 2
     assert "tabbed-set" in cells[0]
     assert "highlight" in cells[1]
     assert "passed" in blocks[1]
+    assert len(shifts) == 3
+    assert len(set(shifts)) == 1, "numbers stand at their lines"
     assert 0 < top < PHONE["height"]
 
 

@@ -188,6 +188,10 @@ docs
 no = run
 ```
 
+```python exec="on" result="python" source="console" name="shows"
+print("x = 3")
+```
+
 ```sh exec="1" source="above" session="two" returncode="0"
 false
 ```
@@ -211,8 +215,15 @@ def test_fences_that_a_plugin_runs_are_run(project):
     assert TOLD not in done.stderr
     result = prove(folder, "docs")
     assert result.outcomes() == {
-        f"docs/index.md::executed{number}": outcome
-        for number, outcome in (("", "failed"), ("-2", "passed"), ("-3", "failed"), ("-6", "failed"), ("-8", "failed"))
+        f"docs/index.md::{name}": outcome
+        for name, outcome in (
+            ("executed", "failed"),
+            ("executed-2", "passed"),
+            ("executed-3", "failed"),
+            ("shows", "passed"),
+            ("executed-6", "failed"),
+            ("executed-8", "failed"),
+        )
     }
 
 

@@ -33,7 +33,7 @@ from rankbook.errors import RankbookError, refused
 from rankbook.front_matter import OVERVIEWS
 from rankbook.garbage import leave_at_exit, pass_over, uncollected
 from rankbook.markers import ENGLISH, LAST_RUN, LAST_RUN_MARKER, LAST_RUN_NOTE, PROOF_MARKER, ROLLUP
-from rankbook.publish import SCRIPT, STYLE, Docs, Ledgered, Site, publish, shown_at
+from rankbook.publish import SCRIPT, STYLE, Docs, Ledgered, Site, has_copies, named_by, publish, shown_at
 from rankbook.publish import beside as beside_pages
 from rankbook.report import Report, told_of_unparsed
 from rankbook.site import markdown
@@ -173,7 +173,7 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
 
     def on_pre_build(self, *, config: MkDocsConfig) -> None:
         """Set aside the generated pages of the site."""
-        site = Site(self._settings, self._folder, Path(config.site_dir).resolve())
+        site = self._site(config)
         last = self._live.last if self._live else None
         if last is not None:
             site.remember(last.docs, directories=last.directories)
@@ -191,6 +191,14 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
             if self._live is None:
                 self._build.start_search(self._settings)
         self._settle()
+
+    def _site(self, config: MkDocsConfig) -> Site:
+        """Tell where the pages are, and what pytest calls them: another plugin may have chosen other pages, or made copies of these."""
+        named, built = named_by(self._folder, self._settings.root), real(Path(config.docs_dir))
+        path = real(Path(config.site_dir))
+        if real(named) == built:
+            return Site(self._settings, named, path)
+        return Site(self._settings, built, path, named if has_copies(named, built) else None)
 
     def on_serve(self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Callable[..., None]) -> LiveReloadServer:  # noqa: ARG002
         """Watch what the pages are made from."""
@@ -519,7 +527,10 @@ class _Build:
             return
         from rankbook.standing import keys_of
 
-        known = keys_of(settings.root, [self._below_root(path, settings) for path in self.docs.by_hand])
+        pages = {path for path in self.docs.by_hand if path.endswith(".md")}
+        if self.site.original is not None:  # copies may lie anywhere
+            pages |= {path.relative_to(self.site.original).as_posix() for path in self.site.original.rglob("*.md")}
+        known = keys_of(settings.root, [self._below_root(path, settings) for path in sorted(pages)])
         for path, all_of_it in self._unseen.items():
             if found := [each.first for each in all_of_it if each.key not in known]:
                 what, it = ("a listing", "it") if len(found) == 1 else (f"{len(found)} listings", "them")
@@ -527,7 +538,7 @@ class _Build:
                 yield f"{path}: the site shows {what} that pytest does not find in the file, so that nobody runs {it}: {named}"
 
     def _below_root(self, path: str, settings: Settings) -> str:
-        return os.path.relpath(self.site.folder / path, settings.root).replace(os.sep, "/")
+        return os.path.relpath((self.site.original or self.site.folder) / path, settings.root).replace(os.sep, "/")
 
     def start_search(self, settings: Settings) -> None:
         """Bring what the search of the book reads up to date while the engine is at work, where it waits meanwhile."""
@@ -591,10 +602,7 @@ class _Build:
         before: Docs | None = self.__dict__.get("docs")
         if before is not None and before.files == paths:
             return frozenset()
-        if real(Path(config.docs_dir)) == real(self.site.folder):
-            elsewhere = {path for path in paths if files.src_uris[path].src_dir != config.docs_dir}
-        else:  # another plugin has put copies of the pages there, with others
-            elsewhere = {path for path in paths if not (self.site.folder / path).is_file()}
+        elsewhere = {path for path in paths if files.src_uris[path].src_dir != config.docs_dir}
         self.docs = Docs(self.site, paths, self.manifest, elsewhere)
         return frozenset(before.stamps.keys() - self.docs.stamps.keys()) if before is not None else frozenset()
 
@@ -644,9 +652,9 @@ class _Build:
 
 
 def _folder_of_pages(config: MkDocsConfig) -> Path:
-    """Give the folder of all pages as pytest names it: below the real folder of the settings, whatever is a link below that."""
+    """Give the folder of all pages below the real folder of the settings, whatever is a link below that."""
     beside = Path(config.config_file_path or "mkdocs.yml").absolute().parent
-    return Path(os.path.normpath(beside.resolve() / os.path.relpath(config.docs_dir, beside)))
+    return beside.resolve() / os.path.relpath(config.docs_dir, beside)
 
 
 def _links(contents: Iterable[AnchorLink]) -> Iterator[AnchorLink]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 
 from rankbook import __version__, freshness, searching
-from rankbook.config import Settings
+from rankbook.config import Settings, real
 from rankbook.errors import RankbookError
 from rankbook.front_matter import Stamp
 from rankbook.garbage import uncollected
@@ -141,11 +141,13 @@ class Site:
         settings: of the project.
         folder: of all pages.
         path: the folder of the site.
+        original: the folder by which pytest names the pages, where the other one has copies of them; None where it is the same.
     """
 
-    def __init__(self, settings: Settings, folder: Path, path: Path) -> None:
+    def __init__(self, settings: Settings, folder: Path, path: Path, original: Path | None = None) -> None:
         self.settings = settings
         self.folder = folder
+        self.original = original
         self.path = path
         self._base = os.fspath(path)
         self.kept_in = freshness.cache_folder(settings) / f"site-{_short([os.fspath(folder), os.fspath(path)])}"
@@ -565,7 +567,29 @@ class Ledgered:
 
     @property
     def _folder(self) -> str:
-        return os.path.relpath(self._docs.site.folder, self._settings.root).replace(os.sep, "/")
+        return os.path.relpath(self._docs.site.original or self._docs.site.folder, self._settings.root).replace(os.sep, "/")
+
+
+def has_copies(folder: Path, built: Path) -> bool:
+    """Tell whether a folder has the pages of another: some are in both, and those are the same.
+
+    Args:
+        folder: the one that may have them.
+        built: the other.
+    """
+    both = [path for path in _walked(folder) if path.endswith(".md") and (built / path).is_file()]
+    return bool(both) and all(_read(folder / path) == _read(built / path) for path in both)
+
+
+def named_by(folder: Path, root: Path) -> Path:
+    """Give a folder of pages as pytest names it: with the links on the way to it where it lies below the root, without them elsewhere.
+
+    Args:
+        folder: as the settings of the engine name it.
+        root: of the project.
+    """
+    named = Path(os.path.normpath(folder))
+    return named if named.is_relative_to(root) else real(named)
 
 
 def _read(file: Path) -> bytes | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from rankbook.config import Settings, real
 from rankbook.document import survey_tree
 from rankbook.errors import RankbookError
-from rankbook.publish import Docs, Ledgered, Published, Site, finish, publish, shell_of
+from rankbook.publish import Docs, Ledgered, Published, Site, finish, named_by, publish, shell_of
 from rankbook.report import others_among, pages_among, plural
 from rankbook.site.addresses import Addresses
 from rankbook.told_engines import told
@@ -43,7 +42,7 @@ def stamp(chosen: argparse.Namespace, settings: Settings, say: Callable[[str], N
     """
     engine = told(settings.root)
     path = real(settings.root / (chosen.site_dir or engine.site_dir))
-    folder = Path(os.path.normpath(settings.root / (chosen.docs_dir or engine.docs_dir)))  # links stay: so does pytest name the pages
+    folder = real(settings.root / chosen.docs_dir) if chosen.docs_dir else named_by(settings.root / engine.docs_dir, settings.root)
     if not path.is_dir():
         raise RankbookError("there is no built site", where=path, right="build the site first, or name its folder with --site-dir")
     if not folder.is_dir():

@@ -207,14 +207,14 @@ def _language(opened: Sequence[tuple[str, Collection[str], int, int]], inner: st
 
 
 def _outermost(opened: Sequence[tuple[str, Collection[str], int, int]]) -> int:
-    """Give where the outermost of the elements begins that an engine has put around the last one; in a grid that one itself begins there.
+    """Give where the outermost of the elements begins that an engine has put around the last one; in a grid where what is in that begins.
 
     What stands in a grid by itself is a cell of it.
     """
-    inner = found = opened[-1][2]
-    for tag, classes, start, _ in reversed(opened[:-1]):
+    found = inside = opened[-1][2]
+    for tag, classes, start, end in reversed(opened[:-1]):
         is_around = any(map(_AROUND.fullmatch, classes))
         if tag == "pre" or (classes and not is_around):
-            return inner if "grid" in classes and "cards" not in classes else found
-        found = start if is_around else found
+            return inside if "grid" in classes and "cards" not in classes else found
+        found, inside = (start, end) if is_around else (found, inside)
     return found
