@@ -197,6 +197,9 @@ def own():
 
 def told(device):
     return device == "cuda"
+
+def held(asked):
+    return asked()
 """
 
 
@@ -232,6 +235,13 @@ def told(device):
         ("SPARE < 2", ["2 GPUs"]),
         ("HALVES < 2", ["1 GPU"]),
         ("not SPARE", ["1 GPU"]),
+        # What is named and not called is true
+        ("not torch.cuda.is_available", []),
+        ("torch.cuda.is_available", ["disabled: x"]),
+        ("not (torch.cuda.is_available and torch.distributed.is_nccl_available())", ["backend nccl"]),
+        ("lambda: False", ["disabled: x"]),
+        ("not (lambda: torch.cuda.is_available())", []),
+        ("not held(torch.cuda.is_available)", ["held(torch.cuda.is_available)"]),
         ("FOUR < 2", ["2 GPUs"]),
         ("2 > FOUR", ["2 GPUs"]),
         ("FOUR <= 2", ["3 GPUs"]),
@@ -409,6 +419,11 @@ def test_x({parameters}):
         ),
         ("", "def inner():\n        count = 3\n    if torch.cuda.device_count() < count: pytest.skip('x')", ["8 GPUs"]),
         ("", "two: int = 2\n    needs_more(two)", ["2 GPUs"]),
+        ("", "if torch.__version__ < '2.0': pytest.skip('x')", ["library torch >= 2.0"]),
+        ("", "if torch.__version__ < '2.0':\n        pytest.fail('x')", []),
+        ("", "if torch.cuda.get_device_capability() < (8, 0):\n        raise AssertionError('x')", ["1 GPU"]),
+        ("", "if not torch.cuda.is_available: pytest.skip('x')", []),
+        ("", "if torch.cuda.is_available():\n        run(1)", ["1 GPU"]),
         ("", "size = min(4, torch.cuda.device_count())\n    if size < 2: pytest.skip('x')", ["2 GPUs"]),
         ("count=4", "size = min(count, torch.cuda.device_count())\n    if 1 >= size: pytest.skip('x')", ["2 GPUs"]),
         ("count", "size = min(count, torch.cuda.device_count())\n    if size < 2: pytest.skip('x')", ["size >= 2"]),

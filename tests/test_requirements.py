@@ -1078,6 +1078,10 @@ class TestA(MultiProcessTestCase):
         "x = sorted([])\n    if not torch.cuda.is_available():\n        return\n    torch.ones(2).cuda()",
         "mock.patch.object(torch.Tensor, 'cuda')\n    torch.ones(2).cuda()",
         "Empty().cuda()",
+        "mock.cuda()",
+        "Sized.cuda()",
+        "other.cuda(min_sm=(10, 0))",
+        "torch.get_device_module(device='cuda')",
         "model = Empty()\n    model.eval().to('cuda')",
         "Sized(2).cuda().to(torch.bfloat16)",
         "size = x\n    Sized(size, nn.ReLU(), full=False).to('cuda')",
@@ -1124,6 +1128,21 @@ class TestA(MultiProcessTestCase):
 def test_calls_that_may_do_without_a_gpu(body: str) -> None:
     """What stands under a condition, is caught, feigned, put off or moves nothing says nothing."""
     assert needs(f"{GPU_CALLS}def test_x():\n    {body}\n") == []
+
+
+@pytest.mark.parametrize(("backend", "told"), [("nccl", 1), ("gloo", 1), ("cpu:gloo,cuda:nccl", 1), ("triton", 0), ("auto", 0)])
+def test_the_backend_of_a_class_that_starts_no_ranks(backend: str, told: int) -> None:
+    """It may be that of a kernel or of a server: only those of torch.distributed are a need."""
+    found = needs(f"import unittest\nclass TestIt(unittest.TestCase):\n    backend = {backend!r}\n    def test_x(self): ...\n")
+    assert found == [f"backend {backend}"] * told
+
+
+def test_a_world_size_of_a_test_itself() -> None:
+    """What a test sets hides what its module calls by the same name."""
+    text = "import torch.multiprocessing as mp\nWORLD_SIZE = 4\ndef body(rank): ...\n"
+    text += "def launch(callable, world_size):\n    mp.spawn(callable, nprocs=world_size)\n"
+    text += "def test_x():\n    WORLD_SIZE = 2\n    launch(callable=body, world_size=WORLD_SIZE)\n"
+    assert needs(text) == ["world size 2"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ To teach rankbook a name, add a row to `NAMES`; all of it is plain data.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from rankbook.requirements import Needs, Rule
@@ -672,6 +673,9 @@ ATTRIBUTES: Mapping[str, str] = {
     "device": "device",
 }
 """What an attribute, a property or a method of a test class says, by its name."""
+
+DISTRIBUTED = re.compile(r"(?:(?:\w+:)?(?:gloo|nccl|mpi|ucc|xccl|hccl|cncl|mccl|eccl|fake|threaded)(?:,|$))+")
+"""How a backend of torch.distributed is called, or several: `gloo`, `cpu:gloo,cuda:nccl`."""
 
 PASSED_OVER = frozenset({
     "parametrize", "usefixtures", "filterwarnings", "xfail", "expectedFailure", "skipOps", "timeout", "asyncio", "flaky", "anyio", "forked",

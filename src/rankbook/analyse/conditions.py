@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import takewhile
@@ -53,6 +54,8 @@ class _Reading(Struct, frozen=True):
     """Constants and functions still to follow."""
     strict: bool = False
     """Whether a part that is not told makes the whole unread."""
+    as_written: bool = False
+    """Whether Python itself asks whether the condition is true: then a function that is named, and not called, is."""
     budget: _Budget = field(default_factory=_Budget)
 
 
@@ -70,7 +73,7 @@ def of_condition(text: str, values: Values, evidence: Evidence, *, wanted: bool)
     node = inner or node
     try:
         if node is not None:
-            return tuple(_needs(node, _Reading(values, evidence), wanted=wanted))
+            return tuple(_needs(node, _Reading(values, evidence, as_written=_is_asked_by_python(evidence)), wanted=wanted))
     except (RecursionError, Unread):  # it is too deep, or too long
         pass
     return (_verbatim(text if wanted else f"not ({text})", evidence),)
@@ -92,7 +95,7 @@ def of_condition_in_full(text: str, values: Values, evidence: Evidence, *, wante
     if node is None:
         raise Unread
     try:
-        return tuple(_needs(node, _Reading(values, evidence, strict=True), wanted=wanted))
+        return tuple(_needs(node, _Reading(values, evidence, strict=True, as_written=_is_asked_by_python(evidence)), wanted=wanted))
     except RecursionError as error:
         raise Unread from error
 
@@ -229,6 +232,8 @@ def _single(node: ast.expr, reading: _Reading, *, wanted: bool) -> Iterable[Requ
         return _constant(holds=bool(node.value) == wanted, evidence=reading.evidence)
     if isinstance(node, (ast.Name, ast.Attribute)) and reading.values.names.full(reading.values.path, dotted(node)) in _NEVER:
         return _constant(holds=not wanted, evidence=reading.evidence)
+    if reading.as_written and _is_function(node, reading.values):
+        return _constant(holds=wanted, evidence=reading.evidence)
     inner = _wrapped(node)
     if inner is not None:
         return _needs(inner, reading, wanted=wanted)
@@ -247,6 +252,24 @@ def _of_entry(node: ast.Subscript, reading: _Reading, *, wanted: bool) -> list[R
     if row is None:
         raise Unread
     return [made(row[0], f"{'' if wanted else 'not '}{row[1]} {entry}", reading.evidence)]
+
+
+def _is_function(node: ast.expr, values: Values) -> bool:
+    """Tell whether an expression is a function, which is true: `lambda: x`, `torch.cuda.is_available`."""
+    if isinstance(node, ast.Lambda):
+        return True
+    name = dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+    is_bound = name.partition(".")[0] in values.bound
+    return bool(name) and not is_bound and _OF_TORCH.fullmatch(values.names.full(values.path, name)) is not None
+
+
+def _is_asked_by_python(evidence: Evidence) -> bool:
+    """Tell whether what a condition comes to is asked for at once: some decorators call what they are given when the test is run."""
+    return "lazy" not in evidence.text.partition("(")[0]
+
+
+_OF_TORCH = re.compile(r"torch\.(?:\w+\.)*is_\w+")
+"""Functions of torch that say whether something is there."""
 
 
 def _wrapped(node: ast.expr) -> ast.expr | None:
@@ -692,7 +715,7 @@ def _within(text: str | None, values: Values, reading: _Reading, *, wanted: bool
 
 
 def _read_on(node: ast.expr, values: Values, reading: _Reading, *, wanted: bool) -> Iterable[Requirement]:
-    return list(_needs(node, replace(reading, values=values, depth=reading.depth - 1, strict=True), wanted=wanted))
+    return list(_needs(node, replace(reading, values=values, depth=reading.depth - 1, strict=True, as_written=False), wanted=wanted))
 
 
 def bound(function: Function, call: Expression, values: Values, path: str) -> dict[str, tuple[str, Values]]:

@@ -335,7 +335,7 @@ def _of_class(draft: Draft, lineage: tuple[Ancestor, ...], harness: str, device:
             if ancestor.facts:
                 found += _of_ancestor(draft, ancestor, ancestor.facts, lineage, device, replaced)
                 replaced |= _replacing(draft, ancestor, ancestor.facts)
-        found += _of_attributes(draft, lineage)
+        found += _of_attributes(draft, lineage, harness)
         return (*found, *_of_harness(lineage, harness, found))
 
     return draft.remember(("class needs", _names(lineage), device), needs)
@@ -398,13 +398,19 @@ def _own(lineage: tuple[Ancestor, ...]) -> tuple[Ancestor, ...]:
     return tuple(ancestor for ancestor in lineage if ancestor.harness is None)
 
 
-def _of_attributes(draft: Draft, lineage: tuple[Ancestor, ...]) -> Iterator[Requirement]:
-    """Read what the class says of itself; of a harness that the tree holds, the table says it."""
+def _of_attributes(draft: Draft, lineage: tuple[Ancestor, ...], harness: str) -> Iterator[Requirement]:
+    """Read what the class says of itself; of a harness that the tree holds, the table says it.
+
+    Where no harness starts ranks, a backend may be one of kernels, or of a server: only those of torch.distributed are taken for such.
+    """
+    row = HARNESSES.get(harness)
+    starts = row is not None and bool(row.world_size)
     for name, kind in words.ATTRIBUTES.items():
         values = Values(draft.names, "", _own(lineage))
         found = values.attribute(name)
         if found is not None and (isinstance(found[1], Constant) or not found[1].parameters[1:]):
-            yield from _of_member(kind, found[1], values.in_file(found[0]))
+            needs = _of_member(kind, found[1], values.in_file(found[0]))
+            yield from (need for need in needs if starts or kind != "backend" or words.DISTRIBUTED.fullmatch(need.value))
 
 
 def _of_member(kind: str, member: Constant | Function, values: Values) -> Iterator[Requirement]:

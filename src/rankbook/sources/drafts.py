@@ -41,7 +41,7 @@ from rankbook.words import ATTRIBUTES
 
 SPAWNS = frozenset({"spawn", "start_processes"})
 """Last parts of the names of what starts processes, as many as an argument says."""
-_COUNTS = re.compile(r"size|rank|world|proc|worker|num|gpu|device|count|^n$|^[a-z]p$")
+_COUNTS = re.compile(r"size|rank|world|proc|worker|num|gpu|device|count|^n$|^[a-z]p$", re.IGNORECASE)
 """Words of names that may say how many ranks there are."""
 _MOST_HELPERS = 2
 """Functions between a test and the one that skips it."""

@@ -42,8 +42,10 @@ _NO_PLACES = frozenset({"Event", "CUDAGraph"})
 """Those of them whose first argument is no device."""
 _SET_UP = ("setup", "asyncsetup")
 """How the names of methods before each test begin, without `_` and in lower case."""
-_NO_FACTORIES = frozenset({"torch.device", "torch.autocast", "torch.compile", "torch.load"})
+_NO_FACTORIES = frozenset({"torch.device", "torch.autocast", "torch.compile", "torch.load", "torch.get_device_module"})
 """Functions of `torch` that take a device and put nothing there."""
+_MOVES = frozenset({"device", "non_blocking", "memory_format"})
+"""Keywords of the methods that move a tensor or a module to a GPU."""
 _PLAIN_CONTEXTS = frozenset({
     "no_grad", "enable_grad", "inference_mode", "set_grad_enabled", "autocast", "subTest", "catch_warnings", "device", "stream",
     "TemporaryDirectory", "profile", "nullcontext", "use_deterministic_algorithms",
@@ -163,6 +165,7 @@ class GpuCalls:
             if each.holder:
                 self._methods.setdefault(each.node.name, []).append(each)
         self.classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+        self.imported = frozenset(_imported(tree))
         self._constants = _constants(tree, resolve)
         self.filled = _filled(tree)
         self._own = taught.words(text.source)
@@ -477,7 +480,7 @@ class _Walk:
         function, first = call.func, next(iter(call.args), None)
         if isinstance(function, ast.Attribute):
             place = first or _keyword(call, "device")
-            gpus = 1 if function.attr == "cuda" else self._gpus(place) if function.attr == "to" else 0
+            gpus = int(self._is_moved(call, function)) if function.attr == "cuda" else self._gpus(place) if function.attr == "to" else 0
             if gpus:
                 return 0 if self._has_any(function.value) is False else max(gpus, self._placed(place))
             if function.attr == "from_pretrained":
@@ -489,6 +492,14 @@ class _Walk:
             return max(1, self._placed(place)) if last in _CUDA else 0
         is_factory = full.startswith(("torch.nn.", "torch.testing.")) or (full.startswith("torch.") and full.count(".") == 1)
         return self._gpus(_keyword(call, "device")) if is_factory and full not in _NO_FACTORIES else 0
+
+    def _is_moved(self, call: ast.Call, function: ast.Attribute) -> bool:
+        """Tell whether `x.cuda()` may move a tensor or a module: not where a module or a class has a function of that name."""
+        if any(keyword.arg not in _MOVES for keyword in call.keywords):
+            return False
+        name = function.value.id if isinstance(function.value, ast.Name) else ""
+        is_own = name in self._set_here or name in _parameters(self._held.node)
+        return is_own or not (name in self._file.classes or name in self._file.imported)
 
     def _placed(self, node: ast.AST | None) -> int:
         """Count the GPUs that must be there for what stands for one, or for its index: 2 for `1`."""
@@ -696,6 +707,14 @@ def _device_parameters(node: _Function) -> list[str]:
 def _without(devices: _Devices, names: Iterable[str]) -> _Devices:
     others = set(names)
     return {name: gpus for name, gpus in devices.items() if name not in others}
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """Yield the names that the imports at the top of a file bind."""
+    for node in tree.body:
+        for each in (node, *(inner for inner in ast.walk(node) if isinstance(node, (ast.If, ast.Try)))):
+            if isinstance(each, (ast.Import, ast.ImportFrom)):
+                yield from (alias.asname or alias.name.partition(".")[0] for alias in each.names)
 
 
 def _constants(tree: ast.Module, resolve: Callable[[str], str]) -> _Devices:

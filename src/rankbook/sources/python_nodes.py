@@ -19,6 +19,8 @@ ASKS = re.compile("skip|requir|need|unless|ensure|only|support|avail|distributed
 """What the name holds of a function of another file that is asked whether a test is skipped."""
 _SAYS = re.compile(r"(?:^|\.)(?:print|warn|warning|info|debug|log)$")
 """What a test calls to say why it does nothing."""
+_ENDS_TEST = re.compile(r"(?:^|\.)(?:skip|skipTest|SkipTest|fail|xfail|exit)$")
+"""What ends a test by a call."""
 _ASKS_MACHINE = re.compile(
     r"torch\.(?:cuda|xpu|hpu|accelerator|device|distributed\.is_)|dist\.is_|os\.(?:environ|getenv)|(?:int|len|min|max)$"
 )
@@ -71,6 +73,8 @@ def leaves_at_once(body: list[ast.stmt], text: Text) -> Iterator[Expression]:
         if isinstance(node, ast.If) and not node.orelse and _only_returns(node.body):
             yield Expression(text.of(node.test), asked_name(node.test), node.lineno)
         elif isinstance(node, ast.If) and node is body[-1] and (not node.orelse or _only_returns([*node.orelse, ast.Return()])):
+            if _only_ends(node.body):
+                return
             yield Expression(f"not ({text.of(node.test)})", asked_name(node.test), node.lineno)
         elif isinstance(node, ast.For) and node is body[-1] and not node.orelse and isinstance(node.target, ast.Name):
             yield from _rounds_passed_over(node, text)
@@ -91,6 +95,14 @@ def _rounds_passed_over(node: ast.For, text: Text) -> Iterator[Expression]:
     else:
         return
     yield Expression(f"all({passed} for {text.of(node.target)} in {text.of(node.iter)})", asked_name(first.test), first.lineno)
+
+
+def _only_ends(body: list[ast.stmt]) -> bool:
+    """Tell whether statements do no more than to skip or to fail a test: it is what stands under the opposite that is tested."""
+    *before, last = body
+    call = last.exc if isinstance(last, ast.Raise) else last.value if isinstance(last, ast.Expr) else None
+    is_end = isinstance(last, ast.Raise) or (call is not None and _ENDS_TEST.search(leading_name(call)) is not None)
+    return is_end and all(isinstance(node, ast.Expr) and _says(node.value) for node in before)
 
 
 def _only_returns(body: list[ast.stmt]) -> bool:
