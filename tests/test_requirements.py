@@ -877,6 +877,9 @@ def there(size, /, *, device):
         "Unseen().cuda()",
         "Other().cuda()",
         "class Inner(nn.Module):\n        def __init__(self):\n            self.layer = Held()\n    Inner().cuda()",
+        "f = [torch.ones(2).cuda() for _ in range(2)]",
+        "f = {n: torch.ones(n, device='cuda') for n in (1, 2)}",
+        "device = 'cuda'\n    f = sum([torch.ones(n, device=device) for n in (1, 2)])",
     ],
 )
 def test_calls_that_fail_without_a_gpu(body: str) -> None:
@@ -1099,6 +1102,10 @@ class TestA(MultiProcessTestCase):
         "feign(monkeypatch)\n    torch.ones(2).cuda()",
         "f = lambda: torch.ones(2).cuda()",
         "f = [torch.ones(2).cuda() for _ in x]",
+        "f = [torch.ones(2).cuda() for _ in range(2) if x]",
+        "f = (torch.ones(2).cuda() for _ in range(2))",
+        "device = 'cuda'\n    f = [torch.ones(2, device=device) for device in ('cpu', 'cpu')]",
+        "f = [other.cuda() for other in (x, x)]",
         "def inner():\n        return torch.ones(2).cuda()",
         "torch.device('cuda')\n    torch.autocast(device_type='cuda')\n    torch.manual_seed(2)",
         "on_cpu(0)",

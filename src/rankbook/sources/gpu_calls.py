@@ -661,8 +661,26 @@ def _parts(node: ast.AST) -> list[ast.AST]:
     if isinstance(node, ast.BoolOp):
         return [node.values[0]]
     if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-        return [node.generators[0].iter]
+        return [node.generators[0].iter, *_parts_of_rounds(node)]
     return list(ast.iter_child_nodes(node))
+
+
+def _parts_of_rounds(node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> list[ast.AST]:
+    """Give what a comprehension is sure to evaluate more than once or once, where that goes to the same device each time."""
+    first = node.generators[0]
+    if isinstance(node, ast.GeneratorExp) or len(node.generators) > 1 or first.ifs or not _is_run(first.iter):
+        return []
+    made: list[ast.AST] = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+    own = {each.id for each in ast.walk(first.target) if isinstance(each, ast.Name)}
+    places = (place for part in made for call in ast.walk(part) if isinstance(call, ast.Call) for place in _places(call))
+    return [] if any(isinstance(each, ast.Name) and each.id in own for place in places for each in ast.walk(place)) else made
+
+
+def _places(call: ast.Call) -> Iterator[ast.expr]:
+    """Yield what a call may be given as a device."""
+    yield from (keyword.value for keyword in call.keywords if keyword.arg == "device")
+    if isinstance(call.func, ast.Attribute):
+        yield from (call.func.value, *(call.args if call.func.attr in ("to", "cuda") else ()))
 
 
 def _joins(call: ast.Call, name: str) -> bool:
