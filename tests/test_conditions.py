@@ -434,6 +434,7 @@ def test_x({parameters}):
         ("", "for size in (4, 2):\n        if size > torch.cuda.device_count(): break\n        run(size)", []),
         ("", "for size in found():\n        if size > torch.cuda.device_count(): continue\n        run(size)", []),
         ("", "for size in (0, 2):\n        if size > torch.cuda.device_count(): continue\n        run(size)", []),
+        ("", "if any(size in found() for size in SIZES): pytest.skip('x')", ["not any((size in found() for size in SIZES))"]),
         ("", "if all(torch.cuda.device_count() < size for size in (2, 4)): pytest.skip('x')", ["2 GPUs"]),
         ("", "if any(torch.cuda.device_count() < size for size in SIZES): pytest.skip('x')", ["4 GPUs"]),
         ("count=4", "needs_more(count)", ["4 GPUs"]),

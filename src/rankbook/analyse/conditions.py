@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from itertools import takewhile
 from operator import attrgetter
@@ -208,7 +209,12 @@ def _parts_of(node: ast.JoinedStr) -> Iterator[ast.Constant | ast.FormattedValue
 def _needs(node: ast.expr, reading: _Reading, *, wanted: bool) -> Iterator[Requirement]:
     """Take a condition apart; a part that is not told by the tables stays as it is."""
     reading.budget.spend()
-    node = _of_rounds(_of_flags(node, reading.values), reading.values)
+    node = _of_flags(node, reading.values)
+    rounds = _of_rounds(node, reading.values)
+    if rounds is not None:
+        with suppress(Unread):
+            yield from list(_needs(rounds, replace(reading, strict=True), wanted=wanted))
+            return
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield from _needs(node.operand, reading, wanted=not wanted)
     elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) == wanted:
@@ -264,8 +270,9 @@ def _is_function(node: ast.expr, values: Values) -> bool:
 
 
 def _is_asked_by_python(evidence: Evidence) -> bool:
-    """Tell whether what a condition comes to is asked for at once: some decorators call what they are given when the test is run."""
-    return "lazy" not in evidence.text.partition("(")[0]
+    """Tell whether Python asks at once for what a condition comes to: other decorators may call what they are given, when a test is run."""
+    name, bracket, _ = evidence.text.partition("(")
+    return not bracket or name.rpartition(".")[2] in ("skipIf", "skipUnless", "skipif")
 
 
 _OF_TORCH = re.compile(r"torch\.(?:\w+\.)*is_\w+")
@@ -291,19 +298,20 @@ def _of_flags(node: ast.expr, values: Values) -> ast.expr:
     return ast.BoolOp(ast.And() if sign is ast.BitAnd else ast.Or(), parts) if all(_is_truth(part, values) for part in parts) else node
 
 
-def _of_rounds(node: ast.expr, values: Values) -> ast.expr:
+def _of_rounds(node: ast.expr, values: Values) -> ast.BoolOp | None:
     """Read `all(n > SIZE for n in (2, 4))` as `2 > SIZE and 4 > SIZE`, and `any` as `or`, where the numbers or texts are known and few."""
     kind = _QUANTIFIERS.get(dotted(node)) if isinstance(node, ast.Call) else None
     inner = node.args[0] if kind is not None and isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords else None
     if kind is None or not isinstance(inner, ast.GeneratorExp) or len(inner.generators) != 1:
-        return node
+        return None
     (over,) = inner.generators
     if not isinstance(over.target, ast.Name) or over.ifs or over.is_async:
-        return node
-    found = [each for each in _entries(over.iter, values) if isinstance(each, int | str)]
-    if not found:
-        return node
-    return ast.BoolOp(kind(), [_With(over.target.id, each).visit(deepcopy(inner.elt)) for each in found])
+        return None
+    found = _entries(over.iter, values)
+    known = [each for each in found if isinstance(each, int | str)]
+    if not known or len(known) < len(found):
+        return None
+    return ast.BoolOp(kind(), [_With(over.target.id, each).visit(deepcopy(inner.elt)) for each in known])
 
 
 def _entries(node: ast.expr, values: Values) -> Sequence[object]:
