@@ -202,6 +202,48 @@ def held(asked):
     return asked()
 """
 
+OWN = """\
+import unittest
+from torch._functorch import config as flags
+
+def skipIf(condition, reason):
+    return unittest.skipIf(condition(), reason)
+
+def any(found):
+    return False
+
+class TestA(unittest.TestCase):
+    sizes = (2, 4)
+    others = (2, 4)
+
+    def setUp(self):
+        self.sizes = (0,)
+
+    @skipIf(lambda: torch.cuda.is_available(), "x")
+    def test_lambda(self): ...
+
+    @unittest.skipIf(any(n > torch.cuda.device_count() for n in (2, 4)), "x")
+    def test_any(self): ...
+
+    def test_sizes(self):
+        for n in self.sizes:
+            if n > torch.cuda.device_count():
+                continue
+            run(n)
+
+    def test_others(self):
+        for n in self.others:
+            if n > torch.cuda.device_count():
+                continue
+            run(n)
+"""
+
+
+def test_names_of_python_that_are_the_suite_s_own() -> None:
+    """A decorator may call what it gets, and `any` may be another; an attribute that is set when a test is run is not that of the class."""
+    said = [["no GPU at all"], [], [], ["2 GPUs"]]
+    assert needs(OWN) == said
+
 
 @pytest.mark.parametrize(
     ("condition", "expected"),
@@ -241,6 +283,7 @@ def held(asked):
         ("not (torch.cuda.is_available and torch.distributed.is_nccl_available())", ["backend nccl"]),
         ("lambda: False", ["disabled: x"]),
         ("not (lambda: torch.cuda.is_available())", []),
+        ("flags.is_other", ["not flags.is_other"]),
         ("not held(torch.cuda.is_available)", ["held(torch.cuda.is_available)"]),
         ("FOUR < 2", ["2 GPUs"]),
         ("2 > FOUR", ["2 GPUs"]),
@@ -433,6 +476,9 @@ def test_x({parameters}):
         ("", "for size in (4, 2):\n        if size > torch.cuda.device_count(): continue\n    run(1)", []),
         ("", "for size in (4, 2):\n        if size > torch.cuda.device_count(): break\n        run(size)", []),
         ("", "for size in found():\n        if size > torch.cuda.device_count(): continue\n        run(size)", []),
+        ("", "for size in (2, 4):\n        size = size // 8\n        if size > torch.cuda.device_count(): continue\n        run(size)", []),
+        ("", "for size in (0.0, 2):\n        if size > torch.cuda.device_count(): continue\n        run(size)", []),
+        ("", "if torch.cuda.is_available():\n        trainer.exit(run(1))", ["1 GPU"]),
         ("", "for size in (0, 2):\n        if size > torch.cuda.device_count(): continue\n        run(size)", []),
         ("", "if any(size in found() for size in SIZES): pytest.skip('x')", ["not any((size in found() for size in SIZES))"]),
         ("", "if all(torch.cuda.device_count() < size for size in (2, 4)): pytest.skip('x')", ["2 GPUs"]),

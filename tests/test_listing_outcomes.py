@@ -370,11 +370,13 @@ def test_listings_are_found_however_they_are_marked_up(proved, monkeypatch, chan
 
 MOVED = """
 import shutil
+import tempfile
 
 def on_config(config):
-    shutil.copytree(config.docs_dir, "merged")
-    shutil.copytree("part", "merged/part")
-    config.docs_dir = "merged"
+    merged = tempfile.mkdtemp(dir="..")
+    shutil.copytree(config.docs_dir, merged, dirs_exist_ok=True)
+    shutil.copytree("part", f"{merged}/part")
+    config.docs_dir = merged
 """
 
 
@@ -394,7 +396,7 @@ def test_pages_that_lie_elsewhere(proved, monkeypatch, way):
             root = link if way == "a link to all" else root
         elif way == "other pages":
             (root / "placeholder").mkdir()
-            (root / "placeholder/index.md").write_text("# Nothing\n")
+            (root / "placeholder/index.md").write_bytes((root / "docs/index.md").read_bytes())
             (root / "hook.py").write_text("def on_config(config):\n    config.docs_dir = 'docs'\n")
             configure(root, docs_dir="placeholder", hooks=["hook.py"])
         else:

@@ -878,6 +878,9 @@ def there(size, /, *, device):
         "Other().cuda()",
         "class Inner(nn.Module):\n        def __init__(self):\n            self.layer = Held()\n    Inner().cuda()",
         "f = [torch.ones(2).cuda() for _ in range(2)]",
+        "torch.ones(1).cuda(**x)",
+        "for pytest in [torch.ones(1)]:\n        pytest.cuda()",
+        "from helpers import model\n    model.cuda()",
         "f = {n: torch.ones(n, device='cuda') for n in (1, 2)}",
         "device = 'cuda'\n    f = sum([torch.ones(n, device=device) for n in (1, 2)])",
     ],
@@ -1081,7 +1084,7 @@ class TestA(MultiProcessTestCase):
         "x = sorted([])\n    if not torch.cuda.is_available():\n        return\n    torch.ones(2).cuda()",
         "mock.patch.object(torch.Tensor, 'cuda')\n    torch.ones(2).cuda()",
         "Empty().cuda()",
-        "mock.cuda()",
+        "pytest.cuda()",
         "Sized.cuda()",
         "other.cuda(min_sm=(10, 0))",
         "torch.get_device_module(device='cuda')",
@@ -1137,7 +1140,9 @@ def test_calls_that_may_do_without_a_gpu(body: str) -> None:
     assert needs(f"{GPU_CALLS}def test_x():\n    {body}\n") == []
 
 
-@pytest.mark.parametrize(("backend", "told"), [("nccl", 1), ("gloo", 1), ("cpu:gloo,cuda:nccl", 1), ("triton", 0), ("auto", 0)])
+@pytest.mark.parametrize(
+    ("backend", "told"), [("nccl", 1), ("NCCL", 1), ("ccl", 1), ("gloo", 1), ("cpu:gloo,cuda:nccl", 1), ("triton", 0), ("auto", 0)]
+)
 def test_the_backend_of_a_class_that_starts_no_ranks(backend: str, told: int) -> None:
     """It may be that of a kernel or of a server: only those of torch.distributed are a need."""
     found = needs(f"import unittest\nclass TestIt(unittest.TestCase):\n    backend = {backend!r}\n    def test_x(self): ...\n")

@@ -198,7 +198,8 @@ class RankbookPlugin(BasePlugin[PluginOptions]):  # type: ignore[no-untyped-call
         path = real(Path(config.site_dir))
         if real(named) == built:
             return Site(self._settings, named, path)
-        return Site(self._settings, built, path, named if has_copies(named, built) else None)
+        are_elsewhere = not built.is_relative_to(self._settings.root) and has_copies(named, built)
+        return Site(self._settings, built, path, named if are_elsewhere else None)
 
     def on_serve(self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Callable[..., None]) -> LiveReloadServer:  # noqa: ARG002
         """Watch what the pages are made from."""

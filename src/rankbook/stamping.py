@@ -42,7 +42,9 @@ def stamp(chosen: argparse.Namespace, settings: Settings, say: Callable[[str], N
     """
     engine = told(settings.root)
     path = real(settings.root / (chosen.site_dir or engine.site_dir))
-    folder = real(settings.root / chosen.docs_dir) if chosen.docs_dir else named_by(settings.root / engine.docs_dir, settings.root)
+    folder = named_by(settings.root / engine.docs_dir, settings.root)
+    if chosen.docs_dir and real(settings.root / chosen.docs_dir) != real(folder):
+        folder = real(settings.root / chosen.docs_dir)
     if not path.is_dir():
         raise RankbookError("there is no built site", where=path, right="build the site first, or name its folder with --site-dir")
     if not folder.is_dir():

@@ -674,7 +674,9 @@ ATTRIBUTES: Mapping[str, str] = {
 }
 """What an attribute, a property or a method of a test class says, by its name."""
 
-DISTRIBUTED = re.compile(r"(?:(?:\w+:)?(?:gloo|nccl|mpi|ucc|xccl|hccl|cncl|mccl|eccl|fake|threaded)(?:,|$))+")
+DISTRIBUTED = re.compile(
+    r"(?:(?:\w+:)?(?:gloo|nccl|mpi|ucc|[a-z]?ccl|cncl|bkcl|smddp|flagcx|xla|fake|threaded)(?::\d+)?(?:,|$))+", re.IGNORECASE
+)
 """How a backend of torch.distributed is called, or several: `gloo`, `cpu:gloo,cuda:nccl`."""
 
 PASSED_OVER = frozenset({

@@ -60,7 +60,7 @@ class _Reading(Struct, frozen=True):
     budget: _Budget = field(default_factory=_Budget)
 
 
-def of_condition(text: str, values: Values, evidence: Evidence, *, wanted: bool) -> tuple[Requirement, ...]:
+def of_condition(text: str, values: Values, evidence: Evidence, *, wanted: bool, as_written: bool = True) -> tuple[Requirement, ...]:
     """Read what a condition asks for.
 
     Args:
@@ -68,13 +68,14 @@ def of_condition(text: str, values: Values, evidence: Evidence, *, wanted: bool)
         values: reads its constants in its file.
         evidence: where it stands.
         wanted: whether the test needs it to be true.
+        as_written: whether Python asks at once for what it comes to; some decorators call what they are given when the test is run.
     """
     node = parsed(text)
     inner = parsed(node.value) if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
     node = inner or node
     try:
         if node is not None:
-            return tuple(_needs(node, _Reading(values, evidence, as_written=_is_asked_by_python(evidence)), wanted=wanted))
+            return tuple(_needs(node, _Reading(values, evidence, as_written=as_written), wanted=wanted))
     except (RecursionError, Unread):  # it is too deep, or too long
         pass
     return (_verbatim(text if wanted else f"not ({text})", evidence),)
@@ -96,7 +97,7 @@ def of_condition_in_full(text: str, values: Values, evidence: Evidence, *, wante
     if node is None:
         raise Unread
     try:
-        return tuple(_needs(node, _Reading(values, evidence, strict=True, as_written=_is_asked_by_python(evidence)), wanted=wanted))
+        return tuple(_needs(node, _Reading(values, evidence, strict=True, as_written=True), wanted=wanted))
     except RecursionError as error:
         raise Unread from error
 
@@ -269,13 +270,7 @@ def _is_function(node: ast.expr, values: Values) -> bool:
     return bool(name) and not is_bound and _OF_TORCH.fullmatch(values.names.full(values.path, name)) is not None
 
 
-def _is_asked_by_python(evidence: Evidence) -> bool:
-    """Tell whether Python asks at once for what a condition comes to: other decorators may call what they are given, when a test is run."""
-    name, bracket, _ = evidence.text.partition("(")
-    return not bracket or name.rpartition(".")[2] in ("skipIf", "skipUnless", "skipif")
-
-
-_OF_TORCH = re.compile(r"torch\.(?:\w+\.)*is_\w+")
+_OF_TORCH = re.compile(r"torch\.(?!(?:\w+\.)*config\.)(?:\w+\.)*is_\w+")
 """Functions of torch that say whether something is there."""
 
 
@@ -300,7 +295,7 @@ def _of_flags(node: ast.expr, values: Values) -> ast.expr:
 
 def _of_rounds(node: ast.expr, values: Values) -> ast.BoolOp | None:
     """Read `all(n > SIZE for n in (2, 4))` as `2 > SIZE and 4 > SIZE`, and `any` as `or`, where the numbers or texts are known and few."""
-    kind = _QUANTIFIERS.get(dotted(node)) if isinstance(node, ast.Call) else None
+    kind = _QUANTIFIERS.get(dotted(node)) if isinstance(node, ast.Call) and not _is_own(dotted(node), values) else None
     inner = node.args[0] if kind is not None and isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords else None
     if kind is None or not isinstance(inner, ast.GeneratorExp) or len(inner.generators) != 1:
         return None
@@ -317,7 +312,7 @@ def _of_rounds(node: ast.expr, values: Values) -> ast.BoolOp | None:
 def _entries(node: ast.expr, values: Values) -> Sequence[object]:
     """Give the entries of a collection, be it an attribute of the class; nothing where they are not known, or too many."""
     if dotted(node).startswith("self."):
-        path, attribute = values.attribute(dotted(node).removeprefix("self.")) or ("", None)
+        path, attribute = values.settled(dotted(node).removeprefix("self.")) or ("", None)
         inner = parsed(attribute.value) if isinstance(attribute, Constant) and attribute.guard is None else None
         found = values.in_file(path).entries(inner) if inner is not None else None
     else:
@@ -522,8 +517,12 @@ def _is_extreme(node: ast.expr, values: Values) -> TypeGuard[ast.Call]:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in ("min", "max"):
         return False
     is_plain = len(node.args) > 1 and not node.keywords and not any(isinstance(each, ast.Starred) for each in node.args)
-    is_own = node.func.id in values.bound or node.func.id in values.names.bindings(values.path)
-    return is_plain and not is_own and values.names.find(values.path, node.func.id) is None
+    return is_plain and not _is_own(node.func.id, values)
+
+
+def _is_own(name: str, values: Values) -> bool:
+    """Tell whether a file, or a function of it, calls something of its own by the name of a function of Python."""
+    return name in values.bound or name in values.names.bindings(values.path) or values.names.find(values.path, name) is not None
 
 
 def _either(alternatives: list[tuple[Requirement, ...]], evidence: Evidence) -> list[Requirement]:

@@ -25,6 +25,8 @@ _ORDERS = frozenset({"list", "reversed", "tuple"})
 _LISTS = (ast.List, ast.Tuple, ast.BinOp)
 """How marks are listed, or lists of them added up."""
 _SKIPS = re.compile(r"\bmark\.skip(if)?\b|\bskip(If|Unless|Test)?\(|\bSkipTest\b")
+_ASKING = frozenset({"unittest.skipIf", "unittest.skipUnless", "pytest.mark.skipif"})
+"""Decorators that ask at once whether their condition is true."""
 _OF_TORCH = "torch/testing/_internal/"
 
 
@@ -53,7 +55,7 @@ def of_decorator(decorator: Expression, values: Values, otherwise: str = "skippe
     if rule.devices and device is None:
         evidence = replace(evidence, otherwise="")
     if rule.condition is not None:
-        yield from of_condition(_condition(decorator), values, evidence, wanted=rule.condition)
+        yield from of_condition(_condition(decorator), values, evidence, wanted=rule.condition, as_written=name in _ASKING)
     else:
         yield from (each for need in _by_rule(rule, decorator, values, evidence) for each in _on_device(need, device, evidence))
 

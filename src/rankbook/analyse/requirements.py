@@ -404,7 +404,7 @@ def _of_attributes(draft: Draft, lineage: tuple[Ancestor, ...], harness: str) ->
     Where no harness starts ranks, a backend may be one of kernels, or of a server: only those of torch.distributed are taken for such.
     """
     row = HARNESSES.get(harness)
-    starts = row is not None and bool(row.world_size)
+    starts = (row is not None and bool(row.world_size)) or Values(draft.names, "", lineage).attribute("world_size") is not None
     for name, kind in words.ATTRIBUTES.items():
         values = Values(draft.names, "", _own(lineage))
         found = values.attribute(name)

@@ -165,7 +165,8 @@ class GpuCalls:
             if each.holder:
                 self._methods.setdefault(each.node.name, []).append(each)
         self.classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-        self.imported = frozenset(_imported(tree))
+        self.is_none = frozenset({*_imported(tree), *self.classes}) - _assigned_in(tree)
+        """Names of modules and classes: what they have is no tensor."""
         self._constants = _constants(tree, resolve)
         self.filled = _filled(tree)
         self._own = taught.words(text.source)
@@ -495,11 +496,10 @@ class _Walk:
 
     def _is_moved(self, call: ast.Call, function: ast.Attribute) -> bool:
         """Tell whether `x.cuda()` may move a tensor or a module: not where a module or a class has a function of that name."""
-        if any(keyword.arg not in _MOVES for keyword in call.keywords):
+        if any(keyword.arg not in (None, *_MOVES) for keyword in call.keywords):
             return False
         name = function.value.id if isinstance(function.value, ast.Name) else ""
-        is_own = name in self._set_here or name in _parameters(self._held.node)
-        return is_own or not (name in self._file.classes or name in self._file.imported)
+        return name not in self._file.is_none or name in _assigned_in(self._held.node) or name in _parameters(self._held.node)
 
     def _placed(self, node: ast.AST | None) -> int:
         """Count the GPUs that must be there for what stands for one, or for its index: 2 for `1`."""
@@ -728,11 +728,23 @@ def _without(devices: _Devices, names: Iterable[str]) -> _Devices:
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:
-    """Yield the names that the imports at the top of a file bind."""
+    """Yield the names that the imports of modules at the top of a file bind."""
     for node in tree.body:
         for each in (node, *(inner for inner in ast.walk(node) if isinstance(node, (ast.If, ast.Try)))):
-            if isinstance(each, (ast.Import, ast.ImportFrom)):
+            if isinstance(each, ast.Import):
                 yield from (alias.asname or alias.name.partition(".")[0] for alias in each.names)
+
+
+def _assigned_in(around: ast.AST) -> frozenset[str]:
+    """Name what statements set, of a file what stands in none of its functions."""
+    waiting, found = list(ast.iter_child_nodes(around)), set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            waiting += ast.iter_child_nodes(node)
+    return frozenset(found)
 
 
 def _constants(tree: ast.Module, resolve: Callable[[str], str]) -> _Devices:

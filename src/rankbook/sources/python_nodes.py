@@ -19,7 +19,7 @@ ASKS = re.compile("skip|requir|need|unless|ensure|only|support|avail|distributed
 """What the name holds of a function of another file that is asked whether a test is skipped."""
 _SAYS = re.compile(r"(?:^|\.)(?:print|warn|warning|info|debug|log)$")
 """What a test calls to say why it does nothing."""
-_ENDS_TEST = re.compile(r"(?:^|\.)(?:skip|skipTest|SkipTest|fail|xfail|exit)$")
+_ENDS_TEST = re.compile(r"(?:(?:pytest|self|cls|unittest|sys)\.)?(?:skip|skipTest|SkipTest|fail|xfail|exit)")
 """What ends a test by a call."""
 _ASKS_MACHINE = re.compile(
     r"torch\.(?:cuda|xpu|hpu|accelerator|device|distributed\.is_)|dist\.is_|os\.(?:environ|getenv)|(?:int|len|min|max)$"
@@ -87,6 +87,9 @@ def _rounds_passed_over(node: ast.For, text: Text) -> Iterator[Expression]:
     first = next((each for each in node.body if not _only_prepares(each)), None)
     if not isinstance(first, ast.If) or first.orelse:
         return
+    set_before = {each.id for part in node.body[: node.body.index(first)] for each in ast.walk(part) if isinstance(each, ast.Name)}
+    if set_before & {each.id for each in ast.walk(first.test) if isinstance(each, ast.Name)} - {"torch"}:
+        return  # what is asked is not what the loop goes through
     *before, last = first.body
     if isinstance(last, ast.Continue) and all(isinstance(each, ast.Expr) and _says(each.value) for each in before):
         passed = text.of(first.test)
@@ -101,7 +104,7 @@ def _only_ends(body: list[ast.stmt]) -> bool:
     """Tell whether statements do no more than to skip or to fail a test: it is what stands under the opposite that is tested."""
     *before, last = body
     call = last.exc if isinstance(last, ast.Raise) else last.value if isinstance(last, ast.Expr) else None
-    is_end = isinstance(last, ast.Raise) or (call is not None and _ENDS_TEST.search(leading_name(call)) is not None)
+    is_end = isinstance(last, ast.Raise) or (call is not None and _ENDS_TEST.fullmatch(leading_name(call)) is not None)
     return is_end and all(isinstance(node, ast.Expr) and _says(node.value) for node in before)
 
 
