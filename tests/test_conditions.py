@@ -477,6 +477,7 @@ def test_x({parameters}):
         ("", "for size in (4, 2):\n        if size > torch.cuda.device_count(): break\n        run(size)", []),
         ("", "for size in found():\n        if size > torch.cuda.device_count(): continue\n        run(size)", []),
         ("", "for size in (2, 4):\n        size = size // 8\n        if size > torch.cuda.device_count(): continue\n        run(size)", []),
+        ("", "for least in ('1.0', '2.0'):\n        if torch.__version__ < least: pytest.fail('x')", []),
         ("", "for size in (0.0, 2):\n        if size > torch.cuda.device_count(): continue\n        run(size)", []),
         ("", "if torch.cuda.is_available():\n        trainer.exit(run(1))", ["1 GPU"]),
         ("", "for size in (0, 2):\n        if size > torch.cuda.device_count(): continue\n        run(size)", []),

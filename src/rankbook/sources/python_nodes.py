@@ -93,7 +93,7 @@ def _rounds_passed_over(node: ast.For, text: Text) -> Iterator[Expression]:
     *before, last = first.body
     if isinstance(last, ast.Continue) and all(isinstance(each, ast.Expr) and _says(each.value) for each in before):
         passed = text.of(first.test)
-    elif first is node.body[-1]:
+    elif first is node.body[-1] and not _only_ends(first.body):
         passed = f"not ({text.of(first.test)})"
     else:
         return
