@@ -313,14 +313,11 @@ def unseen(root: Path, page: str, content: str) -> list[Unseen]:
     found = keys_of(root, [page] if page.endswith(".md") and (root / page).is_file() else [])
     if _EXECUTED.search(_data(root / page)):  # what was run, and what came of it, is marked up alike
         return []
-    shown = (each for each in beside(content, found) if not each.word or is_run_anywhere(each.word))
-    return [each for each in shown if each.first != _ERROR]
+    return [each for each in beside(content, found) if not each.word or is_run_anywhere(each.word)]
 
 
 _EXECUTED = re.compile(rb"^[ \t>]*(?:```|~~~).*\bexec=", re.MULTILINE)
 """The opening line of a fence that the plugin `markdown-exec` runs, and of which it shows what it likes."""
-_ERROR = "Traceback (most recent call last):"
-"""The first line of what a plugin shows of code that it has run itself."""
 
 
 def keys_of(root: Path, pages: Iterable[str]) -> frozenset[str]:

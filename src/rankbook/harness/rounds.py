@@ -26,7 +26,7 @@ UNSTARTED = "vacuous: it was to start its ranks by multiprocessing in a loop tha
 """Why a test of which this is so has not passed."""
 _STARTS = frozenset({"spawn", "start_processes"})
 _PROCESS = "Process"
-"""What processes, and what contexts call them, are named after."""
+"""How the names of most classes of processes end."""
 _HANDLES = frozenset({"append", "join", "terminate", "kill", "close"})
 """Methods of processes, and of lists of them, that nothing comes of where there are none."""
 _MODULES = "torch.multiprocessing"

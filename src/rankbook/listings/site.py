@@ -143,7 +143,10 @@ def _site(config: Path, _changed: int, beside: Path | None) -> Site:
     values = _values(config)
     docs = Path(os.path.normpath(config.parent / str(values.get("docs_dir") or "docs")))
     places = {"$docs_dir": docs, "$config_dir": config.parent, **({"": beside} if beside is not None else {})}
-    listed = _with_fences_of_plugins(_listed(config, values.get("markdown_extensions")), values.get("plugins"))
+    plugins = values.get("plugins")
+    added = _listed(config, plugins).get("markdown-exec") if isinstance(plugins, list | dict) else None
+    listed = _listed(config, values.get("markdown_extensions"))
+    listed = listed if added is None else _with_executed_fences(listed, added)
     return Site(
         config,
         {**_BUILT_IN, **{name: _led(settings, places) for name, settings in listed.items()}},
@@ -152,23 +155,21 @@ def _site(config: Path, _changed: int, beside: Path | None) -> Site:
     )
 
 
-def _with_fences_of_plugins(listed: Mapping[str, Mapping[str, Any]], plugins: object) -> Mapping[str, Mapping[str, Any]]:
-    """Add the fences that `markdown-exec` adds to a site: those that ask to be run by it are rendered by its own formatter.
+def _with_executed_fences(listed: dict[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Add the fences that the plugin `markdown-exec` adds to a site: those that ask to be run by it are rendered by its own formatter.
+
+    Args:
+        listed: the extensions of the site.
+        settings: of the plugin.
 
     Source: https://pawamoy.github.io/markdown-exec/
     """
-    entries = [entry for each in plugins if isinstance(each, dict) for entry in each.items()] if isinstance(plugins, list) else []
-    entries += [(each, None) for each in plugins if isinstance(each, str)] if isinstance(plugins, list) else []
-    found = {**dict(entries), **(plugins if isinstance(plugins, dict) else {})}
-    if "markdown-exec" not in found or "pymdownx.superfences" not in listed:
+    own = listed.get("pymdownx.superfences")
+    if own is None:
         return listed
-    settings = found["markdown-exec"]
-    chosen = settings.get("languages") if isinstance(settings, dict) else None
-    languages = [each for each in chosen if isinstance(each, str)] if isinstance(chosen, list) else _EXECUTED
-    added = [{"name": word, "class": word, "validator": _Executed(), "format": _Missing("markdown_exec.formatter")} for word in languages]
-    own = listed["pymdownx.superfences"]
-    theirs = own.get("custom_fences")
-    return {**listed, "pymdownx.superfences": {**own, "custom_fences": [*(theirs if isinstance(theirs, list) else []), *added]}}
+    words = settings.get("languages") or _EXECUTED
+    added = [{"name": word, "class": word, "validator": _Executed(), "format": _Missing("markdown_exec.formatter")} for word in words]
+    return {**listed, "pymdownx.superfences": {**own, "custom_fences": [*(own.get("custom_fences") or ()), *added]}}
 
 
 _EXECUTED = ("bash", "console", "md", "markdown", "py", "python", "pycon", "pyodide", "sh", "tree")

@@ -165,7 +165,7 @@ class GpuCalls:
             if each.holder:
                 self._methods.setdefault(each.node.name, []).append(each)
         self.classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-        self.is_none = frozenset({*_imported(tree), *self.classes}) - _assigned_in(tree)
+        self.namespaces = frozenset({*_imported(tree), *self.classes}) - _assigned_in(tree)
         """Names of modules and classes: what they have is no tensor."""
         self._constants = _constants(tree, resolve)
         self.filled = _filled(tree)
@@ -499,7 +499,7 @@ class _Walk:
         if any(keyword.arg not in (None, *_MOVES) for keyword in call.keywords):
             return False
         name = function.value.id if isinstance(function.value, ast.Name) else ""
-        return name not in self._file.is_none or name in _assigned_in(self._held.node) or name in _parameters(self._held.node)
+        return name not in self._file.namespaces or name in _assigned_in(self._held.node) or name in _parameters(self._held.node)
 
     def _placed(self, node: ast.AST | None) -> int:
         """Count the GPUs that must be there for what stands for one, or for its index: 2 for `1`."""
@@ -666,7 +666,7 @@ def _parts(node: ast.AST) -> list[ast.AST]:
 
 
 def _parts_of_rounds(node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> list[ast.AST]:
-    """Give what a comprehension is sure to evaluate more than once or once, where that goes to the same device each time."""
+    """Give what a comprehension is sure to evaluate at least once, where that goes to the same device each time."""
     first = node.generators[0]
     if isinstance(node, ast.GeneratorExp) or len(node.generators) > 1 or first.ifs or not _is_run(first.iter):
         return []
