@@ -16,13 +16,13 @@ help:  ## show the targets
 book: $(READY)  ## generate the pages, execute every listing, build the site in site/
 	@$(BIN)/rankbook book
 
-# Three workers for two cores: what tests wait for, the end of a hung rank for example, takes a third of their time.
+# Four workers for two cores: what tests wait for, the end of a hung rank for example, takes a third of their time.
 test: $(READY)  ## lint, types, import contract, tests, the docs' own listings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest tests --ignore=tests/distributed --numprocesses=3 --dist=worksteal
+	$(BIN)/pytest tests --ignore=tests/distributed --numprocesses=4 --dist=worksteal
 	$(BIN)/rankbook gen
 	$(BIN)/pytest --doctest-glob='*.md' --ignore=docs/suite docs/ README.md CONTRIBUTING.md
 

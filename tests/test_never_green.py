@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ledgers import rankbook
+from nursery import run_module
 from rankbook.ledger import Ledger
 from tiny_site import environment
 
@@ -46,8 +47,10 @@ class Book:
         (self.folder / name).write_text(text)
 
     def run(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run a command as a module."""
+        """Run a command as a module; pytest in a new interpreter, for it looks at what is imported."""
         env = environment() | variables
+        if command[0] != "pytest":
+            return run_module(self.folder, *command, environment=env)
         return subprocess.run([sys.executable, "-m", *command], cwd=self.folder, env=env, capture_output=True, text=True, check=False)
 
     def gen(self) -> None:

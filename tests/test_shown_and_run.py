@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import pytest
 
 from ledgers import rankbook
 from proving import prove
-from tiny_site import environment
+from tiny_site import mkdocs
 
 MKDOCS = """\
 site_name: P
@@ -38,8 +36,7 @@ def project(tmp_path):
 
 def build(folder, *options):
     """Build the site, and give what is said."""
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", *options]
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+    done = mkdocs(folder, "build", "--strict", *options)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -210,8 +207,8 @@ def test_fences_that_a_plugin_runs_are_run(project):
     """`markdown-exec` shows the code that it runs: pytest runs it too, as it does all other listings of such a page."""
     settings = MKDOCS.format(docs="docs", more="").replace("[rankbook]", "[rankbook, markdown-exec]")
     folder = project({"mkdocs.yml": settings, "docs/index.md": EXECUTED})
-    command = [sys.executable, "-m", "mkdocs", "build"]
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=True)
+    done = mkdocs(folder, "build")
+    assert done.returncode == 0, done.stderr
     assert TOLD not in done.stderr
     result = prove(folder, "docs")
     assert result.outcomes() == {
