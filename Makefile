@@ -16,7 +16,7 @@ help:  ## show the targets
 book: $(READY)  ## generate the pages, execute every listing, build the site in site/
 	@$(BIN)/rankbook book
 
-# Four workers for two cores: what tests wait for, the end of a hung rank for example, takes a third of their time.
+# Four workers for two cores: tests wait for much, the end of a hung rank for example, and three leave a core idle at times.
 test: $(READY)  ## lint, types, import contract, tests, the docs' own listings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

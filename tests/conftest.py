@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import tempfile
 from pathlib import Path
@@ -22,10 +21,9 @@ collect_ignore_glob = ["cases/*"]
 def pytest_configure(config: pytest.Config) -> None:
     """Leave Hypothesis out of the hundreds of runs of pytest that tests start: its plugin imports all of it at the end of each.
 
-    Not out of the workers of xdist, whose own tests use it. These look for cycles less often.
+    Not out of the workers of xdist, whose own tests use it.
     """
     if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None):
-        gc.set_threshold(100_000, 20, 50)  # thousands of tests, and all that was imported for them, are gone through each time
         os.environ["PYTEST_ADDOPTS"] = "-p no:hypothesispytest"
 
 

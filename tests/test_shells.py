@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from ledgers import rankbook
-from nursery import run_module
 from proving import prove
 from rankbook.languages import shell_of
 from rankbook.ledger import Ledger
@@ -179,7 +178,8 @@ def test_a_site_without_a_cache(tmp_path, value, builds):
     (tmp_path / "a file").touch()
     environment = {**os.environ, "RANKBOOK_CACHE_DIR": str(tmp_path / value), "NO_MKDOCS_2_WARNING": "1"}
     for _ in range(builds):
-        done = run_module(tmp_path, "mkdocs", "build", "--quiet", environment=environment)
+        command = [sys.executable, "-m", "mkdocs", "build", "--quiet"]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
     assert list((tmp_path / "site").rglob("*_docs*"))
 
